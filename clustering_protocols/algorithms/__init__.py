@@ -1,0 +1,1 @@
+"""What an analyst runs on a matrix."""

@@ -1,0 +1,189 @@
+"""Named arrays and a JSON header, to bytes and back.
+
+The bytes are a safetensors file (a length, a JSON header, raw little-endian data) with
+one metadata entry, ``coterie``, that holds our own header as JSON text. Equal content
+has equal bytes: keys are sorted, arrays are laid out by item size, then by name.
+
+The reader is ours because the library's own loaders copy, and because it must refuse
+whatever the format does not promise: gaps, overlaps, duplicate keys, surplus bytes,
+a header over 64 KiB. It never copies an array; it maps the buffer that it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from clustering_protocols.errors import InvalidArray, Malformed
+
+MEDIA_TYPE: Final = "application/vnd.coterie.arrays"
+MAX_HEADER_BYTES: Final = 64 * 1024
+METADATA_KEY: Final = "coterie"
+ARRAY_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+
+_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "U64": np.dtype("<u8"),
+    "U8": np.dtype("u1"),
+}
+_CODES: Final = {dtype: code for code, dtype in _DTYPES.items()}
+
+Arrays = Mapping[str, NDArray[Any]]
+Header = dict[str, Any]
+
+
+def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return header and arrays as one safetensors file.
+
+    Parameters
+    ----------
+    header : mapping
+        JSON values; NaN and infinities are refused with :class:`ValueError`.
+    arrays : mapping of str to ndarray
+        Names match ``[a-z][a-z0-9_.-]*``; dtypes float64, float32, int64, int32,
+        uint64 or uint8. Any memory layout; rows-first in the bytes.
+    """
+    return b"".join(pieces(header, arrays))
+
+
+def pieces(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Buffer]:
+    """Yield the bytes of :func:`encode` piece by piece, without joining the arrays."""
+    table: dict[str, Any] = {METADATA_KEY: _dump(header)}
+    entries: dict[str, Any] = {"__metadata__": table}
+    ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    end = 0
+    for name in ordered:
+        if not ARRAY_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not an array name")
+        array = arrays[name]
+        begin, end = end, end + array.nbytes
+        entries[name] = {
+            "dtype": _CODES[array.dtype.newbyteorder("<")],
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = _dump(entries).encode()
+    text += b" " * (-len(text) % 8)  # the data starts on a multiple of eight bytes
+    if len(text) > MAX_HEADER_BYTES:
+        raise ValueError(f"the header takes {len(text)} bytes, over {MAX_HEADER_BYTES}")
+    yield len(text).to_bytes(8, "little") + text
+    for name in ordered:
+        little = np.ascontiguousarray(arrays[name]).astype(
+            arrays[name].dtype.newbyteorder("<"), copy=False
+        )
+        yield little.reshape(-1).view(np.uint8).data
+
+
+def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
+    """Return the header and read-only views of the arrays in a buffer.
+
+    Raises
+    ------
+    Malformed
+        If the bytes are not exactly one well-formed file.
+    InvalidArray
+        If an array has a name or dtype that is not accepted.
+    """
+    view = memoryview(buffer).toreadonly().cast("B")
+    entries, data = _split(view)
+    metadata = entries.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
+        raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
+    header = _load(metadata[METADATA_KEY])
+    spans = {name: _span(name, entry) for name, entry in entries.items()}
+    _check_cover([(begin, end) for _, _, begin, end in spans.values()], len(data))
+    arrays = {
+        name: np.frombuffer(data[begin:end], dtype).reshape(shape)
+        for name, (dtype, shape, begin, end) in spans.items()
+    }
+    return header, arrays
+
+
+def _split(view: memoryview) -> tuple[Header, memoryview]:
+    if len(view) < 8:
+        raise Malformed("The body ends before the length of its header.")
+    length = int.from_bytes(view[:8], "little")
+    if length > MAX_HEADER_BYTES:
+        raise Malformed(f"The header is over {MAX_HEADER_BYTES} bytes.")
+    if len(view) < 8 + length:
+        raise Malformed("The body ends within its header.")
+    try:
+        text = bytes(view[8 : 8 + length]).decode()
+    except UnicodeDecodeError:
+        raise Malformed("The header is not UTF-8.") from None
+    return _load(text), view[8 + length :]
+
+
+def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+    if not ARRAY_NAME.fullmatch(name):
+        raise InvalidArray("An array has a name that is not accepted.")
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise Malformed(f"Array {name!r} needs dtype, shape and data_offsets.")
+    dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    if dtype is None:
+        raise InvalidArray(f"Array {name!r} has a dtype outside {', '.join(_DTYPES)}.")
+    shape, offsets = entry["shape"], entry["data_offsets"]
+    if not (_sizes(shape) and _sizes(offsets) and len(offsets) == 2):
+        raise Malformed(f"Array {name!r} has a shape or offsets that are not sizes.")
+    begin, end = offsets
+    if prod(shape) * dtype.itemsize != end - begin:  # Python ints: cannot overflow
+        raise Malformed(f"Array {name!r} has a shape that does not fit its bytes.")
+    return dtype, tuple(shape), begin, end
+
+
+def _sizes(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) <= 8
+        and all(type(size) is int and 0 <= size < 2**62 for size in value)
+    )
+
+
+def _check_cover(spans: list[tuple[int, int]], length: int) -> None:
+    """Refuse gaps, overlaps and surplus bytes."""
+    edges = [(0, 0), *sorted(spans), (length, length)]
+    if any(end != begin for (_, end), (begin, _) in pairwise(edges)):
+        raise Malformed("The arrays do not cover the data without gaps or overlaps.")
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+    )
+
+
+def _load(text: Any) -> Header:
+    """Parse one JSON object; refuse duplicate keys, NaN and infinities."""
+    if not isinstance(text, str):
+        raise Malformed("The header is not JSON text.")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError):
+        raise Malformed("The header is not well-formed JSON.") from None
+    if not isinstance(value, dict):
+        raise Malformed("The header is not a JSON object.")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Header:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("duplicate key")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)

@@ -1,0 +1,94 @@
+"""A party's rows as a source of batches; a matrix in memory is the simple case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.errors import InvalidData
+
+BATCH_ROWS = 65_536
+
+
+class DataSource(Protocol):
+    """Rows that can be read any number of times, each time in the same order."""
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Return the names of the columns, in the order of the batches' columns."""
+        ...
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """Return one id per row, or None where rows are known by position alone."""
+        ...
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the rows as (batch, n_columns) float64 arrays, finite."""
+        ...
+
+
+class MatrixSource:
+    """A data source over one matrix in memory.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        Finite numbers; converted to float64.
+    columns : sequence of str, optional
+        Names; ``x0 … `` by default.
+    ids : sequence of str, optional
+        One unique id per row.
+
+    Raises
+    ------
+    InvalidData
+        If X is not a finite matrix with rows and columns, or names or ids do not fit.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        columns: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        self._X = np.ascontiguousarray(X, dtype=np.float64)
+        if self._X.ndim != 2 or 0 in self._X.shape:
+            raise InvalidData("The data must be a matrix with rows and columns.")
+        self.n_rows, width = self._X.shape
+        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
+        self.ids = None if ids is None else tuple(ids)
+        self._check()
+
+    def _check(self) -> None:
+        width = self._X.shape[1]
+        if len(set(self.columns)) != width:
+            raise InvalidData(f"{width} columns need as many different names.")
+        if self.ids is not None and len(set(self.ids)) != self.n_rows:
+            raise InvalidData(f"{self.n_rows} rows need as many different ids.")
+        finite = np.isfinite(self._X)
+        if not finite.all():
+            names = [self.columns[index] for index in np.flatnonzero(~finite.all(axis=0))]
+            rows = int(np.count_nonzero(~finite.all(axis=1)))
+            raise InvalidData(
+                f"{rows} rows have missing or infinite values, in {', '.join(names)}."
+            )
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the rows in pieces of at most ``BATCH_ROWS``."""
+        for begin in range(0, self.n_rows, BATCH_ROWS):
+            yield self._X[begin : begin + BATCH_ROWS]
+
+
+def matrix(source: DataSource) -> FloatArray:
+    """Return all rows as one (n_rows, n_columns) array."""
+    return np.concatenate(list(source.batches()))

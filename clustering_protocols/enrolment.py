@@ -1,0 +1,65 @@
+"""How a session's roster comes about, and what a party checks before it trusts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clustering_protocols.errors import AgreementMismatch
+from clustering_protocols.randomness import derive_key
+from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
+from clustering_protocols.terms import (
+    Agreement,
+    Member,
+    canonical_json,
+    read_agreement,
+    read_terms,
+)
+
+
+def session_secret(entropy: bytes, session: str) -> bytes:
+    """Return the 32 bytes that all invitations of a session carry, and no request."""
+    return derive_key(entropy, "coterie/session-secret/1", session)
+
+
+def enrol(
+    secret: bytes, session: str, slot: str, entropy: bytes, n_rows: int, n_columns: int
+) -> Member:
+    """Return a party's line of the roster: its sizes, public keys and their mark."""
+    keys = PartyKeys(entropy, session, slot).public
+    return Member(
+        slot=slot,
+        n_rows=n_rows,
+        n_columns=n_columns,
+        keys=keys,
+        mark=mark(secret, session, slot, keys),
+    )
+
+
+def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
+    """Return the agreement of terms (exact bytes) and a complete roster."""
+    names = read_terms(terms).layout.names
+    return canonical_json(
+        Agreement(terms=terms.decode(), roster=tuple(roster[name] for name in names))
+    )
+
+
+def check_agreement(
+    agreement: bytes, accepted_terms: bytes, own: Member, secret: bytes
+) -> None:
+    """Refuse an agreement that is not what this party joined.
+
+    Raises
+    ------
+    AgreementMismatch
+        If the terms are not byte for byte those accepted, or the party's own line of
+        the roster differs from what it sent.
+    KeyNotAuthentic
+        If any key was not marked with the session secret.
+    """
+    agreed, terms = read_agreement(agreement)
+    if agreed.terms.encode() != accepted_terms:
+        raise AgreementMismatch("The terms changed after they were accepted.")
+    if agreed.member(own.slot) != own:
+        raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
+    for member in agreed.roster:
+        check_mark(secret, terms.session, member.slot, member.keys, member.mark)

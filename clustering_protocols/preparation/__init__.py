@@ -1,0 +1,1 @@
+"""What comes before a protocol, as stages of the same contract."""

@@ -1,0 +1,141 @@
+"""Stage: are the parties aligned, and in which order do rows travel?
+
+Parties of a row group must hold the same rows in the same order, parties of a column
+group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
+of its ordered row ids and column names; the analyst can compare them and nothing more.
+Afterwards the rows of a row group travel in an order that only its members know.
+
+| round | task → contribution |
+|---|---|
+| 1 | `compare-digests` → `digests` |
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Annotated
+
+from clustering_protocols.arrays import IntArray, Spec
+from clustering_protocols.contract import (
+    Again,
+    AnalystRole,
+    Ask,
+    Finish,
+    PartyRole,
+    Plan,
+    Reply,
+    Stage,
+    View,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import ColumnsNotAligned, CoterieError, RowsNotAligned
+from clustering_protocols.preparation.secrets import Scope, group_key, group_stream
+from clustering_protocols.records import Record
+
+NAME = "alignment"
+
+
+class CompareDigests(Record):
+    """Task."""
+
+    kind = "compare-digests"
+
+
+class Digests(Record):
+    """Contribution: keyed digests (hex) of ordered row ids and column names."""
+
+    kind = "digests"
+
+    rows: str
+    columns: str
+
+
+class Comparing(Record):
+    """The analyst's state."""
+
+    kind = "comparing"
+
+
+class RowOrder(Record):
+    """Memory: the order in which this row group's rows travel.
+
+    ``order[k]`` is the party's own row that travels at position k.
+    """
+
+    kind = "row-order"
+
+    order: Annotated[IntArray, Spec("n", low=0)]
+
+
+class Analyst(AnalystRole):
+    """Compares digests within each row group and each column group."""
+
+    state = Comparing
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask everybody."""
+        return Ask(
+            state=Comparing(),
+            tasks={slot: CompareDigests() for slot in plan.slots},
+            expects=Digests,
+        )
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Finish, or end the session with the group that is not aligned."""
+        digests = {s: Digests.narrow(record) for s, record in contributions.items()}
+        layout = plan.layout
+        for row in range(layout.n_row_groups):
+            group = layout.row_group(row)
+            _compare(group, [digests[slot].rows for slot in group], RowsNotAligned)
+        for column in range(layout.n_column_groups):
+            group = layout.column_group(column)
+            found = [digests[slot].columns for slot in group]
+            _compare(group, found, ColumnsNotAligned)
+        return Finish()
+
+
+def _compare(
+    group: Sequence[str], digests: Sequence[str], problem: type[CoterieError]
+) -> None:
+    if len(set(digests)) > 1:
+        raise problem(f"Compare the inputs of {', '.join(group)}.")
+
+
+class Party(PartyRole):
+    """Digests its ids and names; draws the row group's secret order."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Send the digests and remember the order."""
+        order = group_stream(view, "row", "row-order").permutation(data.n_rows)
+        return Reply(
+            contribution=Digests(
+                rows=_digest(view, "row", data.ids or [f"rows:{data.n_rows}"]),
+                columns=_digest(view, "column", data.columns),
+            ),
+            remember=[RowOrder(order=order)],
+        )
+
+
+def _digest(view: View, scope: Scope, names: Sequence[str]) -> str:
+    """Return an HMAC over a list of texts, each after its length."""
+    key = group_key(view, scope, f"alignment/{scope}")
+    digest = hmac.new(key, digestmod=sha256)
+    for name in names:
+        encoded = name.encode()
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+def stage() -> Stage:
+    """Return the stage; it needs the secrets of row and column groups."""
+    return Stage(
+        name=NAME,
+        analyst=Analyst(),
+        party=Party(),
+        records=(CompareDigests, Digests, Comparing),
+    )

@@ -1,0 +1,183 @@
+"""Stage: secrets of all parties, of each row group and of each column group.
+
+The first slot of a group draws 32 bytes and seals them to the other members. The
+secrets are separate: a member of one group learns nothing of another group's.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `share-secrets` → `secrets-shared` | `group-secret` from each group's first slot |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clustering_protocols.contract import (
+    Again,
+    AnalystRole,
+    Ask,
+    Finish,
+    Incoming,
+    Outgoing,
+    PartyRole,
+    Plan,
+    Reply,
+    Stage,
+    View,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import EnvelopeRefused
+from clustering_protocols.randomness import KeyedStream, derive_key
+from clustering_protocols.records import Record
+from clustering_protocols.terms import Layout, Slot
+
+NAME = "secrets"
+Scope = Literal["all", "row", "column"]
+
+
+class ShareSecrets(Record):
+    """Task."""
+
+    kind = "share-secrets"
+
+
+class SecretsShared(Record):
+    """Contribution."""
+
+    kind = "secrets-shared"
+
+
+class Sharing(Record):
+    """The analyst's state."""
+
+    kind = "sharing"
+
+
+class GroupSecret(Record):
+    """Envelope: the secret (32 bytes, hex) of one group of the receiver."""
+
+    kind = "group-secret"
+
+    scope: Scope
+    secret: str
+
+
+class AllSecret(Record):
+    """Memory: the secret of all parties."""
+
+    kind = "all-secret"
+
+    secret: str
+
+
+class RowSecret(Record):
+    """Memory: the secret of the row group."""
+
+    kind = "row-secret"
+
+    secret: str
+
+
+class ColumnSecret(Record):
+    """Memory: the secret of the column group."""
+
+    kind = "column-secret"
+
+    secret: str
+
+
+_ENTRIES: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
+    "all": AllSecret,
+    "row": RowSecret,
+    "column": ColumnSecret,
+}
+
+
+def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
+    """Return the slots that share a secret with this one; the first leads."""
+    if scope == "all":
+        return layout.names
+    if scope == "row":
+        return layout.row_group(slot.row)
+    return layout.column_group(slot.column)
+
+
+def group_key(view: View, scope: Scope, purpose: str) -> bytes:
+    """Return 32 bytes that all members of a group derive alike, for one purpose."""
+    secret = view.recall(_ENTRIES[scope]).secret
+    salt = bytes.fromhex(view.plan.agreement_digest)
+    return derive_key(bytes.fromhex(secret), "coterie/group/1", purpose, salt=salt)
+
+
+def group_stream(view: View, scope: Scope, purpose: str) -> KeyedStream:
+    """Return the random stream that all members of a group draw alike."""
+    return KeyedStream(group_key(view, scope, purpose))
+
+
+class Analyst(AnalystRole):
+    """Asks once and relays."""
+
+    state = Sharing
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask everybody."""
+        return Ask(
+            state=Sharing(),
+            tasks={slot: ShareSecrets() for slot in plan.slots},
+            expects=SecretsShared,
+        )
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Finish: the envelopes go out with the next stage."""
+        return Finish()
+
+
+@dataclass(frozen=True)
+class Party(PartyRole):
+    """Draws the secrets of the groups that it leads, and keeps those that it gets."""
+
+    scopes: tuple[Scope, ...]
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Draw and seal."""
+        envelopes: list[Outgoing] = []
+        remember: list[Record] = []
+        for scope, members in self._led(view):
+            secret = view.stream(f"secret/{scope}").take(32).hex()
+            remember.append(_ENTRIES[scope](secret=secret))
+            content = GroupSecret(scope=scope, secret=secret)
+            envelopes += [Outgoing(receiver=m, content=content) for m in members[1:]]
+        return Reply(
+            contribution=SecretsShared(), envelopes=envelopes, remember=remember
+        )
+
+    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+        """Keep the secrets that the groups' first slots sent."""
+        kept: list[Record] = []
+        for envelope in envelopes:
+            content = GroupSecret.narrow(envelope.content)
+            group = group_of(view.plan.layout, view.slot, content.scope)
+            if envelope.sender != group[0] or content.scope not in self.scopes:
+                raise EnvelopeRefused("A secret came from a slot that does not lead.")
+            kept.append(_ENTRIES[content.scope](secret=content.secret))
+        return kept
+
+    def _led(self, view: View) -> Iterator[tuple[Scope, tuple[str, ...]]]:
+        for scope in self.scopes:
+            members = group_of(view.plan.layout, view.slot, scope)
+            if members[0] == view.slot.name:
+                yield scope, members
+
+
+def stage(*scopes: Scope) -> Stage:
+    """Return the stage for the secrets that a protocol needs."""
+    return Stage(
+        name=NAME,
+        analyst=Analyst(),
+        party=Party(scopes),
+        records=(ShareSecrets, SecretsShared, Sharing, GroupSecret),
+    )

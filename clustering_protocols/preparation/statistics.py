@@ -1,0 +1,248 @@
+"""Stage: pooled moments or ranges of a column group's features.
+
+Anchors and shared scaling need mean and spread (or the range) of each feature over all
+rows of a column group. Where they are not declared in the terms, each party seals its
+own to the group's first slot, which pools them and seals the outcome back. The analyst
+sees none of it; the first slot sees each member's moments, which is a risk code.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `measure` → `measured` | `moments` from the members to the first slot |
+| 2 | `pool` → `pooled` | `pooled-moments` from the first slot to the members |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, Spec
+from clustering_protocols.contract import (
+    Again,
+    AnalystRole,
+    Ask,
+    Finish,
+    Incoming,
+    Outgoing,
+    PartyRole,
+    Plan,
+    Reply,
+    Stage,
+    View,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.preparation.secrets import group_of
+from clustering_protocols.records import Record
+
+NAME = "statistics"
+RISK_CODE = "first-slot-sees-moments"
+RISK_SENTENCE = (
+    "The first party of your column group sees your number of rows and, per feature, "
+    "your mean and spread (or your range, where anchors are uniform)."
+)
+
+
+class Measure(Record):
+    """Task of round 1."""
+
+    kind = "measure"
+
+
+class Measured(Record):
+    """Contribution of round 1."""
+
+    kind = "measured"
+
+
+class Pool(Record):
+    """Task of round 2."""
+
+    kind = "pool"
+
+
+class Pooled(Record):
+    """Contribution of round 2."""
+
+    kind = "pooled"
+
+
+class Progress(Record):
+    """The analyst's state."""
+
+    kind = "progress"
+
+    measured: bool
+
+
+class Moments(Record):
+    """Envelope: count, mean and sum of squared deviations, or the range, per feature.
+
+    Fields that the terms do not need stay empty (no feature), so that no party shows
+    more than is needed.
+    """
+
+    kind = "moments"
+
+    n_rows: int
+    mean: Annotated[FloatArray, Spec("moments")]
+    deviations: Annotated[FloatArray, Spec("moments", low=0)]
+    minimum: Annotated[FloatArray, Spec("ranges")]
+    maximum: Annotated[FloatArray, Spec("ranges")]
+
+
+class OwnMoments(Moments):
+    """Memory of a first slot: its own moments, until the others' have come."""
+
+    kind = "own-moments"
+
+
+class PooledMoments(Moments):
+    """Envelope and memory: the same over all rows of the column group."""
+
+    kind = "pooled-moments"
+
+    @property
+    def spread(self) -> FloatArray:
+        """Return the pooled standard deviation (divisor n) of each feature."""
+        return np.sqrt(self.deviations / self.n_rows)
+
+
+def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
+    """Return what a party's rows contribute, in two passes over the batches.
+
+    The second pass sums squared deviations from the mean: sums of squares would lose
+    all digits of a feature whose mean is large against its spread.
+    """
+    width = len(data.columns)
+    total, low = np.zeros(width), np.full(width, np.inf)
+    high = -low
+    for batch in data.batches():
+        total += batch.sum(axis=0)
+        low, high = np.minimum(low, batch.min(axis=0)), np.maximum(high, batch.max(axis=0))
+    mean = total / data.n_rows
+    deviations = np.zeros(width)
+    if moments:
+        for batch in data.batches():
+            deviations += np.square(batch - mean).sum(axis=0)
+    return Moments(
+        n_rows=data.n_rows,
+        mean=mean if moments else np.empty(0),
+        deviations=deviations if moments else np.empty(0),
+        minimum=low if ranges else np.empty(0),
+        maximum=high if ranges else np.empty(0),
+    )
+
+
+def pool(parts: Sequence[Moments]) -> PooledMoments:
+    """Return the moments of the union of rows.
+
+    Means and sums of squared deviations are merged as in Chan, Golub & LeVeque,
+    "Algorithms for computing the sample variance", 1983, over all parts at once.
+    """
+    counts = np.array([part.n_rows for part in parts], dtype=np.float64)[:, None]
+    means = np.array([part.mean for part in parts])
+    mean = (counts * means).sum(axis=0) / counts.sum()
+    within = np.array([part.deviations for part in parts]).sum(axis=0)
+    between = (counts * np.square(means - mean)).sum(axis=0)
+    return PooledMoments(
+        n_rows=int(counts.sum()),
+        mean=mean,
+        deviations=within + between,
+        minimum=np.array([part.minimum for part in parts]).min(axis=0),
+        maximum=np.array([part.maximum for part in parts]).max(axis=0),
+    )
+
+
+class Analyst(AnalystRole):
+    """Relays; it learns nothing but that the parties answered."""
+
+    state = Progress
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Have the members measure."""
+        return Ask(
+            state=Progress(measured=False),
+            tasks={slot: Measure() for slot in plan.slots},
+            expects=Measured,
+        )
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Have the first slots pool, then finish."""
+        if Progress.narrow(state).measured:
+            return Finish()
+        return Ask(
+            state=Progress(measured=True),
+            tasks={slot: Pool() for slot in plan.slots},
+            expects=Pooled,
+        )
+
+
+@dataclass(frozen=True)
+class Party(PartyRole):
+    """Measures; pools where it is the first slot of its column group."""
+
+    moments: bool
+    ranges: bool
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Seal own moments to the first slot, or pooled ones to the members."""
+        first, *others = group_of(view.plan.layout, view.slot, "column")
+        if isinstance(task, Measure):
+            return self._measure(view, first, data)
+        if view.slot.name != first:
+            return Reply(contribution=Pooled())
+        return _share(view.recall(PooledMoments), others)
+
+    def _measure(self, view: View, first: str, data: DataSource) -> Reply:
+        own = measure(data, moments=self.moments, ranges=self.ranges)
+        if view.slot.name != first:
+            sent = Outgoing(receiver=first, content=own)
+            return Reply(contribution=Measured(), envelopes=[sent])
+        kept = OwnMoments.model_validate(dict(own))
+        # A first slot without members receives nothing: pool what there is now.
+        return Reply(contribution=Measured(), remember=[kept, pool([own])])
+
+    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+        """Pool the members' moments, or keep what the first slot pooled."""
+        group = group_of(view.plan.layout, view.slot, "column")
+        contents = {e.sender: Moments.narrow(e.content) for e in envelopes}
+        width = view.plan.member(view.slot.name).n_columns
+        for content in contents.values():
+            content.require(
+                {"moments": width * self.moments, "ranges": width * self.ranges}
+            )
+        if view.slot.name != group[0]:
+            return [_from_first(group[0], contents)]
+        if set(contents) != set(group[1:]):
+            raise ProtocolFailed("The moments of a member of the column group are missing.")
+        own = view.recall(OwnMoments)
+        return [pool([own, *(contents[slot] for slot in group[1:])])]
+
+
+def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
+    return Reply(
+        contribution=Pooled(),
+        envelopes=[Outgoing(receiver=slot, content=pooled) for slot in others],
+    )
+
+
+def _from_first(first: str, contents: Mapping[str, Moments]) -> PooledMoments:
+    if list(contents) != [first]:
+        raise EnvelopeRefused("Pooled moments came from a slot that does not lead.")
+    return PooledMoments.narrow(contents[first])
+
+
+def stage(*, moments: bool, ranges: bool) -> Stage:
+    """Return the stage for what a protocol needs of each feature."""
+    return Stage(
+        name=NAME,
+        analyst=Analyst(),
+        party=Party(moments=moments, ranges=ranges),
+        records=(Measure, Measured, Pool, Pooled, Progress, Moments, PooledMoments),
+    )

@@ -1,0 +1,1 @@
+"""One folder per protocol; the registry finds them by their folders."""

@@ -1,0 +1,69 @@
+"""A predictable protocol of two stages and three rounds, for tests of the house.
+
+It has everything that a real protocol has: tasks, contributions, envelopes between
+parties, memory, a state, a result per row group. It fails and repeats on demand.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import ClusteringProtocol, Stage
+from clustering_protocols.records import Record
+from clustering_protocols.terms import Layout
+
+from . import analyst, messages, party, pooled
+from .params import Dummy
+
+__all__ = ["PROTOCOL", "Dummy"]
+
+
+class DummyProtocol(ClusteringProtocol[Dummy]):
+    """Labels rows in turn: 0, 1, … k-1, 0, 1, …"""
+
+    title = "Dummy"
+    summary = "Labels rows in turn; for tests of services and clients."
+    params = Dummy
+    partitionings = ("horizontal", "vertical", "mixed")
+    learns: ClassVar = {"analyst": "The number of rows.", "party": "Its labels."}
+    risks: ClassVar = {"row-count-is-known": "The analyst learns how many rows you hold."}
+
+    def check(self, params: Dummy, layout: Layout) -> None:
+        """Accept every layout."""
+
+    def risks_of(self, params: Dummy, layout: Layout) -> Sequence[str]:
+        """Return the one risk code."""
+        return list(self.risks)
+
+    def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
+        """Return greeting (one round) and count (two rounds)."""
+        return (
+            Stage(
+                name="greeting",
+                analyst=analyst.Greeter(),
+                party=party.Greeter(),
+                records=(messages.Greet, messages.Greeted, messages.Word, messages.Greeting),
+            ),
+            Stage(
+                name="count",
+                analyst=analyst.Counter(),
+                party=party.Counter(),
+                records=(
+                    messages.Count,
+                    messages.Counted,
+                    messages.Confirm,
+                    messages.Confirmed,
+                    messages.Word,
+                    messages.Counting,
+                    messages.Labels,
+                    messages.Total,
+                ),
+            ),
+        )
+
+    def pooled(self, params: Dummy, X: FloatArray, summary: Record | None) -> IntArray:
+        """Return 0, 1, … k-1, 0, 1, …"""
+        return pooled.labels(params, X)
+
+
+PROTOCOL = DummyProtocol()

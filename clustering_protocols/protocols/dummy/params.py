@@ -1,0 +1,24 @@
+"""Parameters of the dummy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from clustering_protocols.contract import Params
+
+
+class Dummy(Params):
+    """What the dummy does, and where it fails."""
+
+    n_clusters: int = Field(default=2, ge=1, le=100, description="Labels in use.")
+    fail_at: Literal["never", "start", "count", "confirm"] = Field(
+        default="never", description="The step of the analyst that ends the session."
+    )
+    void_attempts: int = Field(
+        default=0, ge=0, le=10, description="How often the count round is void."
+    )
+    quorum: int | None = Field(
+        default=None, ge=1, description="Answers that suffice at a round's deadline."
+    )

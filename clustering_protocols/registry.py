@@ -1,0 +1,173 @@
+"""The catalogue: every folder under ``protocols/``, named by its folder.
+
+Nothing is registered by hand. A new protocol is one new folder; its parameters join
+the API schema and its risk codes get its folder's name in front.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from clustering_protocols import protocols
+from clustering_protocols.contract import ClusteringProtocol, Params, Plan
+from clustering_protocols.errors import InvalidParameters, VersionMismatch
+from clustering_protocols.terms import (
+    Deadlines,
+    Guards,
+    Layout,
+    Name,
+    ProtocolChoice,
+    Terms,
+    Value,
+    canonical_json,
+    digest,
+    read_agreement,
+)
+
+
+class Proposal(Value):
+    """What a coordinator asks for; :func:`draw_up` makes it into terms."""
+
+    title: str = ""
+    protocol: Name
+    params: dict[str, Any]
+    layout: Layout
+    seed: int
+    deadlines: Deadlines = Deadlines()
+    guards: Guards = Guards()
+
+
+@cache
+def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
+    """Return all protocols by name, in alphabetical order."""
+    names = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
+    modules = {name: import_module(f"{protocols.__name__}.{name}") for name in names}
+    return MappingProxyType({name: module.PROTOCOL for name, module in modules.items()})
+
+
+def protocol(name: str) -> ClusteringProtocol[Any]:
+    """Return a protocol; :class:`InvalidParameters` names the known ones."""
+    if name not in catalogue():
+        raise InvalidParameters(f"Known protocols: {', '.join(catalogue())}.")
+    return catalogue()[name]
+
+
+def name_of(params: Params) -> str:
+    """Return the name of the protocol whose parameters these are."""
+    for name, known in catalogue().items():
+        if type(params) is known.params:
+            return name
+    raise TypeError(f"{type(params).__name__} are the parameters of no protocol")
+
+
+def risk_sentences(name: str) -> dict[str, str]:
+    """Return a protocol's closed list of risk codes with a sentence each."""
+    return {
+        f"{name}.{code}": sentence for code, sentence in protocol(name).risks.items()
+    }
+
+
+def parse_params(name: str, values: Mapping[str, Any]) -> Params:
+    """Return checked parameters; :class:`InvalidParameters` names the field."""
+    try:
+        params: Params = protocol(name).params.model_validate(values)
+    except ValidationError as error:
+        raise InvalidParameters(explain(error)) from None
+    return params
+
+
+def explain(error: ValidationError) -> str:
+    """Return the first finding of a validation as a sentence, without the input."""
+    finding = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(str(part) for part in finding["loc"])
+    return f"{place or 'The whole'}: {finding['msg']}."
+
+
+def draw_up(session: str, proposal: Proposal) -> bytes:
+    """Return the terms of a session as canonical bytes: defaults and risks filled in.
+
+    Raises
+    ------
+    InvalidParameters
+        If the protocol is unknown or parameters and layout do not fit.
+    """
+    known = protocol(proposal.protocol)
+    params = parse_params(proposal.protocol, proposal.params)
+    known.check(params, proposal.layout)
+    codes = known.risks_of(params, proposal.layout)
+    terms = Terms(
+        session=session,
+        title=proposal.title,
+        protocol=ProtocolChoice(
+            name=proposal.protocol,
+            version=known.version,
+            params=params.model_dump(mode="json"),
+        ),
+        layout=proposal.layout,
+        seed=proposal.seed,
+        deadlines=proposal.deadlines,
+        guards=proposal.guards,
+        risks=tuple(f"{proposal.protocol}.{code}" for code in codes),
+    )
+    return canonical_json(terms)
+
+
+def check_terms(terms: Terms) -> Params:
+    """Return the parameters of received terms, if they hold with our own catalogue.
+
+    A party calls this before it joins: the analyst's word on versions and risks is
+    compared with what the party's own release computes.
+
+    Raises
+    ------
+    VersionMismatch
+        If the protocol has another version here.
+    InvalidParameters
+        If parameters, layout or the list of risks are not what this release computes.
+    """
+    choice = terms.protocol
+    known = protocol(choice.name)
+    if known.version != choice.version:
+        raise VersionMismatch(
+            f"Protocol {choice.name!r} v{choice.version}; v{known.version} is here."
+        )
+    params = parse_params(choice.name, choice.params)
+    known.check(params, terms.layout)
+    codes = known.risks_of(params, terms.layout)
+    if terms.risks != tuple(f"{choice.name}.{code}" for code in codes):
+        raise InvalidParameters("The terms list other risks than their parameters bring.")
+    return params
+
+
+def plan(agreement: bytes) -> Plan:
+    """Return the plan of an agreement, given its exact bytes."""
+    agreed, terms = read_agreement(agreement)
+    return Plan(
+        agreement=agreed,
+        agreement_digest=digest(agreement),
+        terms=terms,
+        params=check_terms(terms),
+    )
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return a protocol's entry in the catalogue as JSON values."""
+    known = protocol(name)
+    schema: type[BaseModel] = known.params
+    return {
+        "name": name,
+        "version": known.version,
+        "title": known.title,
+        "summary": known.summary,
+        "partitionings": list(known.partitionings),
+        "learns": dict(known.learns),
+        "risks": risk_sentences(name),
+        "params": schema.model_json_schema(),
+    }

@@ -1,0 +1,1 @@
+"""What parties keep from the analyst, by calls of the `cryptography` library alone."""

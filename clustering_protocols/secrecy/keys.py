@@ -1,0 +1,94 @@
+"""A party's keys for one session, and how others know that they are hers.
+
+Both key pairs are drawn from the party's entropy. The public halves travel through the
+analyst, who could swap them; so each party marks hers with an HMAC under the *session
+secret*, which the invitations carry and the analyst never sees.
+"""
+
+from __future__ import annotations
+
+import hmac
+from functools import cached_property
+from hashlib import sha256, sha512
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+from cryptography.hazmat.primitives.asymmetric.x25519 import (
+    X25519PrivateKey,
+    X25519PublicKey,
+)
+from pydantic import BaseModel, ConfigDict, Field
+
+from clustering_protocols.errors import KeyNotAuthentic
+from clustering_protocols.randomness import KeyedStream, derive_key, length_prefixed
+
+_HEX_KEY = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class PublicKeys(BaseModel):
+    """The public halves (32 bytes each, lower-case hex)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    x25519: str = _HEX_KEY
+    ed25519: str = _HEX_KEY
+
+    @property
+    def sealing(self) -> X25519PublicKey:
+        """Return the key to which envelopes are sealed."""
+        return X25519PublicKey.from_public_bytes(bytes.fromhex(self.x25519))
+
+    @property
+    def verifying(self) -> Ed25519PublicKey:
+        """Return the key that checks this party's signatures."""
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.ed25519))
+
+
+class PartyKeys:
+    """The private halves, drawn from 32 bytes of entropy for one session and slot."""
+
+    def __init__(self, entropy: bytes, session: str, slot: str) -> None:
+        key = derive_key(entropy, "coterie/keys/1", session, slot)
+        stream = KeyedStream(key)
+        self.opening = X25519PrivateKey.from_private_bytes(stream.take(32))
+        self.signing = Ed25519PrivateKey.from_private_bytes(stream.take(32))
+
+    @cached_property
+    def public(self) -> PublicKeys:
+        """Return the public halves."""
+        return PublicKeys(
+            x25519=self.opening.public_key().public_bytes_raw().hex(),
+            ed25519=self.signing.public_key().public_bytes_raw().hex(),
+        )
+
+    def __repr__(self) -> str:
+        return "<PartyKeys>"
+
+
+def mark(session_secret: bytes, session: str, slot: str, keys: PublicKeys) -> str:
+    """Return the HMAC-SHA256 (hex) that ties public keys to a slot of a session."""
+    bound = length_prefixed(
+        "coterie/mark/1", session, slot, keys.x25519, keys.ed25519
+    )
+    return hmac.new(session_secret, bound, sha256).hexdigest()
+
+
+def check_mark(
+    session_secret: bytes, session: str, slot: str, keys: PublicKeys, marked: str
+) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the mark was made with this secret."""
+    expected = mark(session_secret, session, slot, keys)
+    if not hmac.compare_digest(expected.encode(), marked.encode()):
+        raise KeyNotAuthentic(f"The keys of slot {slot!r} carry a foreign mark.")
+
+
+def safety_number(agreement: bytes) -> str:
+    """Return 60 digits (12 groups of five, 199 bits) over the bytes of an agreement.
+
+    For those who want to compare the roster, its keys and the terms by telephone.
+    """
+    digest = sha512(length_prefixed("coterie/safety/1", agreement)).digest()
+    groups = [int.from_bytes(digest[5 * i : 5 * i + 5], "big") for i in range(12)]
+    return " ".join(f"{group % 100_000:05d}" for group in groups)

@@ -1,0 +1,198 @@
+"""What a session is about: layout, terms, roster and agreement.
+
+*Terms* are fixed when the session is created and can be read before joining. The
+*agreement* adds the roster with public keys, once all have joined. Both exist as exact
+bytes: each side hashes the bytes that it received and never a re-serialisation.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from hashlib import sha256
+from typing import Annotated, Any, Final, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from clustering_protocols.errors import Malformed, VersionMismatch
+from clustering_protocols.secrecy.keys import PublicKeys
+
+TERMS_VERSION: Final = 1
+NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+
+_V = TypeVar("_V", bound="Value")
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+class Value(BaseModel):
+    """Base of the frozen JSON values of this module; unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Slot(Value):
+    """One place in the lattice: row group and column group, counted from 0."""
+
+    name: Name = Field(description="How this place is called, e.g. hospital-a.")
+    row: int = Field(ge=0, lt=10_000, description="Row group: the same people.")
+    column: int = Field(ge=0, lt=10_000, description="Column group: the same features.")
+
+
+class Layout(Value):
+    """The slots of a session, ordered by row group, then by column group."""
+
+    slots: tuple[Slot, ...] = Field(min_length=1, max_length=1000)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        cells = [(slot.row, slot.column) for slot in self.slots]
+        if cells != sorted(set(cells)):
+            raise ValueError("slots must be ordered by row, then column, one per cell")
+        if len({slot.name for slot in self.slots}) != len(self.slots):
+            raise ValueError("two slots have one name")
+        for what, used in (("row", {r for r, _ in cells}), ("column", {c for _, c in cells})):
+            if used != set(range(len(used))):
+                raise ValueError(f"{what} groups must be numbered 0, 1, 2 … without gaps")
+        return self
+
+    @property
+    def n_row_groups(self) -> int:
+        """Return c, the number of row groups."""
+        return 1 + max(slot.row for slot in self.slots)
+
+    @property
+    def n_column_groups(self) -> int:
+        """Return d, the number of column groups."""
+        return 1 + max(slot.column for slot in self.slots)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all slots in order; the first is the leader."""
+        return tuple(slot.name for slot in self.slots)
+
+    @property
+    def regular(self) -> bool:
+        """Return whether every cell of the lattice has a slot."""
+        return len(self.slots) == self.n_row_groups * self.n_column_groups
+
+    def slot(self, name: str) -> Slot:
+        """Return the slot of a name; :class:`KeyError` if there is none."""
+        return {slot.name: slot for slot in self.slots}[name]
+
+    def row_group(self, row: int) -> tuple[str, ...]:
+        """Return the names of the slots of a row group, in column order."""
+        return tuple(slot.name for slot in self.slots if slot.row == row)
+
+    def column_group(self, column: int) -> tuple[str, ...]:
+        """Return the names of the slots of a column group, in row order."""
+        return tuple(slot.name for slot in self.slots if slot.column == column)
+
+
+def Lattice(row_groups: int, column_groups: int = 1) -> Layout:  # noqa: N802  reads as the type that it makes
+    """Return the regular layout of row groups × column groups, named ``r1c1 …``."""
+    return Layout(
+        slots=tuple(
+            Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
+            for row in range(row_groups)
+            for column in range(column_groups)
+        )
+    )
+
+
+class Deadlines(Value):
+    """How long the analyst waits, in seconds."""
+
+    recruiting: int = Field(default=7 * 86_400, ge=1, le=366 * 86_400)
+    round: int = Field(default=86_400, ge=1, le=366 * 86_400)
+
+
+class Guards(Value):
+    """Minimum sizes that every party enforces at home; a party may demand more."""
+
+    minimum_rows: int = Field(default=10, ge=1, description="Rows of each party.")
+
+
+class ProtocolChoice(Value):
+    """A protocol of the catalogue with its complete parameters."""
+
+    name: Name
+    version: int
+    params: dict[str, Any]
+
+
+class Terms(Value):
+    """What a party agrees to when it joins."""
+
+    coterie: int = TERMS_VERSION
+    session: Name
+    title: str = Field(max_length=200)
+    protocol: ProtocolChoice
+    layout: Layout
+    seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
+    deadlines: Deadlines
+    guards: Guards
+    risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
+
+
+class Member(Value):
+    """One line of the roster."""
+
+    slot: Name
+    n_rows: int = Field(ge=1, lt=2**40)
+    n_columns: int = Field(ge=1, lt=2**20)
+    keys: PublicKeys
+    mark: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Agreement(Value):
+    """Terms, as the exact text that was previewed, and the roster in slot order."""
+
+    terms: str
+    roster: tuple[Member, ...]
+
+    def member(self, slot: str) -> Member:
+        """Return the roster's line of a slot."""
+        return {member.slot: member for member in self.roster}[slot]
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of the exact bytes of terms or agreement, as hex."""
+    return sha256(content).hexdigest()
+
+
+def canonical_json(value: BaseModel) -> bytes:
+    """Return a value as JSON bytes: sorted keys, no spaces, text in NFC."""
+    text = json.dumps(
+        value.model_dump(mode="json"),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return unicodedata.normalize("NFC", text).encode()
+
+
+def read_terms(text: bytes) -> Terms:
+    """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
+    terms = _read(Terms, text)
+    if terms.coterie != TERMS_VERSION:
+        raise VersionMismatch(f"Terms v{terms.coterie}; v{TERMS_VERSION} is read here.")
+    return terms
+
+
+def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
+    """Return agreement and terms in received bytes; the roster must fill the layout."""
+    agreement = _read(Agreement, text)
+    terms = read_terms(agreement.terms.encode())
+    if tuple(member.slot for member in agreement.roster) != terms.layout.names:
+        raise Malformed("The roster does not list each slot of the layout once.")
+    return agreement, terms
+
+
+def _read(model: type[_V], text: bytes) -> _V:
+    try:
+        return model.model_validate_json(text)
+    except ValidationError:
+        raise Malformed(f"These bytes are not {model.__name__.lower()}.") from None
+
+
