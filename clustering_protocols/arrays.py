@@ -79,7 +79,9 @@ class Spec:
         if value.dtype != dtype:
             raise _refuse("dtype {got}, expected {want}", got=value.dtype, want=dtype)
         if value.ndim != len(self.shape):
-            raise _refuse("{got} axes, expected {want}", got=value.ndim, want=self.shape)
+            raise _refuse(
+                "{got} axes, expected {want}", got=value.ndim, want=self.shape
+            )
         self._check_items(value.reshape(-1))
         frozen = value.view()
         frozen.flags.writeable = False

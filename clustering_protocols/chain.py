@@ -128,7 +128,9 @@ def advance(
     plan, stages = load(agreement)
     current = AnalystState.decode(state)
     stage = stages[current.stage]
-    given = {s: packets.read(contributions[s]) for s in plan.slots if s in contributions}
+    given = {
+        s: packets.read(contributions[s]) for s in plan.slots if s in contributions
+    }
     records = {
         slot: packets.check_answers(packets.read(tasks[slot]), packet, stage)
         for slot, packet in given.items()
@@ -269,7 +271,7 @@ def _close(
 
     return Closed(
         results={slot: packet(slot, record) for slot, record in move.results.items()},
-        summary=move.summary and packet("", move.summary),
+        summary=packet("", move.summary) if move.summary else None,
     )
 
 
@@ -432,9 +434,7 @@ class PartyChain:
             raise EnvelopeRefused("Its label names no known sender or kind.")
         bound = _bound(plan, label, sender=label.peer, receiver=self.slot)
         peer = plan.member(label.peer).keys
-        content = sealing.open_envelope(
-            envelope.sealed, bound, self._keys(plan), peer
-        )
+        content = sealing.open_envelope(envelope.sealed, bound, self._keys(plan), peer)
         return Incoming(sender=label.peer, content=kind.decode(content))
 
 

@@ -77,7 +77,9 @@ class MatrixSource:
             raise InvalidData(f"{self.n_rows} rows need as many different ids.")
         finite = np.isfinite(self._X)
         if not finite.all():
-            names = [self.columns[index] for index in np.flatnonzero(~finite.all(axis=0))]
+            names = [
+                self.columns[index] for index in np.flatnonzero(~finite.all(axis=0))
+            ]
             rows = int(np.count_nonzero(~finite.all(axis=1)))
             raise InvalidData(
                 f"{rows} rows have missing or infinite values, in {', '.join(names)}."

@@ -119,7 +119,12 @@ class NotReady(CoterieError, problem=Problem.NOT_READY):
 
 
 class SessionOver(CoterieError, problem=Problem.SESSION_OVER):
-    """A session that has ended."""
+    """A session that has ended: its state, and the problem that ended it if any did."""
+
+    def __init__(self, detail: str, state: str = "", reason: str | None = None) -> None:
+        super().__init__(detail)
+        self.state = state
+        self.reason = reason
 
 
 class RowsNotAligned(CoterieError, problem=Problem.ROWS_NOT_ALIGNED):

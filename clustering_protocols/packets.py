@@ -163,7 +163,11 @@ def check_answers(task: Packet, contribution: Packet, stage: Stage) -> Record:
             f"round {given.round}, attempt {given.attempt}."
         )
     if given != asked:
-        wrong = [name for name in type(asked).model_fields if getattr(given, name) != getattr(asked, name)]
+        wrong = [
+            name
+            for name in type(asked).model_fields
+            if getattr(given, name) != getattr(asked, name)
+        ]
         raise AgreementMismatch(f"The message differs in {', '.join(wrong)}.")
     record = contribution.read(stage)
     expected = task.header.expects
@@ -181,5 +185,3 @@ def _encode(
         for index, envelope in enumerate(envelopes)
     }
     return codec.encode(header.model_dump(mode="json"), {**arrays, **sealed})
-
-

@@ -64,8 +64,8 @@ class KeyedStream:
 
     def words(self, size: int) -> WordArray:
         """Return ``size`` uniform words of 64 bits."""
-        words = np.empty(size, "<u8")
-        out = memoryview(words).cast("B")
+        words: WordArray = np.empty(size, dtype="<u8")
+        out = words.view(np.uint8).data
         for begin in range(0, len(out), _CHUNK_BYTES):
             piece = out[begin : begin + _CHUNK_BYTES]
             self._encryptor.update_into(self._zeros[: len(piece)], piece)
@@ -74,7 +74,8 @@ class KeyedStream:
     def uniform(self, *shape: int) -> FloatArray:
         """Return uniform numbers of the open interval (0, 1), 53 bits each."""
         words = self.words(int(np.prod(shape)))
-        return ((words >> np.uint64(11)) + 0.5).reshape(shape) * 2.0**-53
+        high = (words >> np.uint64(11)).astype(np.float64)
+        return (high + 0.5).reshape(shape) * 2.0**-53
 
     def normal(self, *shape: int) -> FloatArray:
         """Return standard normal numbers, by inversion of the distribution function."""

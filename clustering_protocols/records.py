@@ -157,5 +157,3 @@ def _explain(kind: str, error: ValidationError, arrays: set[str]) -> CoterieErro
     about_array = finding["type"] == "invalid_array" or place in arrays
     problem = InvalidArray if about_array else Malformed
     return problem(f"{kind}{f' {place!r}' if place else ''}: {finding['msg']}.")
-
-

@@ -142,7 +142,9 @@ def check_terms(terms: Terms) -> Params:
     known.check(params, terms.layout)
     codes = known.risks_of(params, terms.layout)
     if terms.risks != tuple(f"{choice.name}.{code}" for code in codes):
-        raise InvalidParameters("The terms list other risks than their parameters bring.")
+        raise InvalidParameters(
+            "The terms list other risks than their parameters bring."
+        )
     return params
 
 

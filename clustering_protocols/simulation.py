@@ -188,10 +188,11 @@ class _Run:
             for slot, result in closed.results.items()
         }
         summary = closed.summary
+        read = chain.read_result
         return Simulated(
             outcomes=outcomes,
             orders={slot: self.order(slot) for slot in self.parties},
-            summary=summary and chain.read_result(self.agreement, summary),
+            summary=read(self.agreement, summary) if summary else None,
             sent=self.sent,
             costs=self.costs,
             rounds=rounds,

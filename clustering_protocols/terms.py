@@ -50,9 +50,14 @@ class Layout(Value):
             raise ValueError("slots must be ordered by row, then column, one per cell")
         if len({slot.name for slot in self.slots}) != len(self.slots):
             raise ValueError("two slots have one name")
-        for what, used in (("row", {r for r, _ in cells}), ("column", {c for _, c in cells})):
+        for what, used in (
+            ("row", {r for r, _ in cells}),
+            ("column", {c for _, c in cells}),
+        ):
             if used != set(range(len(used))):
-                raise ValueError(f"{what} groups must be numbered 0, 1, 2 … without gaps")
+                raise ValueError(
+                    f"{what} groups must be numbered 0, 1, 2 … without gaps"
+                )
         return self
 
     @property
@@ -194,5 +199,3 @@ def _read(model: type[_V], text: bytes) -> _V:
         return model.model_validate_json(text)
     except ValidationError:
         raise Malformed(f"These bytes are not {model.__name__.lower()}.") from None
-
-

@@ -1,4 +1,4 @@
-"""Stage: are the parties aligned, and in which order do rows travel?
+"""Stage: check that parties are aligned, and agree on a secret order of rows.
 
 Parties of a row group must hold the same rows in the same order, parties of a column
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)

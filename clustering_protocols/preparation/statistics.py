@@ -122,7 +122,10 @@ def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
     high = -low
     for batch in data.batches():
         total += batch.sum(axis=0)
-        low, high = np.minimum(low, batch.min(axis=0)), np.maximum(high, batch.max(axis=0))
+        low, high = (
+            np.minimum(low, batch.min(axis=0)),
+            np.maximum(high, batch.max(axis=0)),
+        )
     mean = total / data.n_rows
     deviations = np.zeros(width)
     if moments:
@@ -220,7 +223,9 @@ class Party(PartyRole):
         if view.slot.name != group[0]:
             return [_from_first(group[0], contents)]
         if set(contents) != set(group[1:]):
-            raise ProtocolFailed("The moments of a member of the column group are missing.")
+            raise ProtocolFailed(
+                "The moments of a member of the column group are missing."
+            )
         own = view.recall(OwnMoments)
         return [pool([own, *(contents[slot] for slot in group[1:])])]
 

@@ -69,9 +69,7 @@ class PartyKeys:
 
 def mark(session_secret: bytes, session: str, slot: str, keys: PublicKeys) -> str:
     """Return the HMAC-SHA256 (hex) that ties public keys to a slot of a session."""
-    bound = length_prefixed(
-        "coterie/mark/1", session, slot, keys.x25519, keys.ed25519
-    )
+    bound = length_prefixed("coterie/mark/1", session, slot, keys.x25519, keys.ed25519)
     return hmac.new(session_secret, bound, sha256).hexdigest()
 
 

@@ -19,14 +19,16 @@ __all__ = ["PROTOCOL", "Dummy"]
 
 
 class DummyProtocol(ClusteringProtocol[Dummy]):
-    """Labels rows in turn: 0, 1, … k-1, 0, 1, …"""
+    """Labels rows in turn, 0 to k-1."""
 
     title = "Dummy"
     summary = "Labels rows in turn; for tests of services and clients."
     params = Dummy
     partitionings = ("horizontal", "vertical", "mixed")
     learns: ClassVar = {"analyst": "The number of rows.", "party": "Its labels."}
-    risks: ClassVar = {"row-count-is-known": "The analyst learns how many rows you hold."}
+    risks: ClassVar = {
+        "row-count-is-known": "The analyst learns how many rows you hold."
+    }
 
     def check(self, params: Dummy, layout: Layout) -> None:
         """Accept every layout."""
@@ -42,7 +44,12 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 name="greeting",
                 analyst=analyst.Greeter(),
                 party=party.Greeter(),
-                records=(messages.Greet, messages.Greeted, messages.Word, messages.Greeting),
+                records=(
+                    messages.Greet,
+                    messages.Greeted,
+                    messages.Word,
+                    messages.Greeting,
+                ),
             ),
             Stage(
                 name="count",
@@ -62,7 +69,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         )
 
     def pooled(self, params: Dummy, X: FloatArray, summary: Record | None) -> IntArray:
-        """Return 0, 1, … k-1, 0, 1, …"""
+        """Return the labels of all rows in turn."""
         return pooled.labels(params, X)
 
 

@@ -1,0 +1,1 @@
+"""Who may do what: keys of administrators and coordinators, tokens of parties."""

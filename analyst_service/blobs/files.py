@@ -1,0 +1,135 @@
+"""Blobs as files named by their digest.
+
+A file appears under its name by one rename, after its bytes are synced; the folder is
+synced after the rename. So a crash leaves either the whole blob or a stray file in
+``tmp``, which is emptied at the next start.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from typing_extensions import Buffer
+
+from clustering_protocols.errors import StorageFull
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class FileBlobStore:
+    """Blobs in a folder of a local file system."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._tmp = root / "tmp"
+        self._tmp.mkdir(parents=True, exist_ok=True)
+
+    def draft(self) -> FileDraft:
+        """Begin to receive bytes."""
+        return FileDraft(self._tmp / secrets.token_hex(16), self)
+
+    def put(self, content: bytes) -> str:
+        """Store bytes and return their digest."""
+        draft = self.draft()
+        try:
+            draft.write(content)
+            digest = draft.seal()
+            draft.keep()
+        finally:
+            draft.discard()
+        return digest
+
+    def map(self, digest: str) -> Buffer:
+        """Return a blob without copying it."""
+        try:
+            return map_file(self.path(digest))
+        except FileNotFoundError:
+            raise KeyError(digest) from None
+
+    def path(self, digest: str) -> Path:
+        """Return where the blob of a digest lies or would lie."""
+        if not _DIGEST.fullmatch(digest):
+            raise ValueError("not a digest")
+        return self._root / digest[:2] / digest
+
+    def sweep(self) -> None:
+        """Remove what a crash left half written; before anything is received."""
+        for stray in self._tmp.iterdir():
+            stray.unlink(missing_ok=True)
+
+
+class FileDraft:
+    """A file under ``tmp`` until it is kept."""
+
+    def __init__(self, path: Path, store: FileBlobStore) -> None:
+        self._path = path
+        self._store = store
+        self._hash = sha256()
+        self._file = path.open("xb")
+        self.size = 0
+
+    def write(self, piece: bytes) -> None:
+        """Append a piece."""
+        with _room():
+            self._file.write(piece)
+        self._hash.update(piece)
+        self.size += len(piece)
+
+    def seal(self) -> str:
+        """Sync and return the digest."""
+        with _room():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._file.close()
+        return self._hash.hexdigest()
+
+    def map(self) -> Buffer:
+        """Return the sealed bytes without copying them."""
+        return map_file(self._path)
+
+    def keep(self) -> None:
+        """Rename to the name of the digest, and sync the folder."""
+        target = self._store.path(self._hash.hexdigest())
+        target.parent.mkdir(exist_ok=True)
+        self._path.replace(target)
+        _sync_folder(target.parent)
+        _sync_folder(target.parent.parent)
+
+    def discard(self) -> None:
+        """Close and remove."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+def map_file(path: Path) -> Buffer:
+    """Return a file's bytes, mapped; an empty file cannot be mapped and is read."""
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull("The blob could not be written.") from None
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,139 @@
+"""The administrator's commands; `coterie` finds them through an entry-point group."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import click
+
+from analyst_service.auth.service import AuthService, Role
+from analyst_service.clock import SystemClock
+from analyst_service.database import Database
+from analyst_service.settings import Settings
+
+
+def _open_database(settings: Settings) -> Database:
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return Database(settings.database)
+
+
+def _require_schema(database: Database) -> None:
+    if not database.is_current():
+        raise click.ClickException(
+            "The database does not have the schema of this release. "
+            "Run 'coterie migrate' first."
+        )
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind.")
+@click.option("--port", default=8443, show_default=True, help="Port to bind.")
+@click.option("--certificate", type=click.Path(exists=True), help="PEM file for TLS.")
+@click.option("--private-key", type=click.Path(exists=True), help="PEM file for TLS.")
+def serve(
+    host: str, port: int, certificate: str | None, private_key: str | None
+) -> None:
+    """Run the analyst service.
+
+    Settings come from the environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and
+    others (see docs/administrator.md). Without --certificate it speaks plain HTTP:
+    put a reverse proxy with TLS in front of it.
+    """
+    import uvicorn
+
+    from analyst_service.app import create_app
+
+    settings = Settings()
+    database = _open_database(settings)
+    _require_schema(database)
+    database.close()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    uvicorn.run(
+        create_app(settings),
+        host=host,
+        port=port,
+        ssl_certfile=certificate,
+        ssl_keyfile=private_key,
+        log_level="info",
+        access_log=False,  # the address of a request may name people's projects
+        timeout_graceful_shutdown=10,
+    )
+
+
+@click.command()
+def migrate() -> None:
+    """Create the database's schema, or bring it up to this release."""
+    database = _open_database(Settings())
+    database.migrate()
+    database.close()
+    click.echo("The schema is current.", err=True)
+
+
+@click.group()
+def key() -> None:
+    """Make, list and revoke keys of administrators and coordinators."""
+
+
+@key.command("create")
+@click.option(
+    "--role",
+    type=click.Choice([Role.COORDINATOR.value, Role.ADMINISTRATOR.value]),
+    default=Role.COORDINATOR.value,
+    show_default=True,
+    help="A coordinator opens sessions; an administrator sees all of them.",
+)
+@click.option("--label", default="", help="For whom the key is.")
+@click.option("--days", type=click.IntRange(1, 3660), help="How long it is valid.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> None:
+    """Make a key and print it, once."""
+    settings = Settings()
+    database = _open_database(settings)
+    _require_schema(database)
+    seconds = days * 86_400 if days else settings.key_seconds
+    with database.write() as unit:
+        auth = AuthService(unit, SystemClock())
+        key_id, secret = auth.create_key(Role(role), label, seconds)
+    database.close()
+    click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
+
+
+@key.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_keys(*, as_json: bool) -> None:
+    """List keys and tokens: id, role, label, when they end. Never the secrets."""
+    database = _open_database(Settings())
+    _require_schema(database)
+    with database.read() as unit:
+        found = AuthService(unit, SystemClock()).keys()
+    database.close()
+    lines = [
+        {
+            "id": credential.id,
+            "role": credential.role,
+            "label": credential.label,
+            "session": credential.session_id,
+            "expires_at": credential.expires_at.isoformat(),
+            "revoked": credential.revoked_at is not None,
+        }
+        for credential in found
+    ]
+    if as_json:
+        click.echo(json.dumps(lines))
+        return
+    for line in lines:
+        click.echo("  ".join(str(value) for value in line.values()))
+
+
+@key.command("revoke")
+@click.argument("key_id")
+def revoke_key(key_id: str) -> None:
+    """Revoke the key or token of an id; it is refused from the next request on."""
+    database = _open_database(Settings())
+    _require_schema(database)
+    with database.write() as unit:
+        AuthService(unit, SystemClock()).revoke(key_id)
+    database.close()
+    click.echo("Revoked.", err=True)

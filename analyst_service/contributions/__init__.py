@@ -1,0 +1,1 @@
+"""Tasks out, contributions in. Uploads only store; they know no jobs."""

@@ -1,0 +1,116 @@
+"""Tasks and contributions over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
+
+from analyst_service.auth.service import Caller
+from analyst_service.blobs import Draft
+from analyst_service.contributions import uploads
+from analyst_service.contributions.schemas import Receipt
+from analyst_service.contributions.service import (
+    ContributionService,
+    Place,
+    check_draft,
+)
+from analyst_service.deps import CallerDep, Service, ServiceDep, SessionID
+from clustering_protocols.codec import MEDIA_TYPE
+
+router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["rounds"])
+
+_ARRAYS = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+Number = Annotated[int, Path(ge=1, lt=2**31)]
+
+
+@router.get(
+    "/task",
+    response_class=FileResponse,
+    responses={200: _ARRAYS, 204: {"description": "Nothing to do yet; ask again."}},
+)
+async def get_task(
+    session_id: SessionID,
+    caller: CallerDep,
+    service: ServiceDep,
+    wait: Annotated[float, Query(ge=0, description="Seconds to hold the request.")] = 0,
+) -> Response:
+    """Return the caller's open task; hold the request for a while if there is none."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + min(wait, service.settings.max_wait_seconds)
+    while True:
+        digest = await run_in_threadpool(_task_digest, service, caller, session_id)
+        if digest is not None:
+            return FileResponse(service.blobs.path(digest), media_type=MEDIA_TYPE)
+        if loop.time() >= until:
+            return Response(status_code=204, headers={"Retry-After": "1"})
+        await asyncio.sleep(service.settings.poll_seconds)
+
+
+@router.put(
+    "/rounds/{round_}/attempts/{attempt}/contribution",
+    responses={201: {"model": Receipt}},
+    openapi_extra={"requestBody": {**_ARRAYS, "required": True}},
+)
+async def put_contribution(
+    session_id: SessionID,
+    round_: Number,
+    attempt: Number,
+    request: Request,
+    response: Response,
+    caller: CallerDep,
+    service: ServiceDep,
+) -> Receipt:
+    """Store the caller's answer: 201; the same bytes again: 200, the same receipt."""
+    limit = service.settings.max_body_bytes
+    length, announced = uploads.check_headers(request.headers, limit)
+    place = Place(session_id, round_, attempt)
+    known = await run_in_threadpool(_known, service, caller, place, announced)
+    draft = service.blobs.draft()
+    try:
+        found = await uploads.receive(request.stream(), draft, length)
+        uploads.check_digest(announced, found)
+        if known is not None:
+            return known
+        receipt, is_new = await run_in_threadpool(
+            _keep, service, caller, place, draft, found
+        )
+    finally:
+        draft.discard()
+    response.status_code = 201 if is_new else 200
+    return receipt
+
+
+def _task_digest(service: Service, caller: Caller, session_id: str) -> str | None:
+    with service.database.read() as unit:
+        return ContributionService(unit, service.clock).task_digest(caller, session_id)
+
+
+def _known(
+    service: Service, caller: Caller, place: Place, digest: str
+) -> Receipt | None:
+    """Return the receipt of a repeat; refuse what cannot be stored, before the body."""
+    with service.database.read() as unit:
+        contributions = ContributionService(unit, service.clock)
+        stored = contributions.stored(caller, place, digest)
+        if stored is not None:
+            return Receipt.of(stored)
+        contributions.require_open(caller, place)
+        return None
+
+
+def _keep(
+    service: Service, caller: Caller, place: Place, draft: Draft, digest: str
+) -> tuple[Receipt, bool]:
+    """Check the bytes, make them a blob, store the row: one transaction."""
+    with service.database.read() as unit:
+        asked = ContributionService(unit, service.clock).require_open(caller, place)
+    check_draft(asked, draft, service.blobs.map)
+    with service.database.write() as unit:
+        contributions = ContributionService(unit, service.clock)
+        contribution, is_new = contributions.store(caller, place, digest, draft.size)
+        draft.keep()
+        return Receipt.of(contribution), is_new

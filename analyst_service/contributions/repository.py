@@ -1,0 +1,45 @@
+"""Queries on tasks and contributions."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.models import Contribution, Session, Task
+
+
+class ContributionRepository:
+    """Tasks and contributions in one transaction."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def task(
+        self, session_id: str, round_: int, attempt: int, slot: str
+    ) -> Task | None:
+        """Return what a slot is asked in an attempt."""
+        return self._unit.get(Task, (session_id, round_, attempt, slot))
+
+    def contribution(
+        self, session_id: str, round_: int, attempt: int, slot: str
+    ) -> Contribution | None:
+        """Return what a slot answered in an attempt."""
+        return self._unit.get(Contribution, (session_id, round_, attempt, slot))
+
+    def add(self, contribution: Contribution) -> None:
+        """Store a contribution."""
+        self._unit.add(contribution)
+        self._unit.flush()
+
+    def digests(
+        self, table: type[Task | Contribution], session: Session
+    ) -> dict[str, str]:
+        """Return slot and digest of all tasks or contributions of the open attempt."""
+        rows = self._unit.execute(
+            sa.select(table.slot, table.digest).where(
+                table.session_id == session.id,
+                table.round == session.round,
+                table.attempt == session.attempt,
+            )
+        )
+        return dict(rows.tuples().all())

@@ -1,0 +1,98 @@
+"""Connections and transactions, on SQLite and PostgreSQL alike.
+
+SQLAlchemy's sessions are called *units* here (a unit of work), because a session is
+something else in this project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.orm import Session as Unit
+
+_WRITES = "coterie_writes"
+_BUSY_MILLISECONDS = 30_000
+
+
+class Database:
+    """One database; hands out read and write transactions."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = sa.create_engine(url, pool_pre_ping=True)
+        if self.engine.dialect.name == "sqlite":
+            _set_up_sqlite(self.engine)
+        self._writing = self.engine.execution_options(**{_WRITES: True})
+
+    @contextmanager
+    def read(self) -> Iterator[Unit]:
+        """Open a transaction that is rolled back: for queries."""
+        with Unit(self.engine, expire_on_commit=False) as unit:
+            yield unit
+
+    @contextmanager
+    def write(self) -> Iterator[Unit]:
+        """Open a transaction that is committed, unless an exception leaves it.
+
+        On SQLite it takes the write lock when it begins: a transaction that reads first
+        and writes later would fail as soon as two of them meet.
+        """
+        with Unit(self._writing, expire_on_commit=False) as unit, unit.begin():
+            yield unit
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    # Migrations
+
+    def migrate(self) -> None:
+        """Bring the schema to the state that this release needs."""
+        command.upgrade(_alembic(self.engine), "head")
+
+    def is_current(self) -> bool:
+        """Return whether the schema is the one that this release needs."""
+        head = ScriptDirectory.from_config(_alembic(self.engine)).get_current_head()
+        with self.engine.connect() as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
+        return found == head
+
+
+def _alembic(engine: sa.Engine) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_migrations()))
+    config.attributes["engine"] = engine
+    return config
+
+
+def _migrations() -> Path:
+    """Return the folder of migrations: inside the wheel, or beside the checkout."""
+    package = Path(__file__).parent
+    inside = package / "alembic"
+    return inside if inside.is_dir() else package.parent / "alembic"
+
+
+def _set_up_sqlite(engine: sa.Engine) -> None:
+    @sa.event.listens_for(engine, "connect")
+    def _connect(connection: Any, record: Any) -> None:
+        del record
+        connection.isolation_level = None  # we say BEGIN ourselves
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",  # a commit survives a loss of power
+            "foreign_keys=ON",
+            f"busy_timeout={_BUSY_MILLISECONDS}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

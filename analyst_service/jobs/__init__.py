@@ -1,0 +1,1 @@
+"""Jobs: find complete rounds, step them in a worker process, store what follows."""

@@ -1,0 +1,110 @@
+"""One step, in a process of its own: blobs in, blobs out.
+
+Only digests cross the border of the process. The step is deterministic and blobs are
+content-addressed, so a step that is repeated after a crash writes the same blobs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analyst_service.blobs.files import FileBlobStore
+from clustering_protocols import chain
+from clustering_protocols.errors import CoterieError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a step needs; without a state it is the first."""
+
+    blob_dir: Path
+    agreement: bytes = field(repr=False)
+    state: str | None
+    tasks: Mapping[str, str]
+    contributions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextRound:
+    """A round is open; state and tasks are blobs."""
+
+    round: int
+    attempt: int
+    stage: str
+    stage_index: int
+    n_stages: int
+    quorum: int
+    state: str
+    tasks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """The session is complete; results and summary are blobs."""
+
+    results: Mapping[str, str]
+    summary: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The session cannot go on."""
+
+    reason: str
+    detail: str
+
+
+Followed = NextRound | Complete | Failed
+
+
+def run(job: Job) -> Followed:
+    """Run one step."""
+    blobs = FileBlobStore(job.blob_dir)
+    try:
+        move = _advance(job, blobs)
+    except CoterieError as error:
+        return Failed(reason=error.problem.slug, detail=error.detail)
+    if isinstance(move, chain.Opened):
+        return NextRound(
+            round=move.round,
+            attempt=move.attempt,
+            stage=move.stage,
+            stage_index=move.stage_index,
+            n_stages=move.n_stages,
+            quorum=move.quorum,
+            state=blobs.put(move.state),
+            tasks={slot: blobs.put(task) for slot, task in move.tasks.items()},
+        )
+    return Complete(
+        results={slot: blobs.put(result) for slot, result in move.results.items()},
+        summary=blobs.put(move.summary) if move.summary else None,
+    )
+
+
+def _advance(job: Job, blobs: FileBlobStore) -> chain.Opened | chain.Closed:
+    if job.state is None:
+        return chain.begin(job.agreement)
+    return chain.advance(
+        job.agreement,
+        blobs.map(job.state),
+        {slot: blobs.map(digest) for slot, digest in job.tasks.items()},
+        {slot: blobs.map(digest) for slot, digest in job.contributions.items()},
+    )
+
+
+def follow_parent() -> None:
+    """End this worker with its parent, even if the parent is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,44 @@
+"""A bound on JSON bodies, before the framework reads them into memory."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from analyst_service.errors import problem_response
+from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols.errors import TooLarge
+
+
+class BoundedBodies:
+    """Refuses JSON bodies over a limit; bodies of arrays have a limit of their own."""
+
+    def __init__(self, app: ASGIApp, max_json_bytes: int) -> None:
+        self._app = app
+        self._limit = max_json_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, counting what is read of its body."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else None
+        if headers is None or headers.get("content-type", "").startswith(MEDIA_TYPE):
+            await self._app(scope, receive, send)
+            return
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._limit:
+            error = TooLarge(f"{length} bytes; at most {self._limit}.")
+            await problem_response(error.problem, error.detail)(scope, receive, send)
+            return
+        await self._app(scope, self._counted(receive), send)
+
+    def _counted(self, receive: Receive) -> Receive:
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._limit:
+                raise TooLarge(f"More than {self._limit} bytes.")
+            return message
+
+        return counted

@@ -1,0 +1,42 @@
+"""Queries on invitations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.models import Invitation
+
+
+class InvitationRepository:
+    """Invitations in one transaction."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def add(self, invitation: Invitation) -> None:
+        """Store an invitation."""
+        self._unit.add(invitation)
+        self._unit.flush()
+
+    def by_digest(self, digest: str) -> Invitation | None:
+        """Return the invitation of a code's digest."""
+        return self._unit.get(Invitation, digest)
+
+    def revoke_unused(
+        self, session_id: str, slots: Collection[str], now: datetime
+    ) -> None:
+        """End earlier invitations of slots that were not used."""
+        self._unit.execute(
+            sa.update(Invitation)
+            .where(
+                Invitation.session_id == session_id,
+                Invitation.slot.in_(slots),
+                Invitation.used_at.is_(None),
+                Invitation.revoked_at.is_(None),
+            )
+            .values(revoked_at=now)
+        )

@@ -1,0 +1,171 @@
+"""Inviting and joining."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.auth.service import AuthService, Caller, Role, digest_of
+from analyst_service.clock import Clock
+from analyst_service.members.repository import InvitationRepository
+from analyst_service.models import Invitation, Member, Session
+from analyst_service.sessions.repository import SessionRepository
+from analyst_service.sessions.service import SessionService, require_alive
+from analyst_service.sessions.states import Event
+from analyst_service.settings import Settings
+from clustering_protocols import terms as wire
+from clustering_protocols.enrolment import agree
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidParameters,
+    InvitationExpired,
+    InvitationUsed,
+    NotFound,
+    ShapeConflict,
+)
+from clustering_protocols.secrecy.keys import PublicKeys
+
+
+class MemberService:
+    """Invitations and members in one transaction."""
+
+    def __init__(self, unit: Unit, clock: Clock, settings: Settings) -> None:
+        self._sessions = SessionService(unit, clock)
+        self._rows = SessionRepository(unit)
+        self._invitations = InvitationRepository(unit)
+        self._auth = AuthService(unit, clock)
+        self._clock = clock
+        self._settings = settings
+
+    def invite(
+        self, caller: Caller, session_id: str, slots: Sequence[str] | None
+    ) -> dict[str, str]:
+        """Return a new one-time code per slot; earlier unused codes end.
+
+        Without a list of slots: for all that nobody has taken.
+        """
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        session = self._sessions.visible(caller, session_id, lock=True)
+        require_alive(session)
+        free = [m.slot for m in self._rows.members(session_id) if m.joined_at is None]
+        wanted = free if slots is None else slots
+        if unknown := set(wanted) - set(free):
+            raise InvalidParameters(f"Not free: {', '.join(sorted(unknown))}.")
+        self._invitations.revoke_unused(session_id, set(wanted), self._clock.now())
+        return {slot: self._new_code(session_id, slot) for slot in wanted}
+
+    def preview(self, code: str) -> tuple[Session, str]:
+        """Return the session and slot of a code; nothing is used up."""
+        invitation = self._find(code)
+        return self._session_of(invitation), invitation.slot
+
+    def join(self, code: str, joining: wire.Member) -> tuple[Session, str]:
+        """Take the slot of a code; return the session and the party's token.
+
+        Repeating it with the same keys succeeds and gives a fresh token: the response
+        to the first request may have been lost.
+        """
+        invitation = self._find(code)
+        session = self._session_of(invitation, lock=True)
+        require_alive(session)
+        members = {member.slot: member for member in self._rows.members(session.id)}
+        own = members[invitation.slot]
+        if joining.slot != own.slot:
+            raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
+        if invitation.used_at is None:
+            self._take(session, members, own, joining, invitation)
+        elif _line(own) != joining:
+            raise InvitationUsed(f"Slot {own.slot!r} is taken.")
+        token = self._auth.create_party_token(
+            session.id, own.slot, self._settings.token_seconds
+        )
+        return session, token
+
+    def _take(
+        self,
+        session: Session,
+        members: dict[str, Member],
+        own: Member,
+        joining: wire.Member,
+        invitation: Invitation,
+    ) -> None:
+        terms = wire.read_terms(session.terms)
+        if joining.n_rows < terms.guards.minimum_rows:
+            raise GuardRefused(
+                f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."
+            )
+        _check_fit(members.values(), own, joining)
+        now = self._clock.now()
+        invitation.used_at = own.joined_at = now
+        own.n_rows, own.n_columns = joining.n_rows, joining.n_columns
+        own.x25519, own.ed25519 = joining.keys.x25519, joining.keys.ed25519
+        own.mark = joining.mark
+        if all(member.joined_at is not None for member in members.values()):
+            roster = {slot: _line(member) for slot, member in members.items()}
+            agreement = agree(session.terms, roster)
+            self._rows.move(session, Event.ALL_JOINED, now, agreement=agreement)
+
+    def _new_code(self, session_id: str, slot: str) -> str:
+        code = secrets.token_urlsafe(24)
+        now = self._clock.now()
+        self._invitations.add(
+            Invitation(
+                code_digest=digest_of(code),
+                session_id=session_id,
+                slot=slot,
+                created_at=now,
+                expires_at=now + timedelta(seconds=self._settings.invitation_seconds),
+            )
+        )
+        return code
+
+    def _find(self, code: str) -> Invitation:
+        found = self._invitations.by_digest(digest_of(code))
+        if found is None:
+            raise NotFound("No invitation has this code.")
+        expired = self._clock.now() >= found.expires_at
+        if found.revoked_at is not None or (expired and found.used_at is None):
+            raise InvitationExpired("It expired or was replaced by a newer one.")
+        return found
+
+    def _session_of(self, invitation: Invitation, *, lock: bool = False) -> Session:
+        session = self._rows.get(invitation.session_id, lock=lock)
+        if session is None:
+            raise NotFound("No invitation has this code.")
+        return session
+
+
+def _check_fit(members: Iterable[Member], own: Member, joining: wire.Member) -> None:
+    """Refuse sizes other than those of the parties of the same groups."""
+    for other in members:
+        if other.joined_at is None:
+            continue
+        if other.row_group == own.row_group and other.n_rows != joining.n_rows:
+            raise ShapeConflict(
+                f"{joining.n_rows} rows; {other.slot!r} of the row group has "
+                f"{other.n_rows}."
+            )
+        if (
+            other.column_group == own.column_group
+            and other.n_columns != joining.n_columns
+        ):
+            raise ShapeConflict(
+                f"{joining.n_columns} columns; {other.slot!r} of the column group has "
+                f"{other.n_columns}."
+            )
+
+
+def _line(member: Member) -> wire.Member:
+    """Return the roster's line of a slot that is taken."""
+    return wire.Member.model_validate(
+        {
+            "slot": member.slot,
+            "n_rows": member.n_rows,
+            "n_columns": member.n_columns,
+            "keys": PublicKeys.model_validate(member, from_attributes=True),
+            "mark": member.mark,
+        }
+    )

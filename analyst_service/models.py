@@ -1,0 +1,161 @@
+"""Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+_DIGEST = sa.String(64)
+_NAME = sa.String(63)
+
+
+class UTCDateTime(sa.TypeDecorator[datetime]):
+    """A time in UTC: SQLite keeps no zone, so one is put back when it is read."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> Any:
+        """Refuse times without a zone."""
+        del dialect
+        if value is not None and value.tzinfo is None:
+            raise ValueError("times need a zone")
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Any) -> datetime | None:
+        """Return the time with its zone."""
+        del dialect
+        if value is None:
+            return None
+        zoned: datetime = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return zoned.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Base of all tables; names of constraints follow one convention."""
+
+    metadata = sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UTCDateTime()}  # noqa: RUF012  SQLAlchemy's own form
+
+
+class Credential(Base):
+    """A key or token: only its SHA-256 is kept."""
+
+    __tablename__ = "credentials"
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    secret_digest: Mapped[str] = mapped_column(_DIGEST, unique=True)
+    role: Mapped[str] = mapped_column(sa.String(16))
+    label: Mapped[str] = mapped_column(sa.String(200))
+    session_id: Mapped[str | None] = mapped_column(_NAME, index=True)
+    slot: Mapped[str | None] = mapped_column(_NAME)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+
+
+class Session(Base):
+    """A session: its fixed terms, and where it stands."""
+
+    __tablename__ = "sessions"
+
+    id: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    owner_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
+    title: Mapped[str] = mapped_column(sa.String(200))
+    terms: Mapped[bytes]
+    agreement: Mapped[bytes | None]
+    state: Mapped[str] = mapped_column(sa.String(16), index=True)
+    reason: Mapped[str | None] = mapped_column(sa.String(63))
+    detail: Mapped[str | None]
+    round: Mapped[int]
+    attempt: Mapped[int]
+    stage: Mapped[str | None] = mapped_column(_NAME)
+    stage_index: Mapped[int]
+    n_stages: Mapped[int]
+    quorum: Mapped[int]
+    state_digest: Mapped[str | None] = mapped_column(_DIGEST)
+    summary_digest: Mapped[str | None] = mapped_column(_DIGEST)
+    deadline: Mapped[datetime]
+    created_at: Mapped[datetime]
+    changed_at: Mapped[datetime]
+
+
+class Member(Base):
+    """A slot of a session, and who took it."""
+
+    __tablename__ = "members"
+
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    row_group: Mapped[int]
+    column_group: Mapped[int]
+    joined_at: Mapped[datetime | None]
+    n_rows: Mapped[int | None] = mapped_column(sa.BigInteger)
+    n_columns: Mapped[int | None]
+    x25519: Mapped[str | None] = mapped_column(_DIGEST)
+    ed25519: Mapped[str | None] = mapped_column(_DIGEST)
+    mark: Mapped[str | None] = mapped_column(_DIGEST)
+
+
+class Invitation(Base):
+    """A one-time code for a slot: only its SHA-256 is kept."""
+
+    __tablename__ = "invitations"
+
+    code_digest: Mapped[str] = mapped_column(_DIGEST, primary_key=True)
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
+    slot: Mapped[str] = mapped_column(_NAME)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class _PerAttempt:
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    round: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    digest: Mapped[str] = mapped_column(_DIGEST)
+
+
+class Task(_PerAttempt, Base):
+    """What a slot is asked in an attempt of a round."""
+
+    __tablename__ = "tasks"
+
+
+class Contribution(_PerAttempt, Base):
+    """What a slot answered."""
+
+    __tablename__ = "contributions"
+
+    size: Mapped[int] = mapped_column(sa.BigInteger)
+    received_at: Mapped[datetime]
+
+
+class Result(Base):
+    """What a slot gets at the end."""
+
+    __tablename__ = "results"
+
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    digest: Mapped[str] = mapped_column(_DIGEST)

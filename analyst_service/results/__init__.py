@@ -1,0 +1,1 @@
+"""Results: each party its own, the coordinator a summary."""

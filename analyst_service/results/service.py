@@ -1,0 +1,34 @@
+"""Who may read which result."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.auth.service import Caller, Role
+from analyst_service.clock import Clock
+from analyst_service.results.repository import ResultRepository
+from analyst_service.sessions.service import SessionService, require_alive
+from analyst_service.sessions.states import State
+from clustering_protocols.errors import NotFound, NotReady
+
+
+class ResultService:
+    """Results in one transaction."""
+
+    def __init__(self, unit: Unit, clock: Clock) -> None:
+        self._sessions = SessionService(unit, clock)
+        self._results = ResultRepository(unit)
+
+    def digest(self, caller: Caller, session_id: str) -> str:
+        """Return the blob of the party's own result, or of the coordinator's summary."""
+        session = self._sessions.visible(caller, session_id)
+        if session.state != State.COMPLETED:
+            require_alive(session)
+            raise NotReady("The session is not complete.")
+        if caller.role is Role.PARTY:
+            digest = self._results.digest(session_id, caller.slot or "")
+        else:
+            digest = session.summary_digest
+        if digest is None:
+            raise NotFound("This session has no result for this credential.")
+        return digest

@@ -1,0 +1,1 @@
+"""Sessions: their terms, where they stand, and what may happen to them."""

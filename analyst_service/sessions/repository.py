@@ -1,0 +1,84 @@
+"""Queries on sessions and their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.models import Contribution, Member, Session, Task
+from analyst_service.sessions.states import Event, State, after
+
+
+class SessionRepository:
+    """Sessions in one transaction."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def add(self, session: Session, members: Sequence[Member]) -> None:
+        """Store a session and its empty slots."""
+        self._unit.add(session)
+        self._unit.flush()
+        self._unit.add_all(members)
+        self._unit.flush()
+
+    def get(self, session_id: str, *, lock: bool = False) -> Session | None:
+        """Return a session; with a lock, nobody else changes it in the meantime."""
+        query = sa.select(Session).where(Session.id == session_id)
+        return self._unit.scalar(query.with_for_update() if lock else query)
+
+    def page(self, owner_id: str | None, after_id: str, limit: int) -> list[Session]:
+        """Return sessions by id, after a cursor; of one owner or of all."""
+        query = sa.select(Session).where(Session.id > after_id)
+        if owner_id is not None:
+            query = query.where(Session.owner_id == owner_id)
+        return list(self._unit.scalars(query.order_by(Session.id).limit(limit)))
+
+    def members(self, session_id: str) -> list[Member]:
+        """Return the slots of a session in order."""
+        query = sa.select(Member).where(Member.session_id == session_id)
+        return list(
+            self._unit.scalars(query.order_by(Member.row_group, Member.column_group))
+        )
+
+    def asked(self, session: Session) -> set[str]:
+        """Return the slots that have a task in the open attempt."""
+        return self._slots(Task, session)
+
+    def answered(self, session: Session) -> set[str]:
+        """Return the slots whose contribution to the open attempt is stored."""
+        return self._slots(Contribution, session)
+
+    def move(
+        self, session: Session, event: Event, now: datetime, **changes: Any
+    ) -> bool:
+        """Move a session on, unless it has moved since it was read.
+
+        Compare-and-set on state, round and attempt: of several that try, one wins.
+        """
+        state = State(session.state)
+        moved = self._unit.execute(
+            sa.update(Session)
+            .where(
+                Session.id == session.id,
+                Session.state == state.value,
+                Session.round == session.round,
+                Session.attempt == session.attempt,
+            )
+            .values(state=after(state, event).value, changed_at=now, **changes)
+            .returning(Session.id)
+            .execution_options(synchronize_session=False)
+        )
+        return moved.first() is not None
+
+    def _slots(self, table: type[Task | Contribution], session: Session) -> set[str]:
+        query = sa.select(table.slot).where(
+            table.session_id == session.id,
+            table.round == session.round,
+            table.attempt == session.attempt,
+        )
+        return set(self._unit.scalars(query))

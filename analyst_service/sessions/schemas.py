@@ -1,0 +1,149 @@
+"""JSON of the session endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from analyst_service.models import Member, Session
+from clustering_protocols import registry
+from clustering_protocols.secrecy.keys import safety_number
+from clustering_protocols.terms import Deadlines, Guards, Layout, read_terms
+
+
+class _Choice(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def _choices() -> Iterable[type[BaseModel]]:
+    """Yield one model per protocol of the catalogue: its name and its parameters."""
+    for name, known in registry.catalogue().items():
+        yield create_model(
+            f"{name}-protocol",
+            __base__=_Choice,
+            name=(Literal[name], ...),  # type: ignore[arg-type]  # a literal of a value
+            params=(known.params, known.params.model_construct()),
+        )
+
+
+_AnyChoice: Any = reduce(or_, _choices())
+
+
+class SessionWrite(BaseModel):
+    """What a coordinator asks for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(default="", max_length=200, description="For people.")
+    protocol: Annotated[_AnyChoice, Field(discriminator="name")]
+    layout: Layout
+    seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
+    deadlines: Deadlines = Deadlines()
+    guards: Guards = Guards()
+
+    def proposal(self) -> registry.Proposal:
+        """Return the same in the words of the protocol package."""
+        return registry.Proposal(
+            title=self.title,
+            protocol=self.protocol.name,
+            params=self.protocol.params.model_dump(mode="json"),
+            layout=self.layout,
+            seed=self.seed,
+            deadlines=self.deadlines,
+            guards=self.guards,
+        )
+
+
+class SlotRead(BaseModel):
+    """One slot: who is in it and whether it is awaited."""
+
+    name: str
+    row: int
+    column: int
+    joined_at: datetime | None
+    n_rows: int | None
+    awaited: bool
+
+
+class SessionRead(BaseModel):
+    """Where a session stands."""
+
+    id: str
+    title: str
+    protocol: str
+    state: str
+    reason: str | None = Field(description="The problem that ended it early.")
+    detail: str | None
+    round: int = Field(description="Counted through all stages; 0 while recruiting.")
+    attempt: int
+    stage: str | None
+    stage_index: int = Field(description="From 0.")
+    n_stages: int
+    slots: list[SlotRead]
+    waiting_since: datetime
+    deadline: datetime
+    created_at: datetime
+    risks: list[str]
+    safety_number: str | None = Field(description="60 digits, once all have joined.")
+
+    @classmethod
+    def of(cls, session: Session, members: Iterable[Member], awaited: set[str]) -> Self:
+        """Return the public face of a session."""
+        terms = read_terms(session.terms)
+        return cls(
+            id=session.id,
+            title=session.title,
+            protocol=terms.protocol.name,
+            state=session.state,
+            reason=session.reason,
+            detail=session.detail,
+            round=session.round,
+            attempt=session.attempt,
+            stage=session.stage,
+            stage_index=session.stage_index,
+            n_stages=session.n_stages,
+            slots=[_slot(member, awaited) for member in members],
+            waiting_since=session.changed_at,
+            deadline=session.deadline,
+            created_at=session.created_at,
+            risks=list(terms.risks),
+            safety_number=session.agreement and safety_number(session.agreement),
+        )
+
+
+class SessionLine(BaseModel):
+    """A session in a list."""
+
+    id: str
+    title: str
+    state: str
+    round: int
+    created_at: datetime
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        """Return a session's line."""
+        return cls.model_validate(session, from_attributes=True)
+
+
+class SessionPage(BaseModel):
+    """Some sessions, and where to go on."""
+
+    sessions: list[SessionLine]
+    next: str | None = Field(description="Pass as ?after= for the next page.")
+
+
+def _slot(member: Member, awaited: set[str]) -> SlotRead:
+    return SlotRead(
+        name=member.slot,
+        row=member.row_group,
+        column=member.column_group,
+        joined_at=member.joined_at,
+        n_rows=member.n_rows,
+        awaited=member.slot in awaited,
+    )

@@ -1,0 +1,142 @@
+"""What may be done with sessions, and by whom."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.auth.service import Caller, Role
+from analyst_service.clock import Clock
+from analyst_service.models import Member, Session
+from analyst_service.sessions.repository import SessionRepository
+from analyst_service.sessions.states import OVER, Event, State
+from clustering_protocols.errors import NotFound, NotReady, SessionExists, SessionOver
+from clustering_protocols.problems import Problem
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.terms import read_terms
+
+
+class SessionService:
+    """Sessions in one transaction."""
+
+    def __init__(self, unit: Unit, clock: Clock) -> None:
+        self._sessions = SessionRepository(unit)
+        self._clock = clock
+
+    def create(
+        self, caller: Caller, session_id: str, proposal: Proposal
+    ) -> tuple[Session, bool]:
+        """Return the session and whether it is new; a repeat changes nothing."""
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        terms = draw_up(session_id, proposal)
+        existing = self._sessions.get(session_id, lock=True)
+        if existing is not None:
+            if existing.owner_id != caller.credential_id or existing.terms != terms:
+                raise SessionExists(f"The id {session_id!r} is taken.")
+            return existing, False
+        session = self._new(caller, session_id, proposal, terms)
+        self._sessions.add(session, _empty_slots(session))
+        return session, True
+
+    def visible(
+        self, caller: Caller, session_id: str, *, lock: bool = False
+    ) -> Session:
+        """Return a session that the caller may see; the one rule for all endpoints.
+
+        Another's session answers as if it did not exist.
+        """
+        session = self._sessions.get(session_id, lock=lock)
+        if session is None or not _may_see(caller, session):
+            raise NotFound("No session of this id is visible to this credential.")
+        return session
+
+    def page(self, caller: Caller, after_id: str, limit: int) -> list[Session]:
+        """Return the caller's sessions by id; an administrator's are all."""
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        owner = None if caller.role is Role.ADMINISTRATOR else caller.credential_id
+        return self._sessions.page(owner, after_id, limit)
+
+    def members(self, session: Session) -> list[Member]:
+        """Return the slots of a session in order."""
+        return self._sessions.members(session.id)
+
+    def awaited(self, session: Session) -> set[str]:
+        """Return the slots for which the session is waiting."""
+        if session.state == State.RECRUITING:
+            members = self._sessions.members(session.id)
+            return {member.slot for member in members if member.joined_at is None}
+        if session.state == State.COLLECTING:
+            return self._sessions.asked(session) - self._sessions.answered(session)
+        return set()
+
+    def agreement(self, caller: Caller, session_id: str) -> bytes:
+        """Return the exact bytes of the agreement."""
+        session = self.visible(caller, session_id)
+        if session.agreement is None:
+            require_alive(session)
+            raise NotReady("The agreement exists once all parties have joined.")
+        return session.agreement
+
+    def cancel(self, caller: Caller, session_id: str) -> Session:
+        """End a session; a repeat changes nothing."""
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        session = self.visible(caller, session_id, lock=True)
+        if session.state == State.CANCELLED:
+            return session
+        require_alive(session)
+        self._sessions.move(
+            session,
+            Event.CANCEL,
+            self._clock.now(),
+            reason=Problem.CANCELLED.slug,
+            detail="Stopped on request.",
+        )
+        return self.visible(caller, session_id)
+
+    def _new(
+        self, caller: Caller, session_id: str, proposal: Proposal, terms: bytes
+    ) -> Session:
+        now = self._clock.now()
+        return Session(
+            id=session_id,
+            owner_id=caller.credential_id,
+            title=proposal.title,
+            terms=terms,
+            state=State.RECRUITING.value,
+            round=0,
+            attempt=0,
+            stage_index=0,
+            n_stages=0,
+            quorum=0,
+            deadline=now + timedelta(seconds=proposal.deadlines.recruiting),
+            created_at=now,
+            changed_at=now,
+        )
+
+
+def require_alive(session: Session) -> None:
+    """Raise :class:`SessionOver`, with state and reason, if the session has ended."""
+    state = State(session.state)
+    if state in OVER:
+        detail = session.detail or f"Session {session.id!r} is {state}."
+        raise SessionOver(detail, state.value, session.reason)
+
+
+def _may_see(caller: Caller, session: Session) -> bool:
+    if caller.role is Role.PARTY:
+        return caller.session_id == session.id
+    return caller.role is Role.ADMINISTRATOR or caller.credential_id == session.owner_id
+
+
+def _empty_slots(session: Session) -> list[Member]:
+    layout = read_terms(session.terms).layout
+    return [
+        Member(
+            session_id=session.id,
+            slot=slot.name,
+            row_group=slot.row,
+            column_group=slot.column,
+        )
+        for slot in layout.slots
+    ]

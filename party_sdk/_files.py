@@ -1,0 +1,35 @@
+"""Files that only their owner reads, and that a crash leaves whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def default_home() -> Path:
+    """Return the folder for what coordinator and parties keep."""
+    given = os.environ.get("COTERIE_HOME")
+    return Path(given) if given else Path.home() / ".coterie"
+
+
+def private_folder(path: Path) -> Path:
+    """Create a folder that only its owner enters."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.chmod(0o700)
+    return path
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file in one step; durable when it returns; mode 0600."""
+    fresh = path.with_name(f".{path.name}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

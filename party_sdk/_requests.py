@@ -1,0 +1,53 @@
+"""Building requests and parsing responses, without sending anything."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import httpx
+
+from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols.errors import CoterieError, Internal, SessionOver
+from clustering_protocols.problems import Problem
+
+_PROBLEM = "application/problem+json"
+
+
+def content_digest(content: bytes) -> str:
+    """Return the Content-Digest of a body (RFC 9530)."""
+    return f"sha-256=:{base64.b64encode(sha256(content).digest()).decode()}:"
+
+
+def contribution_headers(content: bytes) -> dict[str, str]:
+    """Return the headers of an upload."""
+    return {"Content-Type": MEDIA_TYPE, "Content-Digest": content_digest(content)}
+
+
+def bearer(secret: str | None) -> dict[str, str]:
+    """Return the header that says who is asking."""
+    return {} if secret is None else {"Authorization": f"Bearer {secret}"}
+
+
+def raise_problem(response: httpx.Response) -> None:
+    """Raise the exception of the same name, where a response is a problem."""
+    if response.is_success:
+        return
+    document = _document(response)
+    detail = str(document.get("detail", f"HTTP status {response.status_code}."))
+    try:
+        problem = Problem.of_slug(str(document.get("type")))
+    except KeyError:
+        raise Internal(f"{detail} This is not an analyst of coterie.") from None
+    if problem is Problem.SESSION_OVER:
+        raise SessionOver(detail, document.get("state", ""), document.get("reason"))
+    raise CoterieError.of(problem, detail)
+
+
+def _document(response: httpx.Response) -> Mapping[str, Any]:
+    if not response.headers.get("content-type", "").startswith(_PROBLEM):
+        return {}
+    document = response.json()
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,121 @@
+"""Sending: one HTTP connection pool, patience, and a clear word when it runs out."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from clustering_protocols.errors import GuardRefused, Unavailable
+from party_sdk._retries import next_delay
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Transport:
+    """Sends requests to one analyst, again and again for as long as its patience lasts.
+
+    Parameters
+    ----------
+    url : str
+        https://…; plain http is accepted for this machine, or if ``allow_http``.
+    patience : float
+        Seconds for which a request is repeated while the analyst does not answer.
+    ca_file : Path, optional
+        PEM file with the certificate authority of the institution.
+    http : httpx.Client, optional
+        A client to use instead, for example in tests.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        patience: float = 300.0,
+        ca_file: Path | None = None,
+        allow_http: bool = False,
+        http: httpx.Client | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if (
+            parts.scheme == "http"
+            and parts.hostname not in _LOOPBACK
+            and not allow_http
+        ):
+            raise GuardRefused(
+                "Plain http would show the token to the network; use https, or "
+                "--allow-http inside a protected network."
+            )
+        self._patience = patience
+        self._http = http or httpx.Client(
+            base_url=url,
+            timeout=httpx.Timeout(60.0, connect=10.0),
+            verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        json: Any = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Return the first response that is worth having.
+
+        Raises
+        ------
+        Unavailable
+            If no such response came while the patience lasted.
+        """
+        request = self._http.build_request(
+            method,
+            path,
+            headers=dict(headers),
+            json=json,
+            content=content,
+            params=params,
+        )
+        begin = time.monotonic()
+        attempt = 0
+        while True:
+            attempt += 1
+            response, why = self._try(request)
+            status = None if response is None else response.status_code
+            after = None if response is None else response.headers.get("retry-after")
+            elapsed = time.monotonic() - begin
+            delay = next_delay(attempt, elapsed, self._patience, status, after)
+            if response is not None and (delay is None or response.is_success):
+                return response
+            if delay is None:
+                raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {why}.")
+            time.sleep(delay)
+
+    def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
+        try:
+            return self._http.send(request), ""
+        except httpx.TransportError as error:
+            return None, f"{type(error).__name__} at {request.url.host}"

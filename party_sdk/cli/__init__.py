@@ -1,0 +1,19 @@
+"""The one command `coterie`."""
+
+from __future__ import annotations
+
+import click
+
+from party_sdk.cli.output import ExplainedGroup
+
+
+@click.group(cls=ExplainedGroup)
+@click.version_option(package_name="coterie")
+def main() -> None:
+    """Find clusters over data that institutions may not pool.
+
+    Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 refused at home by a guard
+    or a risk that is not accepted (nothing was sent), 4 the session ended without a
+    result, 5 the input cannot be used, 6 the analyst cannot be reached, 7 the analyst
+    refused.
+    """

@@ -1,0 +1,123 @@
+"""What the commands print: lines for people, JSON for programs, errors that help."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+import click
+
+from clustering_protocols.errors import CoterieError
+from clustering_protocols.problems import Problem
+from party_sdk.client import SessionStatus
+
+_GROUP = "coterie.commands"
+_OURS = frozenset({"analyst_service", "clustering_protocols", "party_sdk"})
+
+_REFUSED_AT_HOME = frozenset(
+    {
+        Problem.RISK_NOT_ACCEPTED,
+        Problem.GUARD_REFUSED,
+        Problem.KEY_NOT_AUTHENTIC,
+        Problem.ENVELOPE_REFUSED,
+        Problem.EQUIVOCATION,
+    }
+)
+_ENDED = frozenset(
+    {
+        Problem.SESSION_OVER,
+        Problem.ROWS_NOT_ALIGNED,
+        Problem.COLUMNS_NOT_ALIGNED,
+        Problem.PROTOCOL_FAILED,
+        Problem.DEADLINE_PASSED,
+        Problem.CANCELLED,
+    }
+)
+_INPUT = frozenset({Problem.INVALID_DATA, Problem.INVALID_PARAMETERS})
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on standard output."
+)
+
+
+def exit_code(problem: Problem) -> int:
+    """Return the command's exit code for a problem."""
+    if problem in _REFUSED_AT_HOME:
+        return 3
+    if problem in _ENDED:
+        return 4
+    if problem in _INPUT:
+        return 5
+    return 6 if problem is Problem.UNAVAILABLE else 7
+
+
+class ExplainedGroup(click.Group):
+    """The group of all commands: found by entry points, explained when they fail.
+
+    A command's module is imported when the command is used, so that none waits for the
+    imports of another, and a party needs nothing that only the service needs.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all installed commands."""
+        del ctx
+        return sorted(entry_points(group=_GROUP).names)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or None if it or what it needs is not installed."""
+        del ctx
+        for found in entry_points(group=_GROUP, name=cmd_name):
+            try:
+                command = found.load()
+            except ModuleNotFoundError as missing:
+                if (missing.name or "").partition(".")[0] in _OURS:
+                    raise
+                return None
+            return command if isinstance(command, click.Command) else None
+        return None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; turn a problem into text (or JSON) and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except CoterieError as error:
+            code = exit_code(error.problem)
+            if "--json" in sys.argv:
+                click.echo(json.dumps(_as_document(error, code)))
+            click.echo(f"{error.problem.title}.\n  {error.detail}", err=True)
+            click.echo(f"  What to do: {error.problem.remedy}", err=True)
+            ctx.exit(code)
+
+
+def _as_document(error: CoterieError, code: int) -> Mapping[str, Any]:
+    return {
+        "type": error.problem.urn,
+        "title": error.problem.title,
+        "detail": error.detail,
+        "remedy": error.problem.remedy,
+        "exit_code": code,
+    }
+
+
+def show_progress(status: SessionStatus) -> None:
+    """Print one line about where a session stands, on standard error."""
+    click.echo(progress_line(status), err=True)
+
+
+def progress_line(status: SessionStatus) -> str:
+    """Return where a session stands in one line."""
+    if status.over:
+        because = f": {status.detail}" if status.detail else ""
+        return f"{status.state}{because}"
+    awaited = ", ".join(status.awaited) or "the analyst"
+    until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
+    if status.state == "recruiting":
+        return f"recruiting: waiting until {until} for {awaited} to join"
+    where = (
+        f"stage {status.stage_index + 1}/{max(status.n_stages, 1)} {status.stage or ''}"
+    )
+    again = f", attempt {status.attempt}" if status.attempt > 1 else ""
+    return f"{where.strip()}, round {status.round}{again}: waiting until {until} for {awaited}"

@@ -1,0 +1,182 @@
+"""`coterie session …`: what a coordinator does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from clustering_protocols.terms import Deadlines, Guards, Lattice
+from party_sdk._transport import Transport
+from party_sdk.cli.options import (
+    ca_option,
+    entropy_option,
+    home_option,
+    http_option,
+    key_option,
+    param_option,
+    read_entropy,
+    read_params,
+    url_option,
+)
+from party_sdk.cli.output import json_option, progress_line, show_progress
+from party_sdk.client import SessionStatus
+from party_sdk.coordinator import Coordinator
+
+
+@click.group()
+@url_option
+@key_option
+@home_option
+@ca_option
+@http_option
+@click.pass_context
+def session(
+    ctx: click.Context,
+    url: str,
+    key: str,
+    home: Path | None,
+    ca_file: Path | None,
+    *,
+    allow_http: bool,
+) -> None:
+    """Open sessions, invite parties, watch, cancel."""
+    transport = Transport(url, ca_file=ca_file, allow_http=allow_http, patience=30)
+    ctx.obj = ctx.with_resource(Coordinator(url, key, home=home, transport=transport))
+
+
+@session.command()
+@click.argument("title")
+@click.option("--protocol", default="dc", show_default=True, help="Of the catalogue.")
+@param_option
+@click.option("--row-groups", default=1, show_default=True, help="c: different people.")
+@click.option(
+    "--column-groups", default=1, show_default=True, help="d: different features."
+)
+@click.option("--id", "session_id", help="Made from the title by default.")
+@click.option("--seed", type=int, help="Of the analyst's random starts.")
+@click.option("--join-within", type=int, help="Seconds for parties to join.")
+@click.option("--answer-within", type=int, help="Seconds for each round.")
+@click.option("--minimum-rows", type=int, help="Fewest rows of each party.")
+@entropy_option
+@json_option
+@click.pass_obj
+def create(
+    coordinator: Coordinator,
+    title: str,
+    protocol: str,
+    params: tuple[str, ...],
+    row_groups: int,
+    column_groups: int,
+    session_id: str | None,
+    seed: int | None,
+    join_within: int | None,
+    answer_within: int | None,
+    minimum_rows: int | None,
+    entropy_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Open a session and print its id and one invitation per party.
+
+    Hand each invitation to its party on a channel that the analyst cannot read.
+    """
+    waits = {"recruiting": join_within, "round": answer_within}
+    deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
+    coordinator.entropy = read_entropy(entropy_file)
+    opened = coordinator.create_session(
+        title,
+        read_params(protocol, params),
+        Lattice(row_groups, column_groups),
+        session_id=session_id,
+        seed=seed,
+        deadlines=deadlines,
+        guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
+    )
+    invitations = opened.invite()
+    risks = opened.status().risks
+    if as_json:
+        document = {"id": opened.id, "invitations": invitations, "risks": risks}
+        click.echo(json.dumps(document))
+        return
+    click.echo(f"session {opened.id}")
+    for slot, invitation in invitations.items():
+        click.echo(f"{slot}  {invitation}")
+    for code in risks:
+        click.echo(f"Each party has to accept the risk {code}.", err=True)
+
+
+@session.command()
+@click.argument("session_id")
+@click.option("--slot", "slots", multiple=True, help="By default every free slot.")
+@json_option
+@click.pass_obj
+def invite(
+    coordinator: Coordinator, session_id: str, slots: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Make new invitations; earlier ones of the same slots end."""
+    invitations = coordinator.session(session_id).invite(slots or None)
+    if as_json:
+        click.echo(json.dumps(invitations))
+        return
+    for slot, invitation in invitations.items():
+        click.echo(f"{slot}  {invitation}")
+
+
+@session.command("list")
+@json_option
+@click.pass_obj
+def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
+    """List the sessions of this key."""
+    found = coordinator.sessions()
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for line in found:
+        click.echo(f"{line['id']}  {line['state']}  {line['title']}")
+
+
+@session.command()
+@click.argument("session_id")
+@json_option
+@click.pass_obj
+def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
+    """Say where a session stands and who is awaited."""
+    status = coordinator.session(session_id).status()
+    if as_json:
+        click.echo(status.model_dump_json())
+        return
+    _show(status)
+
+
+@session.command()
+@click.argument("session_id")
+@json_option
+@click.pass_obj
+def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
+    """Follow a session to its end."""
+    status = coordinator.session(session_id).wait(show_progress)
+    if as_json:
+        click.echo(status.model_dump_json())
+
+
+@session.command()
+@click.argument("session_id")
+@json_option
+@click.pass_obj
+def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
+    """End a session; parties learn it at their next request."""
+    status = coordinator.session(session_id).cancel()
+    click.echo(status.model_dump_json() if as_json else progress_line(status))
+
+
+def _show(status: SessionStatus) -> None:
+    click.echo(f"{status.title or status.id}: {status.protocol}")
+    click.echo(progress_line(status))
+    for slot in status.slots:
+        joined = f"{slot.n_rows} rows" if slot.joined_at else "has not joined"
+        waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
+        click.echo(f"  {slot.name}: {joined}{waiting}")
+    if status.safety_number:
+        click.echo(f"safety number {status.safety_number}")

@@ -1,0 +1,183 @@
+"""Tables in, labels out.
+
+Files are read by pyarrow; data frames of pandas, polars and pyarrow by narwhals, so
+that one piece of code serves all of them and none has to be installed.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import DataSource, MatrixSource
+from clustering_protocols.errors import InvalidData
+
+_PARQUET = frozenset({".parquet", ".pq"})
+
+
+def open_table(
+    table: Any, *, id_column: str | None = None, columns: Sequence[str] | None = None
+) -> DataSource:
+    """Return a table as a source of rows.
+
+    Parameters
+    ----------
+    table : path, matrix, data frame or data source
+        CSV or Parquet file, numpy array, pandas, polars or pyarrow table.
+    id_column : str, optional
+        The column that names the rows. Ids are texts, normalised to NFKC.
+    columns : sequence of str, optional
+        The columns to cluster, in this order; all but the id by default.
+
+    Raises
+    ------
+    InvalidData
+        If the table cannot be read, or a column is missing, not numeric or has gaps.
+    """
+    if isinstance(table, str | Path):
+        table = _read_file(Path(table), id_column)
+    if isinstance(table, MatrixSource):
+        return table
+    if isinstance(table, np.ndarray):
+        if id_column is not None or columns is not None:
+            raise InvalidData("An array has no named columns; use a data frame.")
+        return MatrixSource(table)
+    try:
+        frame = nw.from_native(table, eager_only=True)
+    except TypeError:
+        raise InvalidData(
+            f"{type(table).__name__} is no table that coterie knows: use a path, a "
+            "numpy array, or a pandas, polars or pyarrow table."
+        ) from None
+    return _from_frame(frame, id_column, columns)
+
+
+def read_column(path: Path, name: str) -> list[Any]:
+    """Return one column of a file as values, for example the true classes."""
+    table = _read_file(path, None)
+    if name not in table.column_names:
+        raise InvalidData(f"There is no column {name!r}.")
+    values: list[Any] = table[name].to_pylist()
+    return values
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns."""
+    names: list[str] = _read_file(path, None).column_names
+    return names
+
+
+def _read_file(path: Path, id_column: str | None) -> Any:
+    try:
+        if path.suffix.lower() in _PARQUET:
+            return parquet.read_table(path)
+        # Ids are texts: '007' must not become 7.
+        types = {id_column: pa.string()} if id_column else None
+        return csv.read_csv(
+            path, convert_options=csv.ConvertOptions(column_types=types)
+        )
+    except FileNotFoundError:
+        raise InvalidData(f"There is no file {path.name!r}.") from None
+    except (pa.ArrowInvalid, OSError):
+        raise InvalidData(
+            f"{path.name!r} is no readable CSV or Parquet file."
+        ) from None
+
+
+def _from_frame(
+    frame: nw.DataFrame[Any], id_column: str | None, columns: Sequence[str] | None
+) -> DataSource:
+    wanted = columns or [name for name in frame.columns if name != id_column]
+    named = [*wanted, *([id_column] if id_column else [])]
+    if absent := [name for name in named if name not in frame.columns]:
+        raise InvalidData(f"There is no column {', '.join(map(repr, absent))}.")
+    schema = frame.schema
+    texts = [
+        n for n in wanted if not (schema[n].is_numeric() or schema[n] == nw.Boolean)
+    ]
+    if texts:
+        raise InvalidData(
+            f"{', '.join(map(repr, texts))} holds no numbers: name it as --id-column, or "
+            "choose the numeric ones with --columns."
+        )
+    gaps = {name: frame[name].null_count() for name in wanted}
+    if any(gaps.values()):
+        found = ", ".join(
+            f"{count} in {name!r}" for name, count in gaps.items() if count
+        )
+        raise InvalidData(f"Values are missing: {found}.")
+    X: FloatArray = np.column_stack(
+        [frame[name].to_numpy().astype(np.float64) for name in wanted]
+    )
+    return MatrixSource(X, columns=wanted, ids=_ids(frame, id_column))
+
+
+def _ids(frame: nw.DataFrame[Any], id_column: str | None) -> list[str] | None:
+    if id_column is None:
+        return None
+    values = frame[id_column].to_list()
+    if any(value is None for value in values):
+        raise InvalidData(f"Rows without an id in {id_column!r}.")
+    return [unicodedata.normalize("NFKC", str(value)) for value in values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """What a party gets, in the order of its table.
+
+    Attributes
+    ----------
+    labels : int64 array of shape (n_rows,)
+        Cluster of each row, from 0.
+    cluster_sizes : int64 array of shape (n_clusters,) or None
+        Rows of all parties in each cluster.
+    centroids, memberships : float64 arrays or None
+        Where the protocol and the terms give them out.
+    ids : sequence of str or None
+    report : mapping
+        What else the protocol tells the operator.
+    """
+
+    labels: IntArray = field(repr=False)
+    cluster_sizes: IntArray | None
+    centroids: FloatArray | None = field(repr=False)
+    memberships: FloatArray | None = field(repr=False)
+    ids: Sequence[str] | None = field(repr=False)
+    report: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, outcome: Outcome, ids: Sequence[str] | None) -> Result:
+        """Return an outcome with the party's ids beside it."""
+        return cls(
+            labels=outcome.labels,
+            cluster_sizes=outcome.cluster_sizes,
+            centroids=outcome.centroids,
+            memberships=outcome.memberships,
+            ids=ids,
+            report=outcome.report,
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write labels (and memberships) as CSV, or Parquet by the ending of the path."""
+        path = Path(path)
+        ids = self.ids or range(len(self.labels))
+        columns: dict[str, Any] = {"id": pa.array(ids), "label": pa.array(self.labels)}
+        if self.memberships is not None:
+            for k, column in enumerate(self.memberships.T):
+                columns[f"membership_{k}"] = pa.array(column)
+        table = pa.table(columns)
+        if path.suffix.lower() in _PARQUET:
+            parquet.write_table(table, path)
+        else:
+            csv.write_csv(table, path)
+        return path

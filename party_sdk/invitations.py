@@ -1,0 +1,52 @@
+"""Invitations: one string with everything that a party needs to join.
+
+The analyst's address, and after the ``#`` what names the session: the one-time code,
+which is sent to the analyst, and the session secret, which never is (the part of an
+address after ``#`` is not sent by any HTTP client).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from clustering_protocols.errors import InvalidParameters
+
+_VERSION = "coterie-1"
+_FORM = re.compile(
+    r"(?P<url>https?://[^\s#]+)#coterie-1/(?P<session>[a-z0-9._-]+)/"
+    r"(?P<slot>[a-z0-9._-]+)/(?P<code>[\w-]+)/(?P<secret>[0-9a-f]{64})"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """A parsed invitation."""
+
+    url: str
+    session: str
+    slot: str
+    code: str = field(repr=False)
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Invitation:
+        """Return the invitation in a string; :class:`InvalidParameters` if none is."""
+        found = _FORM.fullmatch(text.strip())
+        if found is None:
+            raise InvalidParameters(
+                "This is not an invitation; it has the form "
+                f"https://analyst#{_VERSION}/session/slot/code/secret."
+            )
+        return cls(
+            url=found["url"],
+            session=found["session"],
+            slot=found["slot"],
+            code=found["code"],
+            secret=bytes.fromhex(found["secret"]),
+        )
+
+    def __str__(self) -> str:
+        """Return the string to hand over, on a channel that the analyst cannot read."""
+        named = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
+        return f"{self.url}#{_VERSION}/{named}"

@@ -1,0 +1,202 @@
+"""What a party keeps on its own disk: one folder per session and slot.
+
+``identity.json`` says who the party is in this session (entropy, invitation, token);
+``agreement.json`` holds the exact bytes; ``memory.arrays`` the memory before and after
+the last round that was answered; ``contribution.arrays`` the bytes of that answer. They
+are written and synced before the first byte leaves, so that a retry sends the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from clustering_protocols import codec
+from clustering_protocols.contract import Memory
+from clustering_protocols.errors import Equivocation, NotReady
+from clustering_protocols.terms import Member
+from party_sdk._files import private_folder, write_private
+
+_VERSION = 1
+
+
+class Identity(BaseModel):
+    """Who a party is in a session. Holds secrets: its ``repr`` does not show them."""
+
+    invitation: str = ""
+    entropy: str
+    terms: str
+    member: Member | None = None
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return "<Identity>"
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The last round that was answered, and the memory before and after it."""
+
+    round: int = 0
+    attempt: int = 0
+    task_digest: str = ""
+    contribution_digest: str = ""
+    before: Memory = field(default_factory=Memory)
+    after: Memory = field(default_factory=Memory)
+
+    def base(self, round_: int, attempt: int) -> Memory:
+        """Return the memory from which a new round or attempt starts.
+
+        A round that is opened again starts from the memory before it.
+        """
+        if round_ == self.round and attempt > self.attempt:
+            return self.before
+        if round_ > self.round:
+            return self.after
+        raise Equivocation(
+            f"Round {round_}, attempt {attempt} came after round {self.round}, attempt "
+            f"{self.attempt}."
+        )
+
+
+class PartyFolder:
+    """The folder of one party in one session."""
+
+    def __init__(self, home: Path, session: str, slot: str) -> None:
+        self.path = home / "parties" / session / slot
+
+    @property
+    def exists(self) -> bool:
+        """Return whether the party has been here before."""
+        return self._identity.exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second process from running the same party."""
+        with (private_folder(self.path) / "lock").open("wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise NotReady("Another process is running this party.") from None
+            yield
+
+    def load_identity(self) -> Identity:
+        """Return who the party is; :class:`NotReady` if it never joined from here."""
+        try:
+            return Identity.model_validate_json(self._identity.read_bytes())
+        except FileNotFoundError:
+            raise NotReady(f"Nothing is kept in {self.path}: join first.") from None
+
+    def save_identity(self, identity: Identity) -> None:
+        """Keep who the party is."""
+        private_folder(self.path)
+        write_private(self._identity, identity.model_dump_json().encode())
+
+    def load_agreement(self) -> bytes | None:
+        """Return the exact bytes of the agreement, once it is known."""
+        path = self.path / "agreement.json"
+        return path.read_bytes() if path.exists() else None
+
+    def save_agreement(self, agreement: bytes) -> None:
+        """Keep the agreement; it never changes."""
+        write_private(self.path / "agreement.json", agreement)
+
+    def load_answered(self) -> Answered:
+        """Return what was answered last."""
+        if not self._memory.exists():
+            return Answered()
+        return _decode(self._memory.read_bytes())
+
+    def save_answered(self, answered: Answered, contribution: bytes) -> None:
+        """Keep an answer and the memories around it, before anything is sent.
+
+        The answer is written first: the memory names it by its digest.
+        """
+        write_private(self._contribution, contribution)
+        write_private(self._memory, _encode(answered))
+
+    def load_contribution(self, answered: Answered) -> bytes:
+        """Return the bytes of the last answer, exactly as they were first sent."""
+        content = self._contribution.read_bytes()
+        if sha256(content).hexdigest() != answered.contribution_digest:
+            raise NotReady(f"{self._contribution} was changed; ask for a new session.")
+        return content
+
+    def load_result(self) -> bytes | None:
+        """Return the result, once it was fetched."""
+        path = self.path / "result.arrays"
+        return path.read_bytes() if path.exists() else None
+
+    def save_result(self, result: bytes) -> None:
+        """Keep the result."""
+        write_private(self.path / "result.arrays", result)
+
+    def forget(self) -> None:
+        """Delete everything that this party keeps of the session, secrets included."""
+        shutil.rmtree(self.path)
+
+    @property
+    def _identity(self) -> Path:
+        return self.path / "identity.json"
+
+    @property
+    def _memory(self) -> Path:
+        return self.path / "memory.arrays"
+
+    @property
+    def _contribution(self) -> Path:
+        return self.path / "contribution.arrays"
+
+
+def _encode(answered: Answered) -> bytes:
+    memories = {"before": answered.before, "after": answered.after}
+    arrays: dict[str, NDArray[Any]] = {}
+    kinds: dict[str, list[str]] = {}
+    for when, memory in memories.items():
+        kinds[when] = sorted(memory.entries)
+        for index, kind in enumerate(kinds[when]):
+            arrays[f"{when}.{index}"] = np.frombuffer(memory.entries[kind], np.uint8)
+    header = {
+        "version": _VERSION,
+        "round": answered.round,
+        "attempt": answered.attempt,
+        "task_digest": answered.task_digest,
+        "contribution_digest": answered.contribution_digest,
+        **kinds,
+    }
+    return codec.encode(header, arrays)
+
+
+def _decode(content: bytes) -> Answered:
+    header, arrays = codec.decode(content)
+    if header["version"] != _VERSION:
+        raise NotReady("The memory was written by another release of coterie.")
+    return Answered(
+        round=header["round"],
+        attempt=header["attempt"],
+        task_digest=header["task_digest"],
+        contribution_digest=header["contribution_digest"],
+        before=_memory_of("before", header, arrays),
+        after=_memory_of("after", header, arrays),
+    )
+
+
+def _memory_of(when: str, header: Mapping[str, Any], arrays: codec.Arrays) -> Memory:
+    return Memory(
+        {
+            kind: arrays[f"{when}.{index}"].tobytes()
+            for index, kind in enumerate(header[when])
+        }
+    )

@@ -1,0 +1,299 @@
+"""A party in a session: the loop from invitation to labels.
+
+Killed anywhere, it goes on where it was: what it sent is on its disk, byte for byte,
+and everything that it asks of the analyst may be asked again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from clustering_protocols import chain, enrolment, packets
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    Equivocation,
+    GuardRefused,
+    NotReady,
+    SessionOver,
+)
+from clustering_protocols.terms import Terms, read_terms
+from party_sdk._files import default_home
+from party_sdk._transport import Transport
+from party_sdk.client import AnalystClient, Preview, SessionStatus, end_of
+from party_sdk.frames import Result, open_table
+from party_sdk.invitations import Invitation
+from party_sdk.memory import Answered, Identity, PartyFolder
+from party_sdk.policy import Policy
+
+_LONG_POLL_SECONDS = 20.0
+
+OnProgress = Callable[[SessionStatus], None]
+
+
+class Party:
+    """One party of one session.
+
+    Use :meth:`join` with an invitation, then :meth:`run` with a table. Both may be
+    repeated, in another process too. As a context manager it closes its connections.
+    """
+
+    def __init__(
+        self,
+        invitation: Invitation,
+        folder: PartyFolder,
+        transport: Transport,
+        policy: Policy,
+        preview: Preview | None,
+    ) -> None:
+        self.invitation = invitation
+        self.folder = folder
+        self.preview = preview
+        self._transport = transport
+        self._client = AnalystClient(transport)
+        self._policy = policy
+        self._identity = folder.load_identity()
+
+    @classmethod
+    def join(
+        cls,
+        invitation: str,
+        *,
+        policy: Policy | None = None,
+        home: Path | None = None,
+        entropy: bytes | None = None,
+        transport: Transport | None = None,
+    ) -> Party:
+        """Read what an invitation is for, check it, and remember it.
+
+        Parameters
+        ----------
+        invitation : str
+        policy : Policy, optional
+            What this party accepts; by default no risk code at all.
+        home : Path, optional
+            Where to keep memory; ``$COTERIE_HOME`` or ``~/.coterie`` by default.
+        entropy : bytes, optional
+            32 bytes from which all of this party's chance follows; from the operating
+            system by default.
+
+        Raises
+        ------
+        RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters
+            Before anything of the data is known to the analyst.
+        """
+        parsed = Invitation.parse(invitation)
+        folder = PartyFolder(home or default_home(), parsed.session, parsed.slot)
+        transport = transport or Transport(parsed.url)
+        policy = policy or Policy()
+        preview = None
+        if not folder.exists:
+            preview = AnalystClient(transport).preview(parsed.code)
+            _check_preview(parsed, preview, policy)
+            drawn = secrets.token_bytes(32) if entropy is None else entropy
+            folder.save_identity(
+                Identity(
+                    invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
+                )
+            )
+        return cls(parsed, folder, transport, policy, preview)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._transport.close()
+
+    @property
+    def terms(self) -> Terms:
+        """Return the terms that were previewed."""
+        return read_terms(self._identity.terms.encode())
+
+    def enrol(self, data: DataSource) -> None:
+        """Take the slot: tell the analyst sizes and public keys.
+
+        The keys follow from entropy that is on disk already, so that a join whose
+        response was lost is repeated with the same keys.
+        """
+        self._policy.check_terms(self.terms)
+        self._policy.check_data(self.terms, data)
+        member = enrolment.enrol(
+            self.invitation.secret,
+            self.invitation.session,
+            self.invitation.slot,
+            self._entropy,
+            data.n_rows,
+            len(data.columns),
+        )
+        known = self._identity
+        if known.member is not None and known.member != member:
+            raise GuardRefused(
+                f"This party joined with {known.member.n_rows} rows and "
+                f"{known.member.n_columns} columns; the data are others now."
+            )
+        if known.token is None:
+            self._remember(known.model_copy(update={"member": member}))
+            token = self._client.join(self.invitation.code, member)
+            self._remember(self._identity.model_copy(update={"token": token}))
+
+    def run(
+        self,
+        table: Any,
+        *,
+        id_column: str | None = None,
+        columns: list[str] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Result:
+        """Take part until there are labels.
+
+        Parameters
+        ----------
+        table : path, matrix or data frame
+            CSV or Parquet file, numpy array, pandas, polars or pyarrow table.
+        id_column : str, optional
+            The column that names the rows; it never leaves.
+        columns : list of str, optional
+            The columns to cluster; all but the id by default.
+        on_progress : callable, optional
+            Called with the session's status whenever something moved.
+
+        Raises
+        ------
+        CoterieError
+            With what is wrong and what to do.
+        """
+        data = open_table(table, id_column=id_column, columns=columns)
+        with self.folder.locked():
+            self.enrol(data)
+            outcome = self._to_the_end(data, on_progress)
+        return Result.of(outcome, data.ids)
+
+    def _to_the_end(self, data: DataSource, on_progress: OnProgress | None) -> Outcome:
+        kept = self.folder.load_result()
+        if kept is not None:
+            return self._conclude(kept)
+        client = self._client.as_party(self._identity.token or "")
+        watch = _Watch(client, self.invitation.session, on_progress)
+        agreement = self._agreement(client, watch)
+        party = chain.PartyChain(
+            agreement=agreement, slot=self.invitation.slot, entropy=self._entropy
+        )
+        while watch.look().state != "completed":
+            task = watch.task()
+            if task is not None:
+                self._answer(client, party, task, data)
+        result = client.result(self.invitation.session)
+        self.folder.save_result(result)
+        return self._conclude(result)
+
+    def _answer(
+        self,
+        client: AnalystClient,
+        party: chain.PartyChain,
+        task: bytes,
+        data: DataSource,
+    ) -> None:
+        address = packets.read(task).address
+        digest = sha256(task).hexdigest()
+        answered = self.folder.load_answered()
+        here = (address.round, address.attempt)
+        if here == (answered.round, answered.attempt):
+            if digest != answered.task_digest:
+                raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
+            contribution = self.folder.load_contribution(answered)
+        else:
+            before = answered.base(*here)
+            after, contribution = party.reply(before, task, data)
+            fresh = Answered(
+                round=address.round,
+                attempt=address.attempt,
+                task_digest=digest,
+                contribution_digest=sha256(contribution).hexdigest(),
+                before=before,
+                after=after,
+            )
+            self.folder.save_answered(fresh, contribution)
+        client.contribute(self.invitation.session, *here, contribution)
+
+    def _agreement(self, client: AnalystClient, watch: _Watch) -> bytes:
+        """Return the agreement, once all have joined, after checking it."""
+        agreement = self.folder.load_agreement()
+        if agreement is not None:
+            return agreement
+        while watch.look().state == "recruiting":
+            watch.task()
+        agreement = client.agreement(self.invitation.session)
+        if self._identity.member is None:
+            raise NotReady("This party has not joined yet.")
+        enrolment.check_agreement(
+            agreement,
+            self._identity.terms.encode(),
+            self._identity.member,
+            self.invitation.secret,
+        )
+        self.folder.save_agreement(agreement)
+        return agreement
+
+    def _conclude(self, result: bytes) -> Outcome:
+        agreement = self.folder.load_agreement() or b""
+        party = chain.PartyChain(
+            agreement=agreement, slot=self.invitation.slot, entropy=self._entropy
+        )
+        return party.conclude(self.folder.load_answered().after, result)
+
+    @property
+    def _entropy(self) -> bytes:
+        return bytes.fromhex(self._identity.entropy)
+
+    def _remember(self, identity: Identity) -> None:
+        self.folder.save_identity(identity)
+        self._identity = identity
+
+
+class _Watch:
+    """Tells the operator whenever the session has moved."""
+
+    def __init__(
+        self, client: AnalystClient, session: str, on_progress: OnProgress | None
+    ) -> None:
+        self._client = client
+        self._session = session
+        self._on_progress = on_progress
+        self._last: SessionStatus | None = None
+
+    def look(self) -> SessionStatus:
+        status = self._client.session(self._session)
+        if self._on_progress is not None and status != self._last:
+            self._on_progress(status)
+        self._last = status
+        return status
+
+    def task(self) -> bytes | None:
+        """Return the open task; None if there is none for now, or no more.
+
+        The analyst holds the request for a while. Raises what ended the session.
+        """
+        try:
+            return self._client.task(self._session, _LONG_POLL_SECONDS)
+        except SessionOver as over:
+            if over.state == "completed":
+                return None
+            raise end_of(over.state, over.reason, over.detail) from None
+
+
+def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:
+    terms = read_terms(preview.terms.encode())
+    if (terms.session, preview.slot) != (parsed.session, parsed.slot):
+        raise AgreementMismatch("The analyst previews another session or slot.")
+    policy.check_terms(terms)

@@ -1,0 +1,54 @@
+"""What a party agrees to: its guards, on by default, checked before anything is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import GuardRefused, RiskNotAccepted
+from clustering_protocols.registry import check_terms, risk_sentences
+from clustering_protocols.terms import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A party's own rules; the terms of a session can only be stricter.
+
+    Attributes
+    ----------
+    accepted_risks : frozenset of str
+        Risk codes that this party has read and accepts.
+    protocols : frozenset of str, optional
+        Protocols that it takes part in; None for all.
+    minimum_rows : int
+        Fewest rows of this party.
+    """
+
+    accepted_risks: frozenset[str] = frozenset()
+    protocols: frozenset[str] | None = None
+    minimum_rows: int = 10
+
+    def check_terms(self, terms: Terms) -> None:
+        """Refuse terms that this policy does not cover.
+
+        Raises
+        ------
+        RiskNotAccepted
+            With the code and the sentence of the first risk that is not accepted.
+        GuardRefused, VersionMismatch, InvalidParameters
+        """
+        check_terms(terms)
+        name = terms.protocol.name
+        if self.protocols is not None and name not in self.protocols:
+            raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
+        for code in terms.risks:
+            if code not in self.accepted_risks:
+                raise RiskNotAccepted(f"{code}: {risk_sentences(name)[code]}")
+
+    def check_data(self, terms: Terms, data: DataSource) -> None:
+        """Refuse data with too few rows; :class:`GuardRefused`."""
+        needed = max(self.minimum_rows, terms.guards.minimum_rows)
+        if data.n_rows < needed:
+            raise GuardRefused(
+                f"'minimum_rows' is {needed}; the data have {data.n_rows} rows."
+            )

@@ -1,0 +1,188 @@
+"""A real analyst in a process of its own, and parties around it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from analyst_service.auth.service import AuthService, Role
+from analyst_service.clock import SystemClock
+from analyst_service.database import Database
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.data import DataSource
+from clustering_protocols.terms import Layout
+from party_sdk import Coordinator, Party, Policy, Result
+from party_sdk._transport import Transport
+from party_sdk.coordinator import CoordinatedSession
+
+COTERIE = str(Path(sys.executable).parent / "coterie")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Analyst:
+    """`coterie serve` as a process that can be killed and started again."""
+
+    def __init__(self, data_dir: Path, database_url: str = "") -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.data_dir = data_dir
+        self.log = data_dir / "analyst.log"
+        self.environment = os.environ | {
+            "COTERIE_DATA_DIR": str(data_dir),
+            "COTERIE_DATABASE_URL": database_url,
+            "COTERIE_POLL_SECONDS": "0.02",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        data_dir.mkdir(parents=True, exist_ok=True)
+        settings = Settings(data_dir=data_dir, database_url=database_url)
+        database = Database(settings.database)
+        database.migrate()
+        with database.write() as unit:
+            auth = AuthService(unit, SystemClock())
+            _, self.key = auth.create_key(Role.COORDINATOR, "tests", 86_400)
+        database.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [COTERIE, "serve", "--port", str(self.port)],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+            )
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            try:
+                httpx.get(f"{self.url}/v1/protocols", timeout=5)
+            except httpx.TransportError:
+                time.sleep(0.02)
+            else:
+                return
+        raise RuntimeError(self.log.read_text())
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(30)
+            self.process = None
+
+    def transport(self, http: httpx.Client | None = None) -> Transport:
+        return Transport(self.url, patience=60, http=http)
+
+    def coordinator(self, home: Path, entropy: bytes | None = None) -> Coordinator:
+        return Coordinator(
+            self.url, self.key, home=home, entropy=entropy, transport=self.transport()
+        )
+
+
+class Crowd:
+    """All parties of a session in threads, with the entropy of a simulation."""
+
+    def __init__(
+        self,
+        analyst: Analyst,
+        home: Path,
+        params: Params,
+        layout: Layout,
+        data: Mapping[str, DataSource],
+        seed: int = 7,
+        session: str = "s",
+    ) -> None:
+        self.analyst = analyst
+        self.home = home
+        self.layout = layout
+        self.data = data
+        self.keys = simulation.entropies(seed, session, layout.names)
+        self.open = ExitStack()
+        self.coordinator = self.open.enter_context(
+            analyst.coordinator(home, self.keys[simulation.COORDINATOR])
+        )
+        self.session: CoordinatedSession = self.coordinator.create_session(
+            session, params, layout, session_id=session, seed=seed
+        )
+        self.invitations = self.session.invite()
+        self.results: dict[str, Result] = {}
+        self.errors: dict[str, Exception] = {}
+        self.threads: dict[str, threading.Thread] = {}
+
+    def close(self) -> None:
+        self.open.close()
+
+    def party(self, slot: str, http: httpx.Client | None = None) -> Party:
+        accepted = frozenset(self.session.status().risks)
+        party = Party.join(
+            self.invitations[slot],
+            home=self.home,
+            entropy=self.keys[slot],
+            policy=Policy(accepted_risks=accepted, minimum_rows=1),
+            transport=self.analyst.transport(http),
+        )
+        return self.open.enter_context(party)
+
+    def start(self, *slots: str) -> None:
+        for slot in slots or self.layout.names:
+            thread = threading.Thread(target=self._run, args=(slot,), daemon=True)
+            self.threads[slot] = thread
+            thread.start()
+
+    def join(self, timeout: float = 60) -> dict[str, Result]:
+        for slot, thread in self.threads.items():
+            thread.join(timeout)
+            assert not thread.is_alive(), f"{slot} still runs"
+        if self.errors:
+            raise next(iter(self.errors.values()))
+        return self.results
+
+    def _run(self, slot: str) -> None:
+        try:
+            self.results[slot] = self.party(slot).run(self.data[slot])
+        except Exception as error:  # noqa: BLE001  raised again in join
+            self.errors[slot] = error
+
+
+class LossyTransport(httpx.BaseTransport):
+    """Delivers requests, and loses the first responses whose path ends as named."""
+
+    def __init__(self, ending: str, times: int = 1) -> None:
+        self.inner = httpx.HTTPTransport()
+        self.ending = ending
+        self.left = times
+        self.lost = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self.inner.handle_request(request)
+        if self.left and request.url.path.endswith(self.ending):
+            response.read()
+            response.close()
+            self.left -= 1
+            self.lost += 1
+            raise httpx.ReadError("the response was lost", request=request)
+        return response
+
+    def close(self) -> None:
+        self.inner.close()
