@@ -1,0 +1,51 @@
+# One command per task, the same here and in CI. Each makes what it needs.
+# PYTHON: an interpreter of 3.11 or later.  VENV: where the environment goes.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test lint types imports migrations bench lock clean
+.DELETE_ON_ERROR:
+
+demo: $(READY)
+	$(BIN)/coterie demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports --no-cache
+
+# The models and the migrations describe the same tables.
+migrations: $(READY)
+	rm -rf $(VENV)/migrations && mkdir $(VENV)/migrations
+	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/coterie migrate
+	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/alembic check
+
+# Prints figures; see benchmarks/README.md.
+bench: $(READY)
+	$(BIN)/python -m benchmarks.dc_fidelity
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	touch $@
+
+# Pins what pyproject.toml asks for, for every platform, with hashes and no addresses.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group test --group lint \
+	  --group build --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf $(VENV) coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,80 @@
+"""k-means with starts that can be repeated elsewhere.
+
+Lloyd's iteration is scikit-learn's. What is added: the starts are row numbers, so that
+the same clustering can be started from the same rows of other (pooled) data, and the
+outcome does not depend on the number of processors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.cluster import KMeans, kmeans_plusplus
+from threadpoolctl import threadpool_limits
+
+from clustering_protocols.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Clustering:
+    """The best of several runs.
+
+    Attributes
+    ----------
+    labels : int64 array of shape (n,)
+    centroids : float64 array of shape (n_clusters, width)
+    inertia : float
+        Sum of squared distances to the nearest centroid.
+    starts : int64 array of shape (n_init, n_clusters)
+        Row numbers from which each run started.
+    """
+
+    labels: IntArray = field(repr=False)
+    centroids: FloatArray = field(repr=False)
+    inertia: float
+    starts: IntArray = field(repr=False)
+
+
+def draw_starts(
+    X: FloatArray, n_clusters: int, n_init: int, rng: np.random.Generator
+) -> IntArray:
+    """Return row numbers (n_init, n_clusters) drawn by k-means++.
+
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
+    """
+    seeds = rng.integers(2**31, size=n_init)
+    drawn = [
+        kmeans_plusplus(X, n_clusters, random_state=int(seed))[1] for seed in seeds
+    ]
+    return np.array(drawn, dtype=np.int64)
+
+
+def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
+    """Run Lloyd's iteration from each row of starts; return the run of least inertia.
+
+    Each run goes on until no label changes (or ``max_iter``): a tolerance would stop
+    runs on differently scaled copies of the same data at different iterations.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, width)
+    starts : int64 array of shape (n_init, n_clusters)
+        Row numbers of X.
+    max_iter : int
+    """
+    with threadpool_limits(limits=1):  # threads add in the order in which they finish
+        runs = [_run(X, rows, max_iter) for rows in starts]
+    best = min(runs, key=lambda run: run.inertia_)
+    return Clustering(
+        labels=best.labels_.astype(np.int64),
+        centroids=best.cluster_centers_,
+        inertia=float(best.inertia_),
+        starts=starts,
+    )
+
+
+def _run(X: FloatArray, rows: IntArray, max_iter: int) -> KMeans:
+    return KMeans(
+        len(rows), init=X[rows], n_init=1, max_iter=max_iter, tol=0.0, algorithm="lloyd"
+    ).fit(X)

@@ -1,0 +1,94 @@
+"""The party's reduction f_ij: scaling, principal components, a secret rotation.
+
+X is n × m, one party's rows. Rows are read in batches; nothing of the size of X is
+formed but the reduced rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import DataSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine:
+    """The map x -> ((x - offset) / scale) F.
+
+    Attributes
+    ----------
+    offset, scale : float64 arrays of shape (m,)
+    F : float64 array of shape (m, width)
+    """
+
+    offset: FloatArray = field(repr=False)
+    scale: FloatArray = field(repr=False)
+    F: FloatArray = field(repr=False)
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+        image: FloatArray = ((X - self.offset) / self.scale) @ self.F
+        return image
+
+    def rows(self, data: DataSource) -> FloatArray:
+        """Return the images of all rows of a source."""
+        images = np.empty((data.n_rows, self.F.shape[1]))
+        begin = 0
+        for batch in data.batches():
+            images[begin : begin + len(batch)] = self(batch)
+            begin += len(batch)
+        return images
+
+
+def triangular_factor(
+    data: DataSource, mean: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """Return R (m × m) of a QR factorisation of (X - mean) / scale, batch by batch.
+
+    R has the singular values and right singular vectors of the whole. A Gram matrix
+    would square the condition and lose the rank of nearly dependent columns.
+    """
+    m = len(mean)
+    R: FloatArray = np.zeros((0, m))
+    for batch in data.batches():
+        R = qr_r(np.vstack([R, (batch - mean) / scale]))
+    return R
+
+
+def qr_r(matrix: FloatArray) -> FloatArray:
+    """Return the triangular factor alone."""
+    factor: FloatArray = np.asarray(np.linalg.qr(matrix, mode="r"))
+    return factor
+
+
+def principal_axes(R: FloatArray, n_rows: int) -> tuple[FloatArray, int]:
+    """Return all right singular vectors (m × min(n, m)) by falling value, and the rank.
+
+    Parameters
+    ----------
+    R : float64 array
+        A triangular factor of the centred data.
+    n_rows : int
+        Of the data, for the threshold below which a singular value counts as zero.
+    """
+    _, values, Vt = np.linalg.svd(R)
+    threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
+    rank = int(np.count_nonzero(values > threshold)) if values[0] > 0 else 0
+    return Vt.T, rank
+
+
+def reduced_width(rank: int, n_rows: int) -> int:
+    """Return m̃: one dimension less than the data have, at least one.
+
+    A column that is constant adds no rank: 'one less than the number of columns' would
+    then leave nothing out.
+    """
+    return max(1, min(rank, n_rows) - 1)
+
+
+def spread_or_one(spread: FloatArray) -> FloatArray:
+    """Return spreads with 1 in place of 0: a constant feature is only shifted."""
+    return np.where(spread > 0, spread, 1.0)

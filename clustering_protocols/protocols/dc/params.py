@@ -1,0 +1,79 @@
+"""Parameters of data collaboration clustering."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.contract import Params
+
+
+class Anchor(Params):
+    """The anchor data X^anc, shared by a column group and unknown to the analyst."""
+
+    kind: Literal["gaussian", "uniform"] = Field(
+        default="gaussian",
+        description="gaussian: normal with the pooled mean and spread of each feature. "
+        "uniform: within the pooled range, as in the paper; can be unmixed (a risk).",
+    )
+    n_rows: int | None = Field(
+        default=None,
+        ge=2,
+        le=1_000_000,
+        description="r; at least twice the number of all features. Default: the larger "
+        "of 500 and five times that number.",
+    )
+
+
+class Feature(Params):
+    """Declared statistics of one feature; declared, the analyst knows them too."""
+
+    mean: float = 0.0
+    spread: float = Field(default=1.0, ge=0, description="Standard deviation.")
+    minimum: float = 0.0
+    maximum: float = 1.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError("minimum is larger than maximum")
+        return self
+
+
+class DataCollaboration(Params):
+    """Parameters of `dc`; the defaults keep distances as they are."""
+
+    n_clusters: int = Field(ge=1, le=10_000, description="k.")
+    scaling: Literal["shared", "center", "local", "none"] = Field(
+        default="shared",
+        description="shared: by pooled mean and spread of each feature. center: by the "
+        "party's own means. local: by its own means and spreads, as in the paper's "
+        "text; parties then disagree on units. none: as given.",
+    )
+    anchor: Anchor = Anchor()
+    features: tuple[tuple[Feature, ...], ...] | None = Field(
+        default=None,
+        description="Declared statistics, per column group and feature, instead of "
+        "pooling them among the parties.",
+    )
+    map: Literal["affine", "linear"] = Field(
+        default="affine", description="The form of the collaboration maps g_i."
+    )
+    target: Literal["isometric", "orthonormal"] = Field(
+        default="isometric",
+        description="isometric: U_1 Σ_1, keeps distances. orthonormal: U_1, as in the "
+        "paper's equations 15 to 19; whitens the space.",
+    )
+    n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
+    max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")
+
+    @property
+    def needs_moments(self) -> bool:
+        """Return whether means and spreads over all parties are needed."""
+        return self.scaling == "shared" or self.anchor.kind == "gaussian"
+
+    @property
+    def needs_ranges(self) -> bool:
+        """Return whether ranges over all parties are needed."""
+        return self.anchor.kind == "uniform"

@@ -1,0 +1,38 @@
+"""k-means on the pooled features: what the fidelity of `dc` is measured against."""
+
+from __future__ import annotations
+
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.randomness import generator
+from clustering_protocols.records import Record
+
+from . import kernels, messages
+from .params import DataCollaboration
+
+
+def labels(
+    params: DataCollaboration, X: FloatArray, summary: Record | None
+) -> IntArray:
+    """Return the labels of k-means on X with the same scaling and the same starts."""
+    scaled = scale(params, X)
+    if summary is None:
+        rng = generator(0, "dc", "pooled")
+        starts = draw_starts(scaled, params.n_clusters, params.n_init, rng)
+    else:
+        starts = messages.Summary.narrow(summary).starts
+    return kmeans(scaled, starts, params.max_iter).labels
+
+
+def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
+    """Return X in the units that the parties agree on.
+
+    Centring moves all distances alike, so it leaves nothing to do here. Local spreads
+    are the parties' own; the pooled spread is what they stand for.
+    """
+    if params.scaling in {"none", "center"}:
+        return X
+    if params.features is not None and params.scaling == "shared":
+        raise ValueError("declared spreads are per column group: scale X beforehand")
+    scaled: FloatArray = (X - X.mean(axis=0)) / kernels.spread_or_one(X.std(axis=0))
+    return scaled
