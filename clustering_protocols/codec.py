@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from math import prod
+from math import isfinite, prod
 from typing import Any, Final
 
 import numpy as np
@@ -139,6 +139,8 @@ def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, i
     begin, end = offsets
     if prod(shape) * dtype.itemsize != end - begin:  # Python ints: cannot overflow
         raise Malformed(f"Array {name!r} has a shape that does not fit its bytes.")
+    if prod(size or 1 for size in shape) * dtype.itemsize >= 2**62:
+        raise Malformed(f"Array {name!r} is empty and has a shape that numpy refuses.")
     return dtype, tuple(shape), begin, end
 
 
@@ -169,7 +171,10 @@ def _load(text: Any) -> Header:
         raise Malformed("The header is not JSON text.")
     try:
         value = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_refuse_constant
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
         )
     except (ValueError, RecursionError):
         raise Malformed("The header is not well-formed JSON.") from None
@@ -183,6 +188,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> Header:
     if len(value) != len(pairs):
         raise ValueError("duplicate key")
     return value
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):  # 1e999 is valid JSON and no number
+        raise ValueError(digits)
+    return number
 
 
 def _refuse_constant(name: str) -> None:

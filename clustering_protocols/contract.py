@@ -277,7 +277,19 @@ class Stage:
 
     def record(self, kind: Any) -> type[Record] | None:
         """Return the class of a kind, or None where this stage has no such record."""
-        return {record.kind: record for record in self.records}.get(kind)
+        return next((record for record in self.records if record.kind == kind), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Example(Generic[P]):
+    """Parameters, layout and made data on which a protocol shows what it does.
+
+    The conformance suite runs every example of every protocol.
+    """
+
+    params: P
+    layout: Layout
+    X: FloatArray = field(repr=False)
 
 
 class ClusteringProtocol(ABC, Generic[P]):
@@ -316,6 +328,10 @@ class ClusteringProtocol(ABC, Generic[P]):
     @abstractmethod
     def stages(self, params: P, layout: Layout) -> Sequence[Stage]:
         """Return the chain of stages."""
+
+    @abstractmethod
+    def examples(self) -> Sequence[Example[P]]:
+        """Return small examples that together use what the parameters offer."""
 
     @abstractmethod
     def pooled(self, params: P, X: FloatArray, summary: Record | None) -> IntArray:

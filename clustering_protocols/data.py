@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from clustering_protocols.errors import InvalidData
 BATCH_ROWS = 65_536
 
 
+@runtime_checkable
 class DataSource(Protocol):
     """Rows that can be read any number of times, each time in the same order."""
 

@@ -72,10 +72,13 @@ class KeyedStream:
         return words
 
     def uniform(self, *shape: int) -> FloatArray:
-        """Return uniform numbers of the open interval (0, 1), 53 bits each."""
+        """Return uniform numbers of the open interval (0, 1), 52 bits each.
+
+        With 53 bits the half that is added would round the largest number up to 1.
+        """
         words = self.words(int(np.prod(shape)))
-        high = (words >> np.uint64(11)).astype(np.float64)
-        return (high + 0.5).reshape(shape) * 2.0**-53
+        high = (words >> np.uint64(12)).astype(np.float64)
+        return (high + 0.5).reshape(shape) * 2.0**-52
 
     def normal(self, *shape: int) -> FloatArray:
         """Return standard normal numbers, by inversion of the distribution function."""

@@ -43,6 +43,7 @@ class Record(BaseModel):
         strict=True,
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
     )
 
     kind: ClassVar[str]

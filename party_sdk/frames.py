@@ -46,7 +46,7 @@ def open_table(
     """
     if isinstance(table, str | Path):
         table = _read_file(Path(table), id_column)
-    if isinstance(table, MatrixSource):
+    if isinstance(table, DataSource):
         return table
     if isinstance(table, np.ndarray):
         if id_column is not None or columns is not None:

@@ -28,6 +28,7 @@ from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, SessionStatus, end_of
 from party_sdk.frames import Result, open_table
+from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Answered, Identity, PartyFolder
 from party_sdk.policy import Policy
@@ -179,6 +180,38 @@ class Party:
             outcome = self._to_the_end(data, on_progress)
         return Result.of(outcome, data.ids)
 
+    def inspect(
+        self,
+        table: Any,
+        *,
+        id_column: str | None = None,
+        columns: list[str] | None = None,
+    ) -> Inspection:
+        """Return what the answer to the open task would hold; nothing is sent or kept.
+
+        Raises
+        ------
+        NotReady
+            If this party has not joined, or nothing is asked of it now.
+        """
+        data = open_table(table, id_column=id_column, columns=columns)
+        if self._identity.token is None:
+            raise NotReady("This party has not joined yet: run it once with its data.")
+        client = self._client.as_party(self._identity.token)
+        agreement = self._agreement(
+            client, _Watch(client, self.invitation.session, None)
+        )
+        task = client.task(self.invitation.session, wait=0)
+        if task is None:
+            raise NotReady("Nothing is asked of this party now.")
+        address = packets.read(task).address
+        answered = self.folder.load_answered()
+        if (address.round, address.attempt) == (answered.round, answered.attempt):
+            return Inspection.of(self.folder.load_contribution(answered))
+        before = answered.base(address.round, address.attempt)
+        _, contribution = self._chain(agreement).reply(before, task, data)
+        return Inspection.of(contribution)
+
     def _to_the_end(self, data: DataSource, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
         if kept is not None:
@@ -186,9 +219,7 @@ class Party:
         client = self._client.as_party(self._identity.token or "")
         watch = _Watch(client, self.invitation.session, on_progress)
         agreement = self._agreement(client, watch)
-        party = chain.PartyChain(
-            agreement=agreement, slot=self.invitation.slot, entropy=self._entropy
-        )
+        party = self._chain(agreement)
         while watch.look().state != "completed":
             task = watch.task()
             if task is not None:
@@ -246,11 +277,13 @@ class Party:
         return agreement
 
     def _conclude(self, result: bytes) -> Outcome:
-        agreement = self.folder.load_agreement() or b""
-        party = chain.PartyChain(
+        party = self._chain(self.folder.load_agreement() or b"")
+        return party.conclude(self.folder.load_answered().after, result)
+
+    def _chain(self, agreement: bytes) -> chain.PartyChain:
+        return chain.PartyChain(
             agreement=agreement, slot=self.invitation.slot, entropy=self._entropy
         )
-        return party.conclude(self.folder.load_answered().after, result)
 
     @property
     def _entropy(self) -> bytes:

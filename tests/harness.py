@@ -9,10 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -40,12 +40,17 @@ def free_port() -> int:
 class Analyst:
     """`coterie serve` as a process that can be killed and started again."""
 
-    def __init__(self, data_dir: Path, database_url: str = "") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        database_url: str = "",
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
         self.log = data_dir / "analyst.log"
-        self.environment = os.environ | {
+        self.environment = dict(environment) | {
             "COTERIE_DATA_DIR": str(data_dir),
             "COTERIE_DATABASE_URL": database_url,
             "COTERIE_POLL_SECONDS": "0.02",
@@ -70,8 +75,16 @@ class Analyst:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [COTERIE, "serve", "--port", str(self.port)],
+                [
+                    sys.executable,
+                    "-m",
+                    "party_sdk.cli",
+                    "serve",
+                    "--port",
+                    str(self.port),
+                ],
                 env=self.environment,
+                cwd=self.data_dir,
                 stdout=log,
                 stderr=log,
             )
@@ -163,6 +176,13 @@ class Crowd:
             self.results[slot] = self.party(slot).run(self.data[slot])
         except Exception as error:  # noqa: BLE001  raised again in join
             self.errors[slot] = error
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
 
 
 class LossyTransport(httpx.BaseTransport):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
-from harness import COTERIE, Analyst, Crowd, LossyTransport
+from harness import COTERIE, Analyst, Crowd, LossyTransport, wait_for
 
 from clustering_protocols import simulation
 from clustering_protocols.errors import Cancelled, InvitationUsed, ProtocolFailed
@@ -148,10 +147,3 @@ def test_a_cancelled_session_tells_its_parties(gather: Gather) -> None:
     assert crowd.session.cancel().state == "cancelled"
     with pytest.raises(Cancelled):
         crowd.join()
-
-
-def wait_for(condition: object, seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)

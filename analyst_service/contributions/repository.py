@@ -42,4 +42,4 @@ class ContributionRepository:
                 table.attempt == session.attempt,
             )
         )
-        return dict(rows.tuples().all())
+        return {slot: digest for slot, digest in rows}

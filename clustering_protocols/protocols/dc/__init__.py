@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Stage
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import alignment, secrets, statistics
 from clustering_protocols.records import Record
 from clustering_protocols.terms import Layout
 
-from . import analyst, messages, party, pooled
+from . import analyst, examples, messages, party, pooled
 from .params import Anchor, DataCollaboration, Feature
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration", "Feature"]
@@ -96,6 +96,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             *([pooling] if params.features is None else []),
             upload,
         )
+
+    def examples(self) -> Sequence[Example[DataCollaboration]]:
+        """Return the defaults, the paper's text, and declared statistics."""
+        return examples.examples()
 
     def pooled(
         self, params: DataCollaboration, X: FloatArray, summary: Record | None

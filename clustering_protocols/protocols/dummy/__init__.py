@@ -7,10 +7,12 @@ parties, memory, a state, a result per row group. It fails and repeats on demand
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Stage
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage
 from clustering_protocols.records import Record
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import Lattice, Layout
 
 from . import analyst, messages, party, pooled
 from .params import Dummy
@@ -67,6 +69,14 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 ),
             ),
         )
+
+    def examples(self) -> Sequence[Example[Dummy]]:
+        """Return a plain run and one with void attempts."""
+        X = np.random.default_rng(0).normal(size=(40, 6))
+        return [
+            Example(params=Dummy(n_clusters=3), layout=Lattice(2, 2), X=X),
+            Example(params=Dummy(void_attempts=1), layout=Lattice(1), X=X),
+        ]
 
     def pooled(self, params: Dummy, X: FloatArray, summary: Record | None) -> IntArray:
         """Return the labels of all rows in turn."""

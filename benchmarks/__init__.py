@@ -1,0 +1,1 @@
+"""Benchmarks: each prints the figures that README and docs quote."""

@@ -1,0 +1,49 @@
+"""Real data sets, from scikit-learn or from a folder that COTERIE_DATA names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import datasets as bundled
+
+_BUNDLED = {
+    "iris": bundled.load_iris,
+    "wine": bundled.load_wine,
+    "breast_cancer": bundled.load_breast_cancer,
+    "digits": bundled.load_digits,
+}
+# Sets that scikit-learn does not bundle, and what they are called at their source.
+SOURCES = {
+    "heart": "UCI: Statlog (Heart)",
+    "rice": "UCI: Rice (Cammeo and Osmancik)",
+    "waveform": "UCI: Waveform Database Generator (Version 1)",
+    "banknote": "UCI: Banknote Authentication",
+    "phoneme": "ELENA, KEEL and OpenML: phoneme",
+}
+
+
+class MissingDataError(Exception):
+    """A data set is not here; the text says how to get it."""
+
+
+def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return features and classes of a set; MissingDataError says how to get it."""
+    if name in _BUNDLED:
+        bunch = _BUNDLED[name]()
+        return bunch.data.astype(np.float64), bunch.target.astype(np.int64)
+    path = _folder() / f"{name}.npz"
+    if not path.exists():
+        raise MissingDataError(
+            f"Put {name}.npz (arrays X, y) into the folder that COTERIE_DATA names "
+            f"({SOURCES[name]})."
+        )
+    with np.load(path, allow_pickle=False) as found:
+        return found["X"].astype(np.float64), found["y"].astype(np.int64)
+
+
+def _folder() -> Path:
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("COTERIE_DATA", beside))

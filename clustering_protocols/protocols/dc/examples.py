@@ -1,0 +1,41 @@
+"""Examples of `dc` on made data: three groups of rows, features of different units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Example
+from clustering_protocols.terms import Lattice
+
+from .params import Anchor, DataCollaboration, Feature
+
+_WIDTH = 6
+
+
+def examples() -> Sequence[Example[DataCollaboration]]:
+    """Return the defaults, the paper's text, and declared statistics."""
+    declared = (Feature(spread=3.0, minimum=-9.0, maximum=9.0),) * (_WIDTH // 2)
+    variants = {
+        (2, 2): DataCollaboration(n_clusters=3),
+        (3, 1): DataCollaboration(n_clusters=3, scaling="center", map="linear"),
+        (2, 3): DataCollaboration(
+            n_clusters=3,
+            scaling="local",
+            target="orthonormal",
+            anchor=Anchor(kind="uniform"),
+        ),
+        (1, 2): DataCollaboration(n_clusters=3, features=(declared, declared)),
+    }
+    X = _made(np.random.default_rng(0))
+    return [
+        Example(params=params, layout=Lattice(*cells), X=X)
+        for cells, params in variants.items()
+    ]
+
+
+def _made(rng: np.random.Generator) -> FloatArray:
+    centres = 4.0 * rng.normal(size=(3, _WIDTH))
+    return centres[rng.integers(3, size=120)] + rng.normal(size=(120, _WIDTH))

@@ -1,0 +1,162 @@
+"""Options of `coterie party …` that belong together, gathered into one argument each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clustering_protocols.data import DataSource
+from party_sdk._files import default_home
+from party_sdk._transport import Transport
+from party_sdk.cli.options import (
+    ca_option,
+    entropy_option,
+    home_option,
+    http_option,
+    read_entropy,
+)
+from party_sdk.frames import open_table
+from party_sdk.invitations import Invitation
+from party_sdk.memory import PartyFolder
+from party_sdk.participant import Party
+from party_sdk.policy import Policy
+
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """Where this party keeps its memory, and how it reaches the analyst."""
+
+    home: Path
+    ca_file: Path | None
+    allow_http: bool
+    entropy_file: Path | None = None
+
+    def join(self, invitation: str, policy: Policy) -> Party:
+        """Return the party of an invitation."""
+        url = Invitation.parse(invitation).url
+        return Party.join(
+            invitation,
+            policy=policy,
+            home=self.home,
+            entropy=read_entropy(self.entropy_file),
+            transport=Transport(url, ca_file=self.ca_file, allow_http=self.allow_http),
+        )
+
+    def folder(self, session_id: str, slot: str) -> PartyFolder:
+        """Return what is kept of a session on this disk."""
+        return PartyFolder(self.home, session_id, slot)
+
+    def rejoin(self, session_id: str, slot: str, policy: Policy) -> Party:
+        """Return the party that is kept on this disk."""
+        kept = self.folder(session_id, slot).load_identity()
+        return self.join(kept.invitation, policy)
+
+
+def here_options(*, entropy: bool = False) -> Callable[[Command], Command]:
+    """Add the options of :class:`Here`; the command takes ``here``."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(
+            *args: Any,
+            home: Path | None,
+            ca_file: Path | None,
+            allow_http: bool,
+            entropy_file: Path | None = None,
+            **rest: Any,
+        ) -> Any:
+            here = Here(
+                home=home or default_home(),
+                ca_file=ca_file,
+                allow_http=allow_http,
+                entropy_file=entropy_file,
+            )
+            return command(*args, here=here, **rest)
+
+        wrapped = home_option(ca_option(http_option(gathered)))
+        return entropy_option(wrapped) if entropy else wrapped
+
+    return decorate
+
+
+def policy_options(command: Command) -> Command:
+    """Add the options of a :class:`Policy`; the command takes ``policy``."""
+
+    @click.option(
+        "--accept-risk",
+        "accepted",
+        multiple=True,
+        metavar="CODE",
+        help="A risk code that you have read and accept.",
+    )
+    @click.option(
+        "--protocol",
+        "protocols",
+        multiple=True,
+        help="Guard: protocols to take part in; all by default.",
+    )
+    @click.option(
+        "--minimum-rows",
+        default=Policy().minimum_rows,
+        show_default=True,
+        help="Guard: fewest rows of this party.",
+    )
+    @functools.wraps(command)
+    def gathered(
+        *args: Any,
+        accepted: tuple[str, ...],
+        protocols: tuple[str, ...],
+        minimum_rows: int,
+        **rest: Any,
+    ) -> Any:
+        policy = Policy(
+            accepted_risks=frozenset(accepted),
+            protocols=frozenset(protocols) or None,
+            minimum_rows=minimum_rows,
+        )
+        return command(*args, policy=policy, **rest)
+
+    return gathered
+
+
+def data_options(command: Command) -> Command:
+    """Add the options that name rows; the command takes ``data``, a data source."""
+
+    @click.option(
+        "--data",
+        "path",
+        required=True,
+        type=click.Path(path_type=Path),
+        help="CSV or Parquet file.",
+    )
+    @click.option("--id-column", help="Names the rows; it never leaves.")
+    @click.option(
+        "--columns", help="Comma-separated; by default all but the id column."
+    )
+    @functools.wraps(command)
+    def gathered(
+        *args: Any, path: Path, id_column: str | None, columns: str | None, **rest: Any
+    ) -> Any:
+        names = [name.strip() for name in columns.split(",")] if columns else None
+        data: DataSource = open_table(path, id_column=id_column, columns=names)
+        return command(*args, data=data, **rest)
+
+    return gathered
+
+
+def labels_option(command: Command) -> Command:
+    """Add the option that says where labels go; the command takes ``labels``."""
+    return click.option(
+        "--labels",
+        type=click.Path(path_type=Path),
+        default=Path("labels.csv"),
+        show_default=True,
+        help="Where to write the labels (CSV or Parquet).",
+    )(command)

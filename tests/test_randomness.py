@@ -1,0 +1,255 @@
+"""Chance: known answers by independent ways, and the distributions that are promised."""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import struct
+from collections import Counter
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from clustering_protocols.arrays import WordArray
+from clustering_protocols.randomness import (
+    KeyedStream,
+    derive_key,
+    generator,
+    length_prefixed,
+)
+
+KEY = bytes(range(32))
+MEBIBYTE = 1 << 20
+
+# RFC 8439, appendix A.1, test vectors 1 and 2: zero key and nonce, counters 0 and 1
+ZERO_KEY_BLOCKS = bytes.fromhex(
+    "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+    "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586"
+    "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
+    "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f"
+)
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
+    """RFC 5869 over the standard library's HMAC."""
+    extracted = hmac.digest(salt or bytes(32), secret, sha256)
+    block, out = b"", b""
+    for counter in range(1, -(-length // 32) + 1):
+        block = hmac.digest(extracted, block + info + bytes([counter]), sha256)
+        out += block
+    return out[:length]
+
+
+def prefixed(*parts: bytes) -> bytes:
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def chacha20_block(key: bytes, counter: int) -> bytes:
+    """RFC 8439, section 2.3, with a nonce of zeros."""
+    start = struct.unpack("<12I", b"expand 32-byte k" + key) + (counter, 0, 0, 0)
+    x = list(start)
+    columns = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
+    diagonals = [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]
+    for a, b, c, d in (columns + diagonals) * 10:
+        for to, by, turned, bits in (
+            (a, b, d, 16),
+            (c, d, b, 12),
+            (a, b, d, 8),
+            (c, d, b, 7),
+        ):
+            x[to] = (x[to] + x[by]) % 2**32
+            mixed = x[turned] ^ x[to]
+            x[turned] = (mixed << bits | mixed >> 32 - bits) % 2**32
+    return struct.pack(
+        "<16I", *((a + b) % 2**32 for a, b in zip(x, start, strict=True))
+    )
+
+
+# Known answers
+
+
+def test_the_hkdf_of_this_test_gives_the_answer_of_rfc_5869() -> None:
+    derived = hkdf(
+        b"\x0b" * 22,
+        bytes.fromhex("000102030405060708090a0b0c"),
+        bytes.fromhex("f0f1f2f3f4f5f6f7f8f9"),
+        42,
+    )
+    assert derived.hex() == (
+        "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf"
+        "34007208d5b887185865"
+    )
+
+
+@given(secret=st.binary(min_size=1), label=st.text(), number=st.integers(0, 2**64 - 1))
+def test_a_derived_key_is_hkdf_of_the_labels(
+    secret: bytes, label: str, number: int
+) -> None:
+    info = prefixed(label.encode(), number.to_bytes(8, "big"), b"end")
+    assert derive_key(secret, label, number, b"end") == hkdf(secret, b"", info, 32)
+    salted = derive_key(secret, label, number, b"end", salt=b"salt")
+    assert salted == hkdf(secret, b"salt", info, 32)
+
+
+def test_the_zero_key_gives_the_key_stream_of_rfc_8439() -> None:
+    blocks = b"".join(chacha20_block(bytes(32), counter) for counter in (0, 1))
+    assert blocks == ZERO_KEY_BLOCKS
+    assert KeyedStream(bytes(32)).take(128) == ZERO_KEY_BLOCKS
+
+
+@given(key=st.binary(min_size=32, max_size=32))
+def test_a_stream_is_chacha20_under_its_key(key: bytes) -> None:
+    expected = chacha20_block(key, 0) + chacha20_block(key, 1)
+    assert KeyedStream(key).take(128) == expected
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 33])
+def test_a_key_of_another_length_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        KeyedStream(bytes(size))
+
+
+# Labels
+
+
+@given(
+    one=st.lists(st.binary(max_size=12), max_size=4),
+    other=st.lists(st.binary(max_size=12), max_size=4),
+)
+def test_two_lists_of_parts_never_give_the_same_bytes(
+    one: list[bytes], other: list[bytes]
+) -> None:
+    assert (length_prefixed(*one) == length_prefixed(*other)) == (one == other)
+
+
+@given(parts=st.lists(st.binary(min_size=1, max_size=4), min_size=2, max_size=4))
+def test_moving_the_border_between_two_labels_changes_the_key(
+    parts: list[bytes],
+) -> None:
+    first, second, *others = parts
+    moved = [first + second[:1], second[1:], *others]
+    joined = [first + second, *others]
+    keys = {derive_key(KEY, *labels) for labels in (parts, moved, joined)}
+    assert len(keys) == 3
+
+
+def test_text_is_utf_8_and_a_number_eight_bytes_after_its_length() -> None:
+    assert length_prefixed("é", 258) == bytes.fromhex(
+        "0000000000000002c3a9" + "00000000000000080000000000000102"
+    )
+
+
+# The stream
+
+
+@given(sizes=st.lists(st.integers(0, 40), max_size=8))
+def test_a_stream_is_the_same_whatever_the_pieces(sizes: list[int]) -> None:
+    stream = KeyedStream(KEY)
+    pieces = b"".join(stream.take(size) for size in sizes)
+    assert pieces == KeyedStream(KEY).take(sum(sizes))
+
+
+@pytest.mark.parametrize("split", [0, 1, MEBIBYTE // 8 - 1, MEBIBYTE // 8, 200_000])
+def test_words_are_the_bytes_of_the_stream_whatever_the_pieces(split: int) -> None:
+    size = 200_003
+    stream = KeyedStream(KEY)
+    words = np.concatenate([stream.words(split), stream.words(size - split)])
+    assert words.tobytes() == KeyedStream(KEY).take(8 * size)
+
+
+def test_draws_follow_one_another_without_a_gap() -> None:
+    stream = KeyedStream(KEY)
+    drawn = [stream.words(3), stream.uniform(2, 2), stream.normal(5), stream.words(1)]
+    assert drawn[3][0] == KeyedStream(KEY).words(13)[12]
+    assert [array.shape for array in drawn] == [(3,), (2, 2), (5,), (1,)]
+
+
+def test_an_array_is_filled_row_by_row() -> None:
+    assert np.array_equal(
+        KeyedStream(KEY).uniform(3, 4).ravel(), KeyedStream(KEY).uniform(12)
+    )
+
+
+# Distributions, under fixed keys: these do not change from run to run
+
+
+def test_uniform_numbers_are_uniform() -> None:
+    drawn = KeyedStream(KEY).uniform(50_000)
+    assert stats.kstest(drawn, "uniform").pvalue > 0.01
+    assert abs(stats.pearsonr(drawn[:-1], drawn[1:]).statistic) < 0.02
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 2**11, 2**64 - 1])
+def test_uniform_and_normal_numbers_stay_inside_for_every_word(word: int) -> None:
+    class Fixed(KeyedStream):
+        def words(self, size: int) -> WordArray:
+            return np.full(size, word, np.uint64)
+
+    assert 0.0 < Fixed(KEY).uniform(1)[0] < 1.0
+    assert np.isfinite(Fixed(KEY).normal(1)[0])
+
+
+def test_normal_numbers_are_normal() -> None:
+    drawn = KeyedStream(KEY).normal(200, 250)
+    assert stats.kstest(drawn.ravel(), "norm").pvalue > 0.01
+    assert np.abs(np.corrcoef(drawn[:, :5].T) - np.eye(5)).max() < 0.25
+
+
+@given(key=st.binary(min_size=32, max_size=32), size=st.integers(0, 200))
+def test_a_permutation_is_a_permutation(key: bytes, size: int) -> None:
+    drawn = KeyedStream(key).permutation(size)
+    assert drawn.dtype == np.int64
+    assert np.array_equal(np.sort(drawn), np.arange(size))
+
+
+def test_all_permutations_are_equally_likely() -> None:
+    stream = KeyedStream(KEY)
+    drawn = Counter(tuple(stream.permutation(4).tolist()) for _ in range(9600))
+    assert drawn.keys() == set(itertools.permutations(range(4)))
+    assert stats.chisquare(list(drawn.values())).pvalue > 0.01
+
+
+@given(key=st.binary(min_size=32, max_size=32), size=st.integers(1, 12))
+def test_a_rotation_is_orthogonal(key: bytes, size: int) -> None:
+    Q = KeyedStream(key).rotation(size)
+    assert np.abs(Q.T @ Q - np.eye(size)).max() < 1e-13
+
+
+def test_rotations_have_the_distribution_of_haar() -> None:
+    stream = KeyedStream(KEY)
+    drawn = np.array([stream.rotation(3) for _ in range(3000)])
+    # Each entry of a uniform point on the sphere in three dimensions is uniform, and
+    # so is each entry of a matrix whose distribution does not change when it is turned.
+    fits = stats.kstest(drawn.reshape(3000, 9), stats.uniform(-1, 2).cdf, axis=0)
+    assert fits.pvalue.min() > 0.001
+    turned = np.trace(drawn @ np.diag([1.0, -1.0, 1.0]), axis1=1, axis2=2)
+    traces = np.trace(drawn, axis1=1, axis2=2)
+    assert stats.ks_2samp(turned, traces).pvalue > 0.01
+    assert stats.binomtest(int((np.linalg.det(drawn) > 0).sum()), 3000).pvalue > 0.01
+
+
+# The analyst's generator
+
+
+def test_a_generator_does_not_depend_on_the_order_of_calls() -> None:
+    alone = generator(7, "b").integers(2**62, size=4)
+    generator(7, "a").normal(size=100)
+    np.random.default_rng(7).normal(size=3)
+    assert np.array_equal(generator(7, "b").integers(2**62, size=4), alone)
+
+
+def test_generators_of_other_seeds_and_labels_differ() -> None:
+    labels: list[tuple[int, tuple[str | int, ...]]]
+    labels = [(7, ()), (8, ()), (7, ("a",)), (7, ("ab",)), (7, ("a", "b")), (7, (1,))]
+    first = {int(generator(seed, *rest).integers(2**62)) for seed, rest in labels}
+    assert len(first) == len(labels)
+
+
+def test_a_generator_is_seeded_by_the_digest_of_seed_and_labels() -> None:
+    parts = (b"coterie/generator/1", (7).to_bytes(8, "big"), b"dc", b"starts")
+    seed = int.from_bytes(sha256(prefixed(*parts)).digest(), "big")
+    expected = np.random.default_rng(seed).random(5)
+    assert np.array_equal(generator(7, "dc", "starts").random(5), expected)

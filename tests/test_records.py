@@ -1,0 +1,410 @@
+"""Records: declared, checked when built and when read, silent about their numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import Field, ValidationError
+
+from clustering_protocols import codec, packets
+from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.contract import Memory, Stage
+from clustering_protocols.errors import (
+    CoterieError,
+    InvalidArray,
+    Malformed,
+    VersionMismatch,
+)
+from clustering_protocols.preparation import alignment
+from clustering_protocols.records import Record
+
+PRIVATE = 73_519_264  # whatever the text of an error or a repr must not hold
+
+
+class Example(Record):
+    kind = "example"
+    version = 3
+
+    count: int = Field(ge=0)
+    ratio: float
+    mode: Literal["plain", "masked"]
+    points: Annotated[FloatArray, Spec("n", 2)]
+    weights: Annotated[FloatArray, Spec("n", low=0.0, high=1.0)]
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    words: Annotated[WordArray, Spec("words")]
+
+
+VALUES = {"count": 2, "ratio": 0.5, "mode": "plain"}
+
+
+def sized(n: int, words: int = 1) -> dict[str, Any]:
+    return {
+        "points": np.full((n, 2), 0.25),
+        "weights": np.linspace(0.0, 1.0, n),
+        "labels": np.arange(n),
+        "words": np.arange(words, dtype=np.uint64),
+    }
+
+
+def example(**changes: Any) -> Example:
+    return Example(**{**VALUES, **sized(3), **changes})
+
+
+def parse(
+    values: Any = None, arrays: dict[str, Any] | None = None, **changes: Any
+) -> Example:
+    values = VALUES if values is None else values
+    header = {"kind": "example", "version": 3, "values": values} | changes
+    return Example.parse(header, sized(3) if arrays is None else arrays)
+
+
+# Declarations of arrays
+
+REFUSED = {
+    "float32": {"points": np.zeros((3, 2), np.float32)},
+    "big-endian": {"points": np.zeros((3, 2), ">f8")},
+    "int for float": {"weights": np.zeros(3, np.int64)},
+    "int32 for int64": {"labels": np.zeros(3, np.int32)},
+    "signed for unsigned": {"words": np.zeros(1, np.int64)},
+    "a list": {"labels": [0, 1, 2]},
+    "nothing": {"labels": None},
+    "one axis less": {"points": np.zeros(3)},
+    "one axis more": {"labels": np.zeros((3, 1), np.int64)},
+    "another fixed size": {"points": np.zeros((3, 3))},
+    "two sizes of one symbol": {"labels": np.zeros(4, np.int64)},
+    "NaN": {"points": np.array([[0.0, 0.0], [0.0, np.nan], [0.0, 0.0]])},
+    "infinity": {"points": np.array([[0.0, 0.0], [0.0, 0.0], [0.0, -np.inf]])},
+    "under the low bound": {"weights": np.array([0.0, -1e-300, 0.0])},
+    "over the high bound": {"weights": np.array([0.0, 1.0, np.nextafter(1.0, 2.0)])},
+    "a negative label": {"labels": np.array([0, -1, 0])},
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_an_array_that_is_not_as_declared_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArray):
+        parse(arrays=sized(3) | change)
+    with pytest.raises(ValidationError):
+        example(**change)
+
+
+@pytest.mark.parametrize("place", [0, (1 << 17) - 1, 1 << 17, (1 << 18) + 4])
+def test_one_nan_is_found_wherever_it_lies_in_a_long_array(place: int) -> None:
+    arrays = sized((1 << 18) + 5)
+    arrays["weights"][place] = np.nan
+    with pytest.raises(InvalidArray, match="1 items are NaN"):
+        parse(arrays=arrays)
+
+
+@pytest.mark.parametrize("number", [-0.0, 5e-324, -5e-324, 1.7976931348623157e308])
+def test_minus_zero_subnormals_and_the_largest_numbers_are_accepted(
+    number: float,
+) -> None:
+    read = Example.decode(example(points=np.full((3, 2), number)).encode())
+    assert read.points.tobytes() == np.full((3, 2), number).tobytes()
+
+
+def test_minus_zero_is_not_under_a_low_bound_of_zero() -> None:
+    assert np.signbit(example(weights=np.full(3, -0.0)).weights).all()
+
+
+def test_a_symbol_may_have_any_size_and_also_none() -> None:
+    for n in (0, 1, 7):
+        assert Example.decode(example(**sized(n, words=n)).encode()).labels.size == n
+
+
+def test_sizes_that_a_task_states_are_required() -> None:
+    example().require({"n": 3, "words": 1, "unused": 9})
+    with pytest.raises(InvalidArray, match="points has 3 for n, expected 4"):
+        example().require({"n": 4})
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"count": 2, "ratio": 0.5},
+        {**VALUES, "surplus": 1},
+        {**VALUES, "count": "2"},
+        {**VALUES, "count": 2.0},
+        {**VALUES, "count": True},
+        {**VALUES, "count": None},
+        {**VALUES, "count": -1},
+        {**VALUES, "ratio": "0.5"},
+        {**VALUES, "ratio": float("inf")},
+        {**VALUES, "ratio": float("nan")},
+        {**VALUES, "ratio": 10**400},
+        {**VALUES, "mode": "other"},
+        {**VALUES, "mode": ["plain"]},
+        {**VALUES, "mode": "\ud800"},
+        {**VALUES, "\ud800": 1},
+        {**VALUES, "labels": 1},
+        [],
+        "count",
+        None,
+    ],
+)
+def test_a_missing_unknown_or_wrongly_typed_value_is_malformed(values: Any) -> None:
+    header = {"kind": "example", "version": 3, "values": values}
+    with pytest.raises(Malformed):
+        Example.parse(header, sized(3))
+
+
+def test_an_array_too_few_or_too_many_is_refused() -> None:
+    arrays = sized(3)
+    with pytest.raises(InvalidArray, match="surplus"):
+        parse(arrays=arrays | {"surplus": np.zeros(1)})
+    del arrays["labels"]
+    with pytest.raises(InvalidArray, match="labels"):
+        parse(arrays=arrays)
+
+
+def test_an_array_in_the_place_of_a_value_is_refused() -> None:
+    values = {"ratio": 0.5, "mode": "plain"}
+    with pytest.raises(InvalidArray, match="count"):
+        parse(values, arrays=sized(3) | {"count": np.zeros(1)})
+
+
+@pytest.mark.parametrize("kind", ["other", "", None, 1, ["example"], {}])
+def test_another_kind_is_malformed(kind: Any) -> None:
+    with pytest.raises(Malformed):
+        parse(kind=kind)
+
+
+@pytest.mark.parametrize("version", [2, 4, None, "3", [3]])
+def test_another_version_is_a_version_mismatch(version: Any) -> None:
+    with pytest.raises(VersionMismatch):
+        parse(version=version)
+
+
+def test_a_header_with_more_or_less_than_kind_version_and_values_is_malformed() -> None:
+    header = example().header()
+    for changed in (header | {"more": 1}, {"kind": "example", "values": VALUES}):
+        with pytest.raises(Malformed):
+            Example.decode(codec.encode(changed, sized(3)))
+
+
+@given(
+    count=st.integers(0, 10**30),
+    ratio=st.floats(allow_nan=False, allow_infinity=False),
+    mode=st.sampled_from(["plain", "masked"]),
+    n=st.integers(0, 5),
+)
+def test_a_record_comes_back_as_it_was(
+    count: int, ratio: float, mode: str, n: int
+) -> None:
+    record = example(count=count, ratio=ratio, mode=mode, **sized(n, n + 1))
+    read = Example.decode(record.encode())
+    assert read.values == {"count": count, "ratio": ratio, "mode": mode}
+    for name, array in record.arrays.items():
+        assert np.array_equal(read.arrays[name], array)
+    assert read.encode() == record.encode()
+
+
+# Frozen
+
+
+def test_a_record_and_its_arrays_cannot_be_changed() -> None:
+    record = example()
+    with pytest.raises(ValidationError, match="frozen"):
+        record.count = 3
+    for array in record.arrays.values():
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_a_record_does_not_freeze_or_copy_the_array_that_it_was_built_from() -> None:
+    own = np.zeros((3, 2))
+    record = example(points=own)
+    assert own.flags.writeable
+    assert np.shares_memory(record.points, own)
+
+
+def test_a_record_is_equal_to_itself_alone() -> None:
+    record = example()
+    same = Example.narrow(record)
+    assert record == same  # and not one bool per item of its arrays
+    assert record != example()
+
+
+def test_a_record_of_another_class_is_not_narrowed() -> None:
+    class Other(Record):
+        kind = "other"
+
+    record = example()
+    assert Example.narrow(record) is record
+    with pytest.raises(TypeError, match="expected Other, got Example"):
+        Other.narrow(record)
+
+
+def test_a_memory_is_a_value_and_keeps_the_newest_of_a_kind() -> None:
+    empty = Memory()
+    first = empty.remember([example(count=1)])
+    second = first.remember([example(count=2)])
+    assert empty.recall(Example) is None
+    counts = [kept.recall(Example) for kept in (first, second)]
+    assert [record.count for record in counts if record] == [1, 2]
+
+
+# Silence
+
+PRIVATE_ARRAYS = {
+    "dtype": {"points": np.full((3, 2), PRIVATE, np.float32)},
+    "axes": {"points": np.full(3, float(PRIVATE))},
+    "size": {"labels": np.full(4, PRIVATE)},
+    "range": {"weights": np.full(3, float(PRIVATE))},
+    "NaN": {"points": np.array([[PRIVATE, 0.0], [0.0, np.nan], [0.0, 0.0]])},
+    "type": {"labels": [PRIVATE]},
+}
+PRIVATE_VALUES = {
+    "range": {"count": -PRIVATE},
+    "type": {"count": str(PRIVATE)},
+    "fraction": {"count": PRIVATE + 0.5},
+    "choice": {"mode": str(PRIVATE)},
+    "surplus": {"surplus": PRIVATE},
+}
+
+
+def shown(error: BaseException) -> str:
+    """Return what a log shows of an error, with all that it was raised from."""
+    causes = [error.__cause__] if error.__cause__ else []
+    if error.__context__ and not error.__suppress_context__:
+        causes.append(error.__context__)
+    return f"{error} {error!r}" + "".join(map(shown, causes))
+
+
+def test_a_repr_shows_the_shapes_and_no_numbers() -> None:
+    record = example(count=PRIVATE, ratio=float(PRIVATE), **sized(4))
+    for text in (repr(record), str(record), f"{record}", repr([record])):
+        assert "(4, 2)" in text
+        assert str(PRIVATE) not in text
+        assert "0.25" not in text
+    assert "0.25" not in repr(Memory().remember([record]))
+
+
+@pytest.mark.parametrize("change", PRIVATE_ARRAYS.values(), ids=PRIVATE_ARRAYS)
+def test_the_text_of_a_refused_array_never_holds_its_numbers(
+    change: dict[str, Any],
+) -> None:
+    with pytest.raises(InvalidArray) as received:
+        parse(arrays=sized(3) | change)
+    with pytest.raises(ValidationError) as built:
+        example(**change)
+    assert str(PRIVATE) not in shown(received.value)
+    assert str(PRIVATE) not in shown(built.value)
+
+
+@pytest.mark.parametrize("change", PRIVATE_VALUES.values(), ids=PRIVATE_VALUES)
+def test_the_text_of_a_refused_value_never_holds_it(change: dict[str, Any]) -> None:
+    with pytest.raises(Malformed) as received:
+        parse(VALUES | change)
+    with pytest.raises(ValidationError) as built:
+        example(**change)
+    assert str(PRIVATE) not in shown(received.value)
+    assert str(PRIVATE) not in shown(built.value)
+
+
+# Packets: a record under way
+
+STAGE = Stage(
+    name="only",
+    analyst=alignment.Analyst(),
+    party=alignment.Party(),
+    records=(Example,),
+)
+ADDRESS = packets.Address(
+    session="s", agreement="0" * 64, slot="a", stage="only", round=1, attempt=1
+)
+ENVELOPE = packets.Envelope(
+    label=packets.EnvelopeLabel(
+        peer="b", kind="example", stage="only", round=1, attempt=1
+    ),
+    sealed=b"sealed",
+)
+PACKET = packets.write(ADDRESS, example(), envelopes=[ENVELOPE])
+
+
+def test_a_packet_comes_back_with_address_record_and_envelopes() -> None:
+    packet = packets.read(PACKET)
+    assert packet.address == ADDRESS
+    assert list(packet.envelopes) == [ENVELOPE]
+    record = Example.narrow(packet.read(STAGE))
+    assert record.values == VALUES
+    assert np.array_equal(record.points, sized(3)["points"])
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+paths = st.sampled_from(
+    [
+        ("address",),
+        ("record",),
+        ("expects",),
+        ("envelopes",),
+        ("surplus",),
+        ("address", "round"),
+        ("address", "slot"),
+        ("record", "kind"),
+        ("record", "version"),
+        ("record", "values"),
+        ("record", "values", "count"),
+        ("record", "values", "points"),
+        ("record", "surplus"),
+        ("envelopes", 0),
+        ("envelopes", 0, "peer"),
+    ]
+)
+
+
+@given(path=paths, value=anything)
+def test_a_packet_with_any_value_in_any_place_is_read_or_refused(
+    path: tuple[Any, ...], value: Any
+) -> None:
+    header, arrays = codec.decode(PACKET)
+    place: Any = header
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    try:
+        changed = codec.encode(header, arrays)
+    except ValueError:  # NaN and infinities: JSON cannot say them
+        return
+    try:
+        packets.read(changed).read(STAGE)
+    except CoterieError as error:
+        assert isinstance(error, Malformed | InvalidArray | VersionMismatch)  # noqa: PT017
+
+
+@pytest.mark.parametrize("kind", ["other", None, ["example"], {"example": 1}])
+def test_a_packet_with_a_kind_that_its_stage_lacks_is_malformed(kind: Any) -> None:
+    header, arrays = codec.decode(PACKET)
+    header["record"]["kind"] = kind
+    with pytest.raises(Malformed, match="no record of that kind"):
+        packets.read(codec.encode(header, arrays)).read(STAGE)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sealed"),
+    [(0, 1), (2, 1), (1, 0)],
+    ids=["an envelope without label", "a label without envelope", "no envelope"],
+)
+def test_a_packet_whose_envelopes_do_not_match_their_labels_is_malformed(
+    labels: int, sealed: int
+) -> None:
+    header, arrays = codec.decode(PACKET)
+    header["envelopes"] = header["envelopes"] * labels
+    content = arrays.pop("envelope.0")
+    if sealed:
+        arrays["envelope.0"] = content
+    with pytest.raises(Malformed, match="do not match"):
+        packets.read(codec.encode(header, arrays))
