@@ -108,9 +108,8 @@ def _http(request: Request, error: Exception) -> JSONResponse:
             "This address does not know that method.",
             headers=error.headers,
         )
-    known = {
-        problem.status: problem for problem in (Problem.NOT_FOUND, Problem.MALFORMED)
-    }
+    framework = (Problem.NOT_FOUND, Problem.MALFORMED, Problem.TOO_LARGE)
+    known = {problem.status: problem for problem in framework}
     problem = known.get(error.status_code, Problem.MALFORMED)
     return problem_response(problem, f"{error.detail}.", headers=error.headers)
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from analyst_service.errors import problem_response
-from clustering_protocols.codec import MEDIA_TYPE
 from clustering_protocols.errors import TooLarge
+
+_UPLOAD = "/contribution"
 
 
 class BoundedBodies:
-    """Refuses JSON bodies over a limit; bodies of arrays have a limit of their own."""
+    """Refuses JSON bodies over a limit; uploads have a limit of their own.
+
+    The path decides, not the Content-Type: the framework reads whatever is sent to a
+    JSON endpoint.
+    """
 
     def __init__(self, app: ASGIApp, max_json_bytes: int) -> None:
         self._app = app
@@ -19,11 +25,10 @@ class BoundedBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, counting what is read of its body."""
-        headers = Headers(scope=scope) if scope["type"] == "http" else None
-        if headers is None or headers.get("content-type", "").startswith(MEDIA_TYPE):
+        if scope["type"] != "http" or scope["path"].endswith(_UPLOAD):
             await self._app(scope, receive, send)
             return
-        length = headers.get("content-length", "0")
+        length = Headers(scope=scope).get("content-length", "0")
         if length.isdigit() and int(length) > self._limit:
             error = TooLarge(f"{length} bytes; at most {self._limit}.")
             await problem_response(error.problem, error.detail)(scope, receive, send)
@@ -38,7 +43,9 @@ class BoundedBodies:
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self._limit:
-                raise TooLarge(f"More than {self._limit} bytes.")
+                # of other exceptions the framework makes a 400
+                status = TooLarge.problem.status
+                raise HTTPException(status, f"More than {self._limit} bytes")
             return message
 
         return counted

@@ -72,9 +72,10 @@ class MatrixSource:
 
     def _check(self) -> None:
         width = self._X.shape[1]
-        if len(set(self.columns)) != width:
+        if not len(self.columns) == len(set(self.columns)) == width:
             raise InvalidData(f"{width} columns need as many different names.")
-        if self.ids is not None and len(set(self.ids)) != self.n_rows:
+        ids = self.ids
+        if ids is not None and not len(ids) == len(set(ids)) == self.n_rows:
             raise InvalidData(f"{self.n_rows} rows need as many different ids.")
         finite = np.isfinite(self._X)
         if not finite.all():

@@ -192,6 +192,7 @@ class Api:
     """An analyst in this process: its parts, and a client that calls it."""
 
     app: Any
+    portal: BlockingPortal
     service: Service
     clock: HandClock
     driver: HandDriver
@@ -212,10 +213,13 @@ class Api:
         headers = {**_requests.bearer(secret), **(headers or {})}
         return self.client.request(method, path, headers=headers, **options)
 
-    def turn(self, times: int = 1) -> None:
-        """Let the driver look, and step what there is to step."""
-        for _ in range(times):
-            self.driver.turn()
+    def turn(self) -> None:
+        """Let the driver look once, and step what there is to step."""
+        self.driver.turn()
+
+    def open(self, params: Params, parts: simulation.Split, **more: Any) -> ByHand:
+        """Open a session whose parties the test moves."""
+        return ByHand(self, params, parts, **more)
 
     def transport(self, patience: float = 5) -> Transport:
         """A transport for the SDK, with a client of its own: the SDK closes it."""
@@ -266,6 +270,7 @@ def in_process(
         service = app.state.service
         yield Api(
             app=app,
+            portal=portal,
             service=service,
             clock=clock,
             driver=HandDriver(service),

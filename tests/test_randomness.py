@@ -49,7 +49,7 @@ def prefixed(*parts: bytes) -> bytes:
 
 def chacha20_block(key: bytes, counter: int) -> bytes:
     """RFC 8439, section 2.3, with a nonce of zeros."""
-    start = struct.unpack("<12I", b"expand 32-byte k" + key) + (counter, 0, 0, 0)
+    start = (*struct.unpack("<12I", b"expand 32-byte k" + key), counter, 0, 0, 0)
     x = list(start)
     columns = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
     diagonals = [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]

@@ -42,4 +42,4 @@ class ContributionRepository:
                 table.attempt == session.attempt,
             )
         )
-        return {slot: digest for slot, digest in rows}
+        return dict(rows.all())

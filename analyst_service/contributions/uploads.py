@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from analyst_service.blobs import Draft
 from clustering_protocols.codec import MEDIA_TYPE
@@ -50,14 +51,17 @@ async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:
     """
     pending: list[bytes] = []
     waiting = 0
-    async for piece in body:
-        pending.append(piece)
-        waiting += len(piece)
-        if draft.size + waiting > length:
-            raise Malformed("The body is longer than its Content-Length.")
-        if waiting >= _PIECE_BYTES:
-            await run_in_threadpool(draft.write, b"".join(pending))
-            pending, waiting = [], 0
+    try:
+        async for piece in body:
+            pending.append(piece)
+            waiting += len(piece)
+            if draft.size + waiting > length:
+                raise Malformed("The body is longer than its Content-Length.")
+            if waiting >= _PIECE_BYTES:
+                await run_in_threadpool(draft.write, b"".join(pending))
+                pending, waiting = [], 0
+    except ClientDisconnect:
+        raise Malformed("The connection ended within the body.") from None
     await run_in_threadpool(draft.write, b"".join(pending))
     if draft.size != length:
         raise Malformed("The body is shorter than its Content-Length.")

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import Field
+
 from clustering_protocols.contract import (
     Again,
     AnalystRole,
@@ -61,7 +63,7 @@ class GroupSecret(Record):
     kind = "group-secret"
 
     scope: Scope
-    secret: str
+    secret: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class AllSecret(Record):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
@@ -87,7 +88,7 @@ class Moments(Record):
 
     kind = "moments"
 
-    n_rows: int
+    n_rows: int = Field(ge=1)
     mean: Annotated[FloatArray, Spec("moments")]
     deviations: Annotated[FloatArray, Spec("moments", low=0)]
     minimum: Annotated[FloatArray, Spec("ranges")]
@@ -126,7 +127,8 @@ def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
             np.minimum(low, batch.min(axis=0)),
             np.maximum(high, batch.max(axis=0)),
         )
-    mean = total / data.n_rows
+    # Rounding would give a constant feature a spread of 1e-17, and it a dimension.
+    mean = np.where(low == high, low, total / data.n_rows)
     deviations = np.zeros(width)
     if moments:
         for batch in data.batches():
@@ -148,7 +150,8 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
     """
     counts = np.array([part.n_rows for part in parts], dtype=np.float64)[:, None]
     means = np.array([part.mean for part in parts])
-    mean = (counts * means).sum(axis=0) / counts.sum()
+    equal = (means == means[0]).all(axis=0)  # exactly, as in `measure`
+    mean = np.where(equal, means[0], (counts * means).sum(axis=0) / counts.sum())
     within = np.array([part.deviations for part in parts]).sum(axis=0)
     between = (counts * np.square(means - mean)).sum(axis=0)
     return PooledMoments(

@@ -15,7 +15,7 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from clustering_protocols.errors import EnvelopeRefused
+from clustering_protocols.errors import EnvelopeRefused, KeyNotAuthentic
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.secrecy.keys import PartyKeys, PublicKeys
 
@@ -59,8 +59,17 @@ class Address:
 
 
 def seal(content: bytes, address: Address, own: PartyKeys, peer: PublicKeys) -> bytes:
-    """Return content sealed to a peer and signed: 112 bytes longer than the content."""
-    sealed = _SUITE.encrypt(content, peer.sealing, info=address.context)
+    """Return content sealed to a peer and signed: 112 bytes longer than the content.
+
+    Raises :class:`KeyNotAuthentic` if the peer's key is one of the few that share
+    nothing (points of low order); no honest party draws one.
+    """
+    try:
+        sealed = _SUITE.encrypt(content, peer.sealing, info=address.context)
+    except ValueError:
+        raise KeyNotAuthentic(
+            f"The key of {address.receiver!r} hides nothing."
+        ) from None
     return own.signing.sign(_signed(address, sealed)) + sealed
 
 

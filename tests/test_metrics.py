@@ -1,0 +1,124 @@
+"""Measures of agreement beside scikit-learn and beside every possible matching."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn import metrics as sk
+from sklearn.datasets import make_blobs
+
+from clustering_protocols import metrics
+
+Labels = list[int]
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Labels, Labels]:
+    """Draw classes and labels of some rows, of up to four numbers each."""
+    size = draw(st.integers(1, 12))
+
+    def side() -> Labels:
+        largest = draw(st.integers(0, 3))
+        numbers = st.integers(0, largest)
+        return draw(st.lists(numbers, min_size=size, max_size=size))
+
+    return side(), side()
+
+
+def every_matching(truth: Labels, labels: Labels) -> list[tuple[Fraction, Fraction]]:
+    """Return accuracy and kappa under each one-to-one renaming of the labels."""
+    n, k = len(truth), 1 + max(*truth, *labels)
+    found = []
+    for renamed in permutations(range(k)):
+        same = sum(t == renamed[lab] for t, lab in zip(truth, labels, strict=True))
+        accuracy = Fraction(same, n)
+        chance = sum(
+            Fraction(truth.count(renamed[number]) * labels.count(number), n * n)
+            for number in range(k)
+        )
+        kappa = (accuracy - chance) / (1 - chance) if chance < 1 else Fraction(1)
+        found.append((accuracy, kappa))
+    return found
+
+
+@given(pair=pairs())
+def test_accuracy_is_the_best_over_all_matchings(pair: tuple[Labels, Labels]) -> None:
+    best = max(accuracy for accuracy, _ in every_matching(*pair))
+    assert metrics.clustering_accuracy(*pair) == pytest.approx(float(best), abs=1e-12)
+
+
+@given(pair=pairs())
+def test_kappa_is_the_best_over_all_matchings(pair: tuple[Labels, Labels]) -> None:
+    best = max(kappa for _, kappa in every_matching(*pair))
+    assert metrics.kappa(*pair) == pytest.approx(float(best), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kappa_and_accuracy_are_the_best_for_five_unequal_clusters(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(5))
+    truth = rng.choice(5, size=40, p=shares).tolist()
+    labels = rng.choice(5, size=40, p=rng.dirichlet(np.ones(5))).tolist()
+    matchings = every_matching(truth, labels)
+    accuracy = float(max(accuracy for accuracy, _ in matchings))
+    kappa = float(max(kappa for _, kappa in matchings))
+    assert metrics.clustering_accuracy(truth, labels) == pytest.approx(accuracy)
+    assert metrics.kappa(truth, labels) == pytest.approx(kappa)
+
+
+def test_the_matching_of_the_best_accuracy_is_not_always_that_of_the_best_kappa() -> (
+    None
+):
+    truth, labels = [1, 0, 1, 1, 0, 1, 2], [2, 1, 0, 0, 0, 0, 0]
+    matchings = every_matching(truth, labels)
+    most_accurate = max(matchings)
+    assert most_accurate == (Fraction(4, 7), Fraction(5, 26))
+    assert metrics.clustering_accuracy(truth, labels) == pytest.approx(4 / 7)
+    assert metrics.kappa(truth, labels) == pytest.approx(5 / 19)
+
+
+@given(pair=pairs())
+def test_ari_and_nmi_are_those_of_scikit_learn(pair: tuple[Labels, Labels]) -> None:
+    truth, labels = pair
+    assert metrics.adjusted_rand(truth, labels) == sk.adjusted_rand_score(*pair)
+    shared = sk.mutual_info_score(truth, labels)
+    entropies = [sk.mutual_info_score(side, side) for side in pair]
+    if min(entropies) > 1e-12:
+        expected = shared / np.sqrt(np.prod(entropies))
+        found = metrics.normalized_mutual_information(truth, labels)
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+@given(pair=pairs(), renamed=st.permutations(range(4)))
+def test_no_measure_depends_on_the_names_of_the_clusters(
+    pair: tuple[Labels, Labels], renamed: list[int]
+) -> None:
+    truth, labels = pair
+    other = [f"cluster {renamed[number]}" for number in labels]
+    expected = metrics.agreement_with(truth, labels)
+    assert metrics.agreement_with(truth, other) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("classes", [[0] * 6, [0, 1, 2, 0, 1, 2], list(range(6))])
+def test_equal_partitions_agree_entirely(classes: Labels) -> None:
+    renamed = [10 - number for number in classes]
+    agreement = metrics.agreement_with(classes, renamed)
+    assert agreement == pytest.approx({"ARI": 1, "NMI": 1, "ACC": 1, "kappa": 1})
+
+
+def test_one_cluster_for_several_classes_is_no_better_than_chance() -> None:
+    truth, labels = [0, 0, 0, 1, 1, 2], [7] * 6
+    for pair in ((truth, labels), (labels, truth)):
+        agreement = metrics.agreement_with(*pair)
+        assert agreement == pytest.approx({"ARI": 0, "NMI": 0, "ACC": 0.5, "kappa": 0})
+
+
+def test_silhouette_tells_separate_groups_from_a_random_split() -> None:
+    X, labels = make_blobs([20, 20], centers=[[0.0, 0.0], [9.0, 0.0]], random_state=0)
+    shuffled = np.random.default_rng(0).permutation(labels)
+    assert metrics.silhouette(X, labels) > 0.7
+    assert abs(metrics.silhouette(X, shuffled)) < 0.2

@@ -1,0 +1,358 @@
+"""Data sources, pooled statistics, group secrets, alignment: driven through sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Memory, Params
+from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matrix
+from clustering_protocols.errors import (
+    ColumnsNotAligned,
+    CoterieError,
+    InvalidData,
+    Malformed,
+    RowsNotAligned,
+)
+from clustering_protocols.preparation import secrets, statistics
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
+from clustering_protocols.preparation.statistics import PooledMoments, measure, pool
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration
+from clustering_protocols.registry import Proposal
+from clustering_protocols.terms import Lattice, Layout
+
+LAYOUT = Lattice(2, 2)
+CENTRES = 20.0 * np.array([[1.0, 0, 0, 1, 0], [0, 1.0, 0, 0, -1], [0, 0, 1.0, -1, 1]])
+TRUTH = np.arange(60) % 3
+X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(60, 5))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+
+
+class Pieces:
+    """A data source of batches of the given sizes."""
+
+    ids = None
+
+    def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
+        self.n_rows = len(X)
+        self.columns = [f"x{index}" for index in range(X.shape[1])]
+        self._batches = np.split(X, np.cumsum(sizes)[:-1])
+
+    def batches(self) -> Iterator[FloatArray]:
+        return iter(self._batches)
+
+
+class Driven:
+    """All rounds of a session, one after the other; the memories stay to be read."""
+
+    def __init__(
+        self,
+        params: Params,
+        data: Mapping[str, DataSource],
+        layout: Layout = LAYOUT,
+        session: str = "s",
+    ) -> None:
+        self.data = data
+        self.keys = simulation.entropies(7, session, layout.names)
+        secret = enrolment.session_secret(self.keys[simulation.COORDINATOR], session)
+        proposal = Proposal(
+            protocol=registry.name_of(params),
+            params=params.model_dump(mode="json"),
+            layout=layout,
+            seed=7,
+        )
+        roster = {
+            slot: enrolment.enrol(
+                secret, session, slot, self.keys[slot], d.n_rows, len(d.columns)
+            )
+            for slot, d in data.items()
+        }
+        self.agreement = enrolment.agree(registry.draw_up(session, proposal), roster)
+        self.memories = dict.fromkeys(layout.names, Memory())
+        move = chain.begin(self.agreement)
+        while isinstance(move, chain.Opened):
+            move = self.one_round(move)
+
+    def one_round(self, opened: chain.Opened) -> chain.Opened | chain.Closed:
+        contributions = {}
+        for slot, task in opened.tasks.items():
+            party = chain.PartyChain(
+                agreement=self.agreement, slot=slot, entropy=self.keys[slot]
+            )
+            self.memories[slot], contributions[slot] = party.reply(
+                self.memories[slot], task, self.data[slot]
+            )
+        return chain.advance(self.agreement, opened.state, opened.tasks, contributions)
+
+    def recall(self, kind: Any) -> dict[str, Any]:
+        return {slot: memory.recall(kind) for slot, memory in self.memories.items()}
+
+
+@pytest.fixture(scope="module")
+def session() -> Driven:
+    return Driven(DataCollaboration(n_clusters=3), PARTS.data)
+
+
+# Data sources
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": ["a", "a"]},
+        {"columns": ["a"]},
+        {"columns": ["a", "b", "b"]},
+        {"ids": ["1", "2", "2"]},
+        {"ids": ["1", "2"]},
+        {"ids": ["1", "2", "3", "3"]},
+    ],
+)
+def test_names_and_ids_must_be_as_many_as_columns_and_rows_and_differ(
+    options: dict[str, list[str]],
+) -> None:
+    with pytest.raises(InvalidData):
+        MatrixSource(np.zeros((3, 2)), **options)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 2), (3, 0), (1, 1, 1)])
+def test_data_without_rows_or_columns_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidData, match="matrix"):
+        MatrixSource(np.zeros(shape))
+
+
+def test_missing_values_are_refused_by_the_name_of_the_column_and_not_the_row() -> None:
+    rows = [[0.0, np.nan], [1.0, np.inf], [2.0, 0.5]]
+    with pytest.raises(InvalidData, match=r"2 rows .*, in weight") as refused:
+        MatrixSource(rows, ["age", "weight"], ["smith", "miller", "baker"])
+    assert not any(word in str(refused.value) for word in ("age", "smith", "miller"))
+
+
+def test_batches_are_all_rows_in_order() -> None:
+    rows = np.arange(2.0 * (BATCH_ROWS + 3)).reshape(-1, 2)
+    source = MatrixSource(rows)
+    assert [len(batch) for batch in source.batches()] == [BATCH_ROWS, 3]
+    assert np.array_equal(matrix(source), rows)
+    assert np.array_equal(matrix(source), rows), "a source is read any number of times"
+
+
+# Statistics
+
+sizes = st.lists(st.integers(1, 30), min_size=1, max_size=4)
+
+
+@given(parts=st.lists(sizes, min_size=1, max_size=4), seed=st.integers(0, 2**32 - 1))
+def test_pooled_statistics_are_those_of_the_rows_together_however_they_are_cut(
+    parts: list[list[int]], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    blocks = [
+        rng.normal([0.0, 1e6, -3.0], [1.0, 1.0, 1e-3], (sum(p), 3)) for p in parts
+    ]
+    together = np.vstack(blocks)
+    found = pool(
+        [
+            measure(Pieces(block, cut), moments=True, ranges=True)
+            for block, cut in zip(blocks, parts, strict=True)
+        ]
+    )
+    exact = together.astype(np.longdouble)
+    assert found.n_rows == len(together)
+    np.testing.assert_allclose(found.mean, exact.mean(axis=0).astype(float), rtol=1e-12)
+    spread = exact.std(axis=0).astype(float)
+    np.testing.assert_allclose(found.spread, spread, rtol=1e-9, atol=1e-15)
+    assert np.array_equal(found.minimum, together.min(axis=0))
+    assert np.array_equal(found.maximum, together.max(axis=0))
+
+
+def test_a_mean_of_a_million_leaves_nine_digits_of_a_spread_of_one() -> None:
+    rows = np.random.default_rng(0).normal(1e6, 1.0, size=(30_000, 2))
+    exact = rows.astype(np.longdouble).std(axis=0).astype(float)
+    cuts = np.split(rows, [1000, 1001, 20_000])
+    parts = [measure(MatrixSource(cut), moments=True, ranges=False) for cut in cuts]
+    assert np.abs(pool(parts).spread / exact - 1).max() < 1e-9
+
+
+@pytest.mark.parametrize("constant", [0.1, 1 / 3, -1e6 - 0.1, 0.0])
+@pytest.mark.parametrize("n_rows", [7, 40, 1000])
+def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
+    constant: float, n_rows: int
+) -> None:
+    parts = [
+        measure(MatrixSource(np.full((n, 1), constant)), moments=True, ranges=False)
+        for n in (n_rows, n_rows + 1, 3)
+    ]
+    for found in (*parts, pool(parts)):
+        assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
+
+
+def test_a_feature_that_is_constant_at_each_party_alone_has_a_spread() -> None:
+    parts = [
+        measure(MatrixSource(np.full((2, 1), value)), moments=True, ranges=False)
+        for value in (0.1, 0.3)
+    ]
+    assert pool(parts).spread[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("moments", "ranges"), [(True, False), (False, True)])
+def test_a_party_shows_no_more_than_is_needed(*, moments: bool, ranges: bool) -> None:
+    found = measure(MatrixSource(X), moments=moments, ranges=ranges)
+    assert (found.mean.size, found.deviations.size) == (5 * moments, 5 * moments)
+    assert (found.minimum.size, found.maximum.size) == (5 * ranges, 5 * ranges)
+    assert pool([found, found]).n_rows == 120
+
+
+@pytest.mark.parametrize(
+    ("anchor", "moments", "ranges"),
+    [(Anchor(), True, False), (Anchor(kind="uniform"), False, True)],
+)
+def test_a_column_group_pools_what_its_terms_need_and_nothing_else(
+    anchor: Anchor, *, moments: bool, ranges: bool
+) -> None:
+    params = DataCollaboration(n_clusters=3, scaling="none", anchor=anchor)
+    pooled = Driven(params, PARTS.data).recall(PooledMoments)
+    for slot in LAYOUT.slots:
+        own = X[:, PARTS.columns[slot.column]]
+        found = pooled[slot.name]
+        assert found.n_rows == len(X)
+        assert found.mean.size == own.shape[1] * moments
+        assert found.minimum.size == own.shape[1] * ranges
+        if moments:
+            np.testing.assert_allclose(found.mean, own.mean(axis=0))
+            np.testing.assert_allclose(found.spread, own.std(axis=0))
+        if ranges:
+            assert np.array_equal(found.minimum, own.min(axis=0))
+            assert np.array_equal(found.maximum, own.max(axis=0))
+
+
+@pytest.mark.parametrize("n_rows", [0, -5])
+def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
+    good = measure(MatrixSource(X), moments=True, ranges=True)
+    header = good.header()
+    header["values"]["n_rows"] = n_rows
+    with pytest.raises(Malformed, match="n_rows"):
+        statistics.Moments.parse(header, good.arrays)
+
+
+# Secrets of groups
+
+
+def test_the_members_of_a_group_hold_equal_secrets_and_others_do_not(
+    session: Driven,
+) -> None:
+    rows = {slot: kept.secret for slot, kept in session.recall(RowSecret).items()}
+    columns = {s: kept.secret for s, kept in session.recall(ColumnSecret).items()}
+    assert rows["r1c1"] == rows["r1c2"]
+    assert rows["r2c1"] == rows["r2c2"]
+    assert columns["r1c1"] == columns["r2c1"]
+    assert columns["r1c2"] == columns["r2c2"]
+    assert len({*rows.values(), *columns.values()}) == 4
+    assert all(len(bytes.fromhex(secret)) == 32 for secret in rows.values())
+
+
+def test_another_session_of_the_same_parties_has_other_secrets(session: Driven) -> None:
+    other = Driven(DataCollaboration(n_clusters=3), PARTS.data, session="t")
+    before = {kept.secret for kept in session.recall(RowSecret).values()}
+    assert before.isdisjoint(k.secret for k in other.recall(RowSecret).values())
+
+
+@pytest.mark.parametrize("secret", ["", "00" * 31, "00" * 33, "zz" * 32])
+def test_a_secret_that_is_not_32_bytes_is_malformed(secret: str) -> None:
+    values = {"scope": "row", "secret": secret}
+    header = {"kind": "group-secret", "version": 1, "values": values}
+    with pytest.raises(Malformed, match="secret"):
+        secrets.GroupSecret.parse(header, {})
+
+
+# Alignment
+
+
+def with_changes(slot: str, **changes: Any) -> dict[str, MatrixSource]:
+    source = PARTS.data[slot]
+    kept = {"columns": source.columns, "ids": source.ids}
+    return {**PARTS.data, slot: MatrixSource(matrix(source), **(kept | changes))}
+
+
+def swapped(names: Sequence[str] | None) -> list[str]:
+    first, second, *others = names or ()
+    return [second, first, *others]
+
+
+def ended(data: Mapping[str, MatrixSource], problem: type[CoterieError]) -> str:
+    with pytest.raises(problem) as end:
+        simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
+    return end.value.detail
+
+
+def test_two_swapped_rows_end_the_session_with_the_parties_and_no_id() -> None:
+    ids = swapped(PARTS.data["r2c2"].ids)
+    detail = ended(with_changes("r2c2", ids=ids), RowsNotAligned)
+    assert detail == "Compare the inputs of r2c1, r2c2."
+
+
+def test_rows_with_ids_do_not_fit_rows_without() -> None:
+    assert "r1c1, r1c2" in ended(with_changes("r1c2", ids=None), RowsNotAligned)
+
+
+def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> None:
+    columns = swapped(PARTS.data["r2c2"].columns)
+    detail = ended(with_changes("r2c2", columns=columns), ColumnsNotAligned)
+    assert detail == "Compare the inputs of r1c2, r2c2."
+
+
+@pytest.mark.parametrize("ids", [["ab", "c"], ["a", "bc"]])
+def test_the_border_between_two_ids_counts(ids: list[str]) -> None:
+    def source(names: list[str]) -> MatrixSource:
+        return MatrixSource(np.eye(2), ["x", "y"], names)
+
+    data = {"r1c1": source(["ab", "c"]), "r1c2": source(ids)}
+    session = {"params": DataCollaboration(n_clusters=1), "layout": Lattice(1, 2)}
+    if ids == ["ab", "c"]:
+        simulation.run(**session, data=data, seed=1)
+        return
+    with pytest.raises(RowsNotAligned):
+        simulation.run(**session, data=data, seed=1)
+
+
+def test_digests_tell_the_analyst_nothing_that_is_equal_between_groups() -> None:
+    """Two row groups with the same ids are not seen to hold the same rows."""
+    ids = [f"id-{number}" for number in range(30)]
+    data = {s: MatrixSource(matrix(d), d.columns, ids) for s, d in PARTS.data.items()}
+    run = simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
+    digests = [
+        values
+        for sent in run.sent
+        for header in [chain.packets.read(sent.payload).header.record]
+        if header["kind"] == "digests"
+        for values in [header["values"]["rows"]]
+    ]
+    assert len(digests) == 4
+    assert len(set(digests)) == 2
+
+
+def test_rows_travel_in_one_secret_order_per_row_group(session: Driven) -> None:
+    orders = {slot: kept.order for slot, kept in session.recall(RowOrder).items()}
+    for slot in LAYOUT.names:
+        assert np.array_equal(np.sort(orders[slot]), np.arange(30))
+        assert not np.array_equal(orders[slot], np.arange(30))
+    assert np.array_equal(orders["r1c1"], orders["r1c2"])
+    assert np.array_equal(orders["r2c1"], orders["r2c2"])
+    assert not np.array_equal(orders["r1c1"], orders["r2c1"])
+
+
+def test_labels_come_back_in_the_order_of_the_own_rows() -> None:
+    run = simulation.run(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
+    seen = {
+        (int(truth), int(label))
+        for slot in LAYOUT.slots
+        for truth, label in zip(
+            TRUTH[PARTS.rows[slot.row]], run.outcomes[slot.name].labels, strict=True
+        )
+    }
+    assert len(seen) == 3, "each group of rows has one label, and its own"

@@ -1,0 +1,386 @@
+"""Keys, marks, envelopes and the agreement: what is changed on the way is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from pydantic import ValidationError
+
+from clustering_protocols import enrolment, registry
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    EnvelopeRefused,
+    KeyNotAuthentic,
+    Malformed,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.registry import Proposal
+from clustering_protocols.secrecy.envelopes import Address, open_envelope, seal
+from clustering_protocols.secrecy.keys import (
+    PartyKeys,
+    PublicKeys,
+    check_mark,
+    mark,
+    safety_number,
+)
+from clustering_protocols.terms import Lattice, Member, canonical_json, read_agreement
+
+ENTROPY = bytes(range(32))
+SECRET = sha256(b"session secret").digest()
+
+
+def keys(slot: str, session: str = "s", entropy: bytes = ENTROPY) -> PartyKeys:
+    return PartyKeys(entropy, session, slot)
+
+
+def changed(digits: str) -> str:
+    """Return hex digits with the first bit turned."""
+    return f"{int(digits[0], 16) ^ 8:x}{digits[1:]}"
+
+
+# Keys
+
+
+def test_keys_follow_from_the_entropy() -> None:
+    assert keys("a").public == keys("a").public
+    assert (
+        keys("a").opening.private_bytes_raw() == keys("a").opening.private_bytes_raw()
+    )
+
+
+def test_another_entropy_session_or_slot_gives_other_keys() -> None:
+    drawn = [
+        keys("a"),
+        keys("b"),
+        keys("a", session="t"),
+        keys("a", entropy=bytes(32)),
+        keys("", session="sa"),
+        keys("sa", session=""),
+    ]
+    halves = [half for k in drawn for half in (k.public.x25519, k.public.ed25519)]
+    halves += [k.opening.private_bytes_raw().hex() for k in drawn]
+    halves += [k.signing.private_bytes_raw().hex() for k in drawn]
+    assert len(set(halves)) == 4 * len(drawn)
+
+
+def test_public_keys_are_32_bytes_in_lower_case_hex_and_belong_to_the_private_ones() -> (
+    None
+):
+    own = keys("a")
+    assert (
+        bytes.fromhex(own.public.x25519) == own.opening.public_key().public_bytes_raw()
+    )
+    assert own.public.sealing == own.opening.public_key()
+    own.public.verifying.verify(own.signing.sign(b"text"), b"text")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ab" * 31, "ab" * 33, "AB" * 32, "xy" * 32, "ab" * 32 + "\n", None]
+)
+def test_public_keys_of_another_form_are_refused(text: Any) -> None:
+    good = keys("a").public.model_dump()
+    for half in good:
+        with pytest.raises(ValidationError):
+            PublicKeys.model_validate({**good, half: text})
+
+
+def test_a_repr_of_private_keys_shows_nothing() -> None:
+    own = keys("a")
+    shown = repr(own) + str(own)
+    for half in (own.opening.private_bytes_raw(), own.signing.private_bytes_raw()):
+        assert half.hex() not in shown
+        assert repr(half) not in shown
+
+
+# Marks
+
+
+def test_a_mark_made_with_the_session_secret_is_accepted() -> None:
+    own = keys("a").public
+    check_mark(SECRET, "s", "a", own, mark(SECRET, "s", "a", own))
+
+
+def test_a_mark_is_refused_for_another_key_slot_session_or_secret() -> None:
+    own, other = keys("a").public, keys("b").public
+    made = mark(SECRET, "s", "a", own)
+    swapped_x = own.model_copy(update={"x25519": other.x25519})
+    swapped_ed = own.model_copy(update={"ed25519": other.ed25519})
+    exchanged = PublicKeys(x25519=own.ed25519, ed25519=own.x25519)
+    for secret, session, slot, public in (
+        (SECRET, "s", "a", swapped_x),
+        (SECRET, "s", "a", swapped_ed),
+        (SECRET, "s", "a", exchanged),
+        (SECRET, "s", "b", own),
+        (SECRET, "t", "a", own),
+        (SECRET, "", "sa", own),
+        (bytes(32), "s", "a", own),
+    ):
+        with pytest.raises(KeyNotAuthentic):
+            check_mark(secret, session, slot, public, made)
+
+
+@pytest.mark.parametrize("forged", ["", "0" * 64, "é"])
+def test_a_forged_mark_is_refused(forged: str) -> None:
+    with pytest.raises(KeyNotAuthentic):
+        check_mark(SECRET, "s", "a", keys("a").public, forged)
+
+
+# The safety number
+
+
+def test_a_safety_number_is_twelve_groups_of_five_digits() -> None:
+    groups = safety_number(b"agreement").split(" ")
+    assert [len(group) for group in groups] == [5] * 12
+    assert "".join(groups).isdecimal()
+    assert safety_number(b"agreement") == " ".join(groups)
+
+
+def test_a_safety_number_changes_with_any_byte() -> None:
+    content = b"an agreement"
+    variants = {content, content[:-1], content + b" ", b""}
+    variants |= {
+        content[:i] + bytes([content[i] ^ 1 << bit]) + content[i + 1 :]
+        for i in range(len(content))
+        for bit in range(8)
+    }
+    numbers = [safety_number(variant) for variant in variants]
+    assert len(set(numbers)) == len(variants) == 8 * len(content) + 4
+    last_groups = {number[-5:] for number in numbers}
+    assert len(last_groups) > 90  # every group depends on all bytes
+
+
+# Envelopes
+
+ADDRESS = Address(
+    agreement="0" * 64,
+    session="s",
+    stage="secrets",
+    round=1,
+    attempt=2,
+    sender="a",
+    receiver="b",
+    kind="group-secret",
+)
+CONTENT = b"32 bytes"
+SENDER, RECEIVER, STRANGER = keys("a"), keys("b"), keys("c")
+ENVELOPE = seal(CONTENT, ADDRESS, SENDER, RECEIVER.public)
+
+
+def opened(
+    envelope: bytes = ENVELOPE,
+    address: Address = ADDRESS,
+    receiver: PartyKeys = RECEIVER,
+    sender: PartyKeys = SENDER,
+) -> bytes:
+    return open_envelope(envelope, address, receiver, sender.public)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", CONTENT, bytes(100_000)])
+def test_an_envelope_opens_and_is_112_bytes_longer_than_its_content(
+    content: bytes,
+) -> None:
+    envelope = seal(content, ADDRESS, SENDER, RECEIVER.public)
+    assert len(envelope) == len(content) + 64 + 32 + 16
+    assert opened(envelope) == content
+
+
+def test_an_envelope_hides_its_content_and_is_never_the_same_twice() -> None:
+    content = b"something long enough to be found"
+    envelopes = [seal(content, ADDRESS, SENDER, RECEIVER.public) for _ in range(2)]
+    assert len(set(envelopes)) == 2
+    assert all(content[i : i + 4] not in e for e in envelopes for i in range(29))
+
+
+def test_an_envelope_is_a_signature_before_hpke_in_base_mode() -> None:
+    suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+    sealed = ENVELOPE[64:]
+    context = ADDRESS.context
+    assert suite.decrypt(sealed, RECEIVER.opening, info=context) == CONTENT
+    signed = b"".join(
+        len(part).to_bytes(8, "big") + part
+        for part in (context, sha256(sealed).digest())
+    )
+    SENDER.public.verifying.verify(ENVELOPE[:64], signed)
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Address)])
+def test_an_envelope_does_not_open_under_another_address(field: str) -> None:
+    value = getattr(ADDRESS, field)
+    other = value + 1 if isinstance(value, int) else f"{value}x"
+    with pytest.raises(EnvelopeRefused):
+        opened(address=replace(ADDRESS, **{field: other}))
+
+
+def test_an_envelope_does_not_open_when_two_fields_exchange_their_values() -> None:
+    for changes in (
+        {"sender": "b", "receiver": "a"},
+        {"round": 2, "attempt": 1},
+        {"session": "secrets", "stage": "s"},
+        {"session": "ss", "stage": "ecrets"},
+    ):
+        with pytest.raises(EnvelopeRefused):
+            opened(address=replace(ADDRESS, **changes))
+
+
+@pytest.mark.parametrize("place", range(len(ENVELOPE)))
+def test_an_envelope_with_one_bit_changed_does_not_open(place: int) -> None:
+    for bit in (0, 7):
+        damaged = bytearray(ENVELOPE)
+        damaged[place] ^= 1 << bit
+        with pytest.raises(EnvelopeRefused):
+            opened(bytes(damaged))
+
+
+@pytest.mark.parametrize("length", range(len(ENVELOPE)))
+def test_a_truncated_envelope_does_not_open(length: int) -> None:
+    with pytest.raises(EnvelopeRefused):
+        opened(ENVELOPE[:length])
+
+
+def test_a_longer_envelope_does_not_open() -> None:
+    with pytest.raises(EnvelopeRefused):
+        opened(ENVELOPE + b"\0")
+
+
+def test_an_envelope_opens_for_its_receiver_alone() -> None:
+    for other in (SENDER, STRANGER):
+        with pytest.raises(EnvelopeRefused):
+            opened(receiver=other)
+
+
+def test_an_envelope_of_another_sender_does_not_open() -> None:
+    with pytest.raises(EnvelopeRefused):
+        opened(sender=STRANGER)
+    # signed again by a stranger who has the sealed part but not the sender's key
+    sealed = ENVELOPE[64:]
+    for signer in (STRANGER, RECEIVER):
+        forged = seal(CONTENT, ADDRESS, signer, RECEIVER.public)
+        for envelope in (forged, forged[:64] + sealed, ENVELOPE[:64] + forged[64:]):
+            with pytest.raises(EnvelopeRefused):
+                opened(envelope)
+
+
+@pytest.mark.parametrize("point", [0, 1, 2**255 - 20])
+def test_nothing_is_sealed_to_a_key_that_shares_nothing(point: int) -> None:
+    low_order = point.to_bytes(32, "little").hex()
+    peer = RECEIVER.public.model_copy(update={"x25519": low_order})
+    with pytest.raises(KeyNotAuthentic, match="'b'"):
+        seal(CONTENT, ADDRESS, SENDER, peer)
+
+
+def test_a_refused_envelope_names_the_address_and_shows_no_content() -> None:
+    with pytest.raises(EnvelopeRefused) as refused:
+        opened(ENVELOPE[:-1])
+    assert "from 'a' to 'b', stage 'secrets', round 1, attempt 2" in str(refused.value)
+    assert CONTENT.decode() not in str(refused.value)
+
+
+# The agreement
+
+LAYOUT = Lattice(2, 1)
+TERMS = registry.draw_up(
+    "s",
+    Proposal(
+        title="t",
+        protocol="dummy",
+        params=Dummy().model_dump(mode="json"),
+        layout=LAYOUT,
+        seed=1,
+    ),
+)
+
+
+def enrolled(slot: str, secret: bytes = SECRET, session: str = "s") -> Member:
+    entropy = sha256(slot.encode()).digest()
+    return enrolment.enrol(secret, session, slot, entropy, n_rows=20, n_columns=3)
+
+
+ROSTER = {slot: enrolled(slot) for slot in LAYOUT.names}
+OWN = ROSTER["r1c1"]
+
+
+def agreement(**changes: Member) -> bytes:
+    return enrolment.agree(TERMS, ROSTER | changes)
+
+
+def check(content: bytes) -> None:
+    enrolment.check_agreement(content, TERMS, OWN, SECRET)
+
+
+def test_the_agreement_that_was_joined_is_accepted_as_exact_bytes() -> None:
+    check(agreement())
+    agreed, terms = read_agreement(agreement())
+    assert agreed.terms.encode() == TERMS
+    assert terms.layout == LAYOUT
+    assert agreed.roster == tuple(ROSTER.values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"seed":1', b'"seed":2'), (b'"seed":1', b'"seed": 1')]
+)
+def test_changed_terms_are_an_agreement_mismatch(old: bytes, new: bytes) -> None:
+    other = TERMS.replace(old, new)
+    assert other != TERMS
+    with pytest.raises(AgreementMismatch, match="terms changed"):
+        check(enrolment.agree(other, ROSTER))
+
+
+@pytest.mark.parametrize("change", ["n_rows", "n_columns", "mark", "keys"])
+def test_a_changed_own_line_is_an_agreement_mismatch(change: str) -> None:
+    values = {
+        "n_rows": 21,
+        "n_columns": 4,
+        "mark": changed(OWN.mark),
+        "keys": enrolled("r2c1").keys,
+    }
+    own = OWN.model_copy(update={change: values[change]})
+    with pytest.raises(AgreementMismatch, match="'r1c1'"):
+        check(agreement(r1c1=own))
+
+
+def test_a_member_with_a_foreign_mark_is_not_authentic() -> None:
+    other = ROSTER["r2c1"]
+    stranger = PartyKeys(bytes(32), "s", "r2c1").public
+    swapped = [
+        other.keys.model_copy(update={half: getattr(stranger, half)})
+        for half in ("x25519", "ed25519")
+    ]
+    lines = [
+        other.model_copy(update={"mark": changed(other.mark)}),
+        *[other.model_copy(update={"keys": keys}) for keys in [stranger, *swapped]],
+        enrolled("r2c1", secret=bytes(32)),
+        enrolled("r2c1", session="t"),
+        OWN.model_copy(update={"slot": "r2c1"}),
+    ]
+    for line in lines:
+        with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
+            check(agreement(r2c1=line))
+
+
+def test_a_roster_that_does_not_fill_the_layout_is_malformed() -> None:
+    agreed, _ = read_agreement(agreement())
+    first, second = agreed.roster
+    for roster in (
+        (),
+        (first,),
+        (second, first),
+        (first, first),
+        (first, second, second),
+    ):
+        content = canonical_json(agreed.model_copy(update={"roster": roster}))
+        with pytest.raises(Malformed):
+            check(content)
+
+
+def test_a_session_secret_belongs_to_one_entropy_and_session() -> None:
+    secrets = {
+        enrolment.session_secret(entropy, session)
+        for entropy in (ENTROPY, bytes(32))
+        for session in ("s", "t")
+    }
+    assert len(secrets) == 4
+    assert {len(secret) for secret in secrets} == {32}

@@ -1,0 +1,355 @@
+"""Layouts, terms, agreements, the catalogue's word on them, and the list of problems."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import unicodedata
+from collections import Counter
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import BaseModel, ValidationError
+
+from clustering_protocols import errors, registry
+from clustering_protocols.errors import (
+    CoterieError,
+    InvalidParameters,
+    Malformed,
+    VersionMismatch,
+)
+from clustering_protocols.problems import URN, Problem
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.registry import Proposal
+from clustering_protocols.terms import (
+    Lattice,
+    Layout,
+    Slot,
+    Terms,
+    canonical_json,
+    digest,
+    read_agreement,
+    read_terms,
+)
+
+# Layouts
+
+
+def layout(*cells: tuple[str, int, int]) -> Layout:
+    return Layout(slots=tuple(Slot(name=n, row=r, column=c) for n, r, c in cells))
+
+
+def test_a_lattice_has_a_slot_per_cell_in_row_order() -> None:
+    lattice = Lattice(2, 3)
+    assert lattice.names == ("r1c1", "r1c2", "r1c3", "r2c1", "r2c2", "r2c3")
+    assert (lattice.n_row_groups, lattice.n_column_groups) == (2, 3)
+    assert lattice.row_group(1) == ("r2c1", "r2c2", "r2c3")
+    assert lattice.column_group(2) == ("r1c3", "r2c3")
+    assert (lattice.slot("r2c3").row, lattice.slot("r2c3").column) == (1, 2)
+    assert lattice.regular
+    with pytest.raises(KeyError):
+        lattice.slot("r3c1")
+
+
+def test_a_layout_with_an_empty_cell_is_not_regular() -> None:
+    ragged = layout(("a", 0, 0), ("b", 0, 1), ("c", 1, 1))
+    assert not ragged.regular
+    assert ragged.row_group(1) == ("c",)
+    assert ragged.column_group(1) == ("b", "c")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        [("a", 0, 1), ("b", 0, 0)],
+        [("a", 1, 0), ("b", 0, 0)],
+        [("a", 0, 0), ("b", 0, 0)],
+        [("a", 0, 0), ("a", 0, 1)],
+        [("a", 0, 0), ("b", 2, 0)],
+        [("a", 1, 0)],
+        [("a", 0, 0), ("b", 0, 2)],
+        [("a", -1, 0), ("b", 0, 0)],
+        [("a", 0, 0), ("b", 10_000, 0)],
+        [(f"s{row}", row, 0) for row in range(1001)],
+    ],
+    ids=lambda cells: str(cells)[:40],
+)
+def test_a_layout_out_of_order_with_doubles_or_gaps_is_refused(
+    cells: list[tuple[str, int, int]],
+) -> None:
+    with pytest.raises(ValidationError):
+        layout(*cells)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "A", "-a", ".a", "a/b", "a b", "ä", "a\n", "a" * 64]
+)
+def test_a_slot_with_a_name_that_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Slot(name=name, row=0, column=0)
+
+
+# Canonical JSON
+
+
+class Text(BaseModel):
+    b: str = ""
+    a: dict[str, Any] = {}
+
+
+@given(text=st.text(), tree=st.dictionaries(st.text(), st.integers() | st.text()))
+def test_canonical_json_is_read_back_as_its_text_in_nfc(
+    text: str, tree: dict[str, Any]
+) -> None:
+    written = canonical_json(Text(b=text, a=tree))
+    read = json.loads(written)
+
+    def nfc(value: Any) -> Any:
+        return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
+
+    assert read["b"] == nfc(text)
+    assert read["a"] == {nfc(key): nfc(value) for key, value in tree.items()}
+
+
+def test_canonical_json_has_sorted_keys_no_spaces_and_plain_text() -> None:
+    value = Text(b="Zürich", a={"y": [1, 2.5], "x": None})
+    assert canonical_json(value) == '{"a":{"x":null,"y":[1,2.5]},"b":"Zürich"}'.encode()
+
+
+def test_one_text_in_two_forms_has_one_json() -> None:
+    composed, decomposed = "Z\u00fcrich", "Zu\u0308rich"
+    assert canonical_json(Text(b=composed)) == canonical_json(Text(b=decomposed))
+
+
+def test_an_accent_after_a_line_break_does_not_break_the_escape() -> None:
+    written = canonical_json(Text(b="\n\u0301\t\u0323\u0008\u0331"))
+    assert json.loads(written)["b"] == "\n\u0301\t\u0323\u0008\u0331"
+
+
+def test_numbers_that_json_lacks_are_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json(Text.model_construct(a={"x": float("nan")}))
+
+
+# Terms
+
+
+def proposal(**changes: Any) -> Proposal:
+    proposed = {"protocol": "dummy", "params": {}, "layout": Lattice(2), "seed": 7}
+    return Proposal.model_validate(proposed | changes)
+
+
+def terms(**changes: Any) -> Terms:
+    return read_terms(registry.draw_up("s", proposal())).model_copy(update=changes)
+
+
+def test_terms_are_drawn_up_with_all_defaults_and_risks_filled_in() -> None:
+    drawn = read_terms(registry.draw_up("s", proposal(title="T")))
+    assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (1, "s", "T", 7)
+    assert drawn.protocol.params == Dummy().model_dump(mode="json")
+    assert drawn.protocol.version == registry.protocol("dummy").version
+    assert drawn.risks == ("dummy.row-count-is-known",)
+    assert drawn.layout == Lattice(2)
+    assert registry.check_terms(drawn) == Dummy()
+
+
+@pytest.mark.parametrize(
+    ("params", "row_groups", "brought"),
+    [
+        ({}, 2, {"first-slot-sees-moments"}),
+        ({}, 1, set()),
+        ({"features": [[{}, {}]]}, 2, set()),
+        ({"anchor": {"kind": "uniform"}}, 1, {"uniform-anchors-can-be-unmixed"}),
+    ],
+)
+def test_the_risks_of_dc_follow_from_parameters_and_layout(
+    params: dict[str, Any], row_groups: int, brought: set[str]
+) -> None:
+    drawn = registry.draw_up(
+        "s",
+        proposal(
+            protocol="dc",
+            params={"n_clusters": 2, **params},
+            layout=Lattice(row_groups, 1),
+        ),
+    )
+    always = {"colluding-party-opens-column-group"}
+    assert set(read_terms(drawn).risks) == {f"dc.{code}" for code in always | brought}
+
+
+def test_equal_proposals_have_equal_terms_and_digests() -> None:
+    first, second = (registry.draw_up("s", proposal()) for _ in range(2))
+    assert first == second
+    assert digest(first) == digest(second) != digest(registry.draw_up("t", proposal()))
+    assert re.fullmatch("[0-9a-f]{64}", digest(first))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"protocol": "unknown"}, "Known protocols: "),
+        ({"params": {"n_clusters": 0}}, "n_clusters"),
+        ({"params": {"surplus": 1}}, "surplus"),
+        ({"params": {"fail_at": "secret"}}, "fail_at"),
+        ({"protocol": "dc"}, "n_clusters"),
+        ({"protocol": "dc", "params": {"n_clusters": 2, "features": [[{}]] * 2}}, "2"),
+        (
+            {
+                "protocol": "dc",
+                "params": {"n_clusters": 2},
+                "layout": layout(("a", 0, 0), ("b", 0, 1), ("c", 1, 1)),
+            },
+            "3 slots for 2 × 2",
+        ),
+    ],
+)
+def test_a_proposal_that_does_not_fit_is_refused_by_the_name_of_the_field(
+    changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidParameters) as refused:
+        registry.draw_up("s", proposal(**changes))
+    assert said in refused.value.detail
+    assert "secret" not in refused.value.detail
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_terms_of_another_version_are_a_version_mismatch(version: int) -> None:
+    with pytest.raises(VersionMismatch):
+        read_terms(canonical_json(terms(coterie=version)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"\xff",
+        canonical_json(terms())[:-1],
+        canonical_json(terms()) + b" x",
+        canonical_json(terms()).replace(b'"seed":7', b'"seed":-1'),
+        canonical_json(terms()).replace(b'"seed":7', b'"seed":9007199254740992'),
+        canonical_json(terms()).replace(b'"seed":7', b'"seed":7,"surplus":1'),
+        canonical_json(terms()).replace(b'"session":"s"', b'"session":"../s"'),
+        canonical_json(terms()).replace(b'"minimum_rows":10', b'"minimum_rows":0'),
+        canonical_json(terms()).replace(b'"round":86400', b'"round":0'),
+    ],
+)
+def test_bytes_that_are_not_terms_are_malformed(content: bytes) -> None:
+    assert content != canonical_json(terms())
+    with pytest.raises(Malformed):
+        read_terms(content)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"terms":"{}","roster":[]}'])
+def test_bytes_that_are_not_an_agreement_are_malformed(content: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_agreement(content)
+
+
+def with_protocol(**changes: Any) -> Terms:
+    return terms(protocol=terms().protocol.model_copy(update=changes))
+
+
+def test_terms_of_another_version_of_the_protocol_are_a_version_mismatch() -> None:
+    for version in (0, 2):
+        with pytest.raises(VersionMismatch, match="'dummy'"):
+            registry.check_terms(with_protocol(version=version))
+
+
+@pytest.mark.parametrize(
+    "risks",
+    [
+        (),
+        ("dummy.row-count-is-known", "dummy.row-count-is-known"),
+        ("dummy.row-count-is-known", "dummy.something-else"),
+        ("dc.row-count-is-known",),
+        ("row-count-is-known",),
+    ],
+)
+def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
+    risks: tuple[str, ...],
+) -> None:
+    with pytest.raises(InvalidParameters, match="risks"):
+        registry.check_terms(terms(risks=risks))
+
+
+def test_terms_with_parameters_that_the_protocol_refuses_are_refused() -> None:
+    for changes in ({"params": {"n_clusters": 101}}, {"name": "unknown"}):
+        with pytest.raises(InvalidParameters):
+            registry.check_terms(with_protocol(**changes))
+
+
+def test_a_protocol_is_known_by_the_name_of_its_folder() -> None:
+    assert {"dc", "dummy"} <= set(registry.catalogue())
+    assert registry.name_of(DataCollaboration(n_clusters=2)) == "dc"
+    assert registry.name_of(Dummy()) == "dummy"
+    with pytest.raises(TypeError):
+        registry.name_of(registry.protocol("dc").params.__base__())
+
+
+# Problems and exceptions
+
+every_problem = pytest.mark.parametrize("problem", Problem)
+
+
+def classes() -> list[type[CoterieError]]:
+    return [
+        item
+        for item in vars(errors).values()
+        if isinstance(item, type)
+        and issubclass(item, CoterieError)
+        and item is not CoterieError
+    ]
+
+
+def test_every_problem_has_one_exception_and_every_exception_one_problem() -> None:
+    assert Counter(known.problem for known in classes()) == Counter(Problem)
+
+
+@every_problem
+def test_the_exception_of_a_problem_has_its_name_and_comes_back_from_it(
+    problem: Problem,
+) -> None:
+    error = CoterieError.of(problem, "The detail.")
+    assert error.problem is problem
+    assert type(error).__name__ == problem.name.title().replace("_", "")
+    assert Problem.of_slug(problem.slug) is Problem.of_slug(problem.urn) is problem
+
+
+@every_problem
+def test_the_text_of_an_error_has_title_detail_and_remedy(problem: Problem) -> None:
+    text = str(CoterieError.of(problem, "The detail."))
+    assert text == f"{problem.title}: The detail. {problem.remedy}"
+    assert problem.title[-1].isalnum()
+    assert problem.remedy.endswith(".")
+
+
+@every_problem
+def test_an_error_crosses_the_border_of_a_process(problem: Problem) -> None:
+    error = CoterieError.of(problem, "The detail.")
+    arrived = pickle.loads(pickle.dumps(error))
+    assert (type(arrived), arrived.detail) == (type(error), "The detail.")
+
+
+def test_slugs_are_unique_and_in_kebab_case() -> None:
+    slugs = [problem.slug for problem in Problem]
+    assert len(set(slugs)) == len(slugs)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", slug) for slug in slugs)
+    assert {problem.urn for problem in Problem} == {URN + slug for slug in slugs}
+
+
+def test_statuses_are_those_of_http_errors() -> None:
+    for problem in Problem:
+        status = HTTPStatus(problem.status)
+        assert status.is_client_error or status.is_server_error
+
+
+def test_an_unknown_slug_is_no_problem() -> None:
+    with pytest.raises(KeyError):
+        Problem.of_slug("no-such-problem")
