@@ -50,9 +50,12 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         generate_unique_id_function=_operation_id,
         responses={
             "default": {
-                "model": errors.ProblemDocument,
                 "description": "A problem (RFC 9457).",
-                "content": {errors.MEDIA_TYPE: {}},
+                "content": {
+                    errors.MEDIA_TYPE: {
+                        "schema": errors.ProblemDocument.model_json_schema()
+                    }
+                },
             }
         },
     )

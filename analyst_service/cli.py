@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import click
+from alembic.util import CommandError
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
@@ -14,17 +17,23 @@ from analyst_service.database import Database
 from analyst_service.settings import Settings
 
 
-def _open_database(settings: Settings) -> Database:
+@contextmanager
+def _database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while; it must have the schema of this release."""
+    with _any_database(settings) as database:
+        if not database.is_current():
+            raise click.ClickException(
+                "The database does not have the schema of this release. "
+                "Run 'coterie migrate' first."
+            )
+        yield database
+
+
+@contextmanager
+def _any_database(settings: Settings) -> Iterator[Database]:
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    return Database(settings.database)
-
-
-def _require_schema(database: Database) -> None:
-    if not database.is_current():
-        raise click.ClickException(
-            "The database does not have the schema of this release. "
-            "Run 'coterie migrate' first."
-        )
+    with closing(Database(settings.database)) as database:
+        yield database
 
 
 @click.command()
@@ -46,9 +55,8 @@ def serve(
     from analyst_service.app import create_app
 
     settings = Settings()
-    database = _open_database(settings)
-    _require_schema(database)
-    database.close()
+    with _database(settings):
+        pass  # it has the schema
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     uvicorn.run(
         create_app(settings),
@@ -65,9 +73,14 @@ def serve(
 @click.command()
 def migrate() -> None:
     """Create the database's schema, or bring it up to this release."""
-    database = _open_database(Settings())
-    database.migrate()
-    database.close()
+    with _any_database(Settings()) as database:
+        try:
+            database.migrate()
+        except CommandError:
+            raise click.ClickException(
+                "The database has a schema that this release does not know: it is of a "
+                "newer release. Install that one."
+            ) from None
     click.echo("The schema is current.", err=True)
 
 
@@ -90,13 +103,10 @@ def key() -> None:
 def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> None:
     """Make a key and print it, once."""
     settings = Settings()
-    database = _open_database(settings)
-    _require_schema(database)
     seconds = days * 86_400 if days else settings.key_seconds
-    with database.write() as unit:
+    with _database(settings) as database, database.write() as unit:
         auth = AuthService(unit, SystemClock())
         key_id, secret = auth.create_key(Role(role), label, seconds)
-    database.close()
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
 
@@ -104,11 +114,8 @@ def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> Non
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_keys(*, as_json: bool) -> None:
     """List keys and tokens: id, role, label, when they end. Never the secrets."""
-    database = _open_database(Settings())
-    _require_schema(database)
-    with database.read() as unit:
+    with _database(Settings()) as database, database.read() as unit:
         found = AuthService(unit, SystemClock()).keys()
-    database.close()
     lines = [
         {
             "id": credential.id,
@@ -131,9 +138,6 @@ def list_keys(*, as_json: bool) -> None:
 @click.argument("key_id")
 def revoke_key(key_id: str) -> None:
     """Revoke the key or token of an id; it is refused from the next request on."""
-    database = _open_database(Settings())
-    _require_schema(database)
-    with database.write() as unit:
+    with _database(Settings()) as database, database.write() as unit:
         AuthService(unit, SystemClock()).revoke(key_id)
-    database.close()
     click.echo("Revoked.", err=True)

@@ -22,6 +22,7 @@ SOURCES = {
     "waveform": "UCI: Waveform Database Generator (Version 1)",
     "banknote": "UCI: Banknote Authentication",
     "phoneme": "ELENA, KEEL and OpenML: phoneme",
+    "pendigits": "UCI: Pen-Based Recognition of Handwritten Digits",
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from typing_extensions import Buffer
@@ -311,6 +311,14 @@ class Position(Record):
     attempt: int
 
 
+class Answer(NamedTuple):
+    """What follows from a task: memory, bytes to send, and notes for the operator."""
+
+    memory: Memory
+    contribution: bytes
+    notes: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyChain:
     """One party of a session, between rounds: everything but memory and data.
@@ -322,16 +330,17 @@ class PartyChain:
     slot : str
     entropy : bytes
         32 bytes from which every private draw follows.
+    choices : mapping, optional
+        What this party decides alone; see :class:`~clustering_protocols.contract.View`.
     """
 
     agreement: bytes = field(repr=False)
     slot: str
     entropy: bytes = field(repr=False)
+    choices: Mapping[str, Any] = field(default_factory=dict)
 
-    def reply(
-        self, memory: Memory, task: Buffer, data: DataSource
-    ) -> tuple[Memory, bytes]:
-        """Return the memory after this round, and the contribution's bytes.
+    def reply(self, memory: Memory, task: Buffer, data: DataSource) -> Answer:
+        """Return the memory after this round, the contribution's bytes, and notes.
 
         The caller writes both to disk before it sends the first byte; for a new attempt
         of the same round it calls again with the memory before the round.
@@ -355,7 +364,8 @@ class PartyChain:
         )
         packets.check_answers(asked, packets.read(contribution), stage)
         position = Position(round=asked.address.round, attempt=asked.address.attempt)
-        return memory.remember([*reply.remember, position]), contribution
+        after = memory.remember([*reply.remember, position])
+        return Answer(after, contribution, reply.notes)
 
     def conclude(self, memory: Memory, result: Buffer) -> Outcome:
         """Return what the operator gets from this party's result."""
@@ -380,6 +390,7 @@ class PartyChain:
             attempt=packet.address.attempt,
             memory=memory,
             entropy=self.entropy,
+            choices=self.choices,
         )
 
     def _keys(self, plan: Plan) -> PartyKeys:

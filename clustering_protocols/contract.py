@@ -12,7 +12,7 @@ Roles are pure: what they need comes in as arguments, chance included.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
+from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, derive_key, generator
 from clustering_protocols.records import Record
 from clustering_protocols.terms import Agreement, Layout, Member, Slot, Terms
@@ -167,7 +168,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Where a party stands in a session, and what it may draw from."""
+    """Where a party stands in a session, and what it may draw from.
+
+    ``choices`` are what this party decides alone, for example a reduction of its own or
+    a limit above which it refuses; no other role learns of them.
+    """
 
     plan: Plan
     slot: Slot
@@ -176,12 +181,17 @@ class View:
     attempt: int
     memory: Memory
     entropy: bytes = field(repr=False)
+    choices: Mapping[str, Any] = field(default_factory=dict)
 
     def recall(self, kind: type[R]) -> R:
-        """Return a remembered record that an earlier stage must have left."""
+        """Return a remembered record that an earlier stage must have left.
+
+        Raises :class:`ProtocolFailed` if none came, for example from a group's first
+        slot.
+        """
         record = self.memory.recall(kind)
         if record is None:
-            raise LookupError(f"no {kind.kind!r} in memory: is its stage missing?")
+            raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
         return record
 
     def stream(self, purpose: str) -> KeyedStream:
@@ -218,11 +228,15 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A contribution, envelopes to other parties, and what to remember."""
+    """A contribution, envelopes to other parties, what to remember and what to note.
+
+    ``notes`` are for the operator, who reads them before the contribution is sent.
+    """
 
     contribution: Record
     envelopes: Sequence[Outgoing] = ()
     remember: Sequence[Record] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -235,7 +249,11 @@ class Outcome:
     cluster_sizes : int64 array of shape (n_clusters,), optional
         Rows per cluster over all parties.
     centroids : float64 array, optional
+    coordinates : float64 array of shape (n_rows, dimensions), optional
+        The rows in the space of the centroids.
     memberships : float64 array of shape (n_rows, n_clusters), optional
+    predict : callable, optional
+        Labels new rows at home, where protocol and terms allow it.
     report : mapping
         JSON values worth showing to the operator.
     """
@@ -243,7 +261,9 @@ class Outcome:
     labels: IntArray = field(repr=False)
     cluster_sizes: IntArray | None = field(default=None, repr=False)
     centroids: FloatArray | None = field(default=None, repr=False)
+    coordinates: FloatArray | None = field(default=None, repr=False)
     memberships: FloatArray | None = field(default=None, repr=False)
+    predict: Callable[[DataSource], IntArray] | None = field(default=None, repr=False)
     report: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -125,7 +125,8 @@ class Record(BaseModel):
         """
         if header.get("kind") != cls.kind:
             raise Malformed(f"Expected a message of kind {cls.kind!r}, another came.")
-        if header.get("version") != cls.version:
+        version = header.get("version")
+        if type(version) is not int or version != cls.version:
             raise VersionMismatch(f"{cls.kind!r} is spoken here in v{cls.version}.")
         values = header.get("values")
         if not isinstance(values, dict) or set(values) & set(arrays):
@@ -137,9 +138,9 @@ class Record(BaseModel):
 
     @classmethod
     def narrow(cls, record: Record) -> Self:
-        """Return the same record with its type known; :class:`TypeError` if it is not."""
+        """Return the same record with its type known; :class:`Malformed` if it is not."""
         if not isinstance(record, cls):
-            raise TypeError(f"expected {cls.__name__}, got {type(record).__name__}")
+            raise Malformed(f"Expected {cls.kind!r}, {record.kind!r} came.")
         return record
 
     def __repr__(self) -> str:

@@ -166,19 +166,19 @@ class _Run:
         for slot, task in opened.tasks.items():
             self.record(ANALYST, slot, opened, task)
         replies = {slot: self.reply(slot, task) for slot, task in opened.tasks.items()}
-        for slot, (_, contribution) in replies.items():
+        contributions = {slot: reply.contribution for slot, reply in replies.items()}
+        for slot, contribution in contributions.items():
             self.record(slot, ANALYST, opened, contribution)
-        contributions = {slot: reply for slot, (_, reply) in replies.items()}
         with self.clock(ANALYST):
             move = chain.advance(
                 self.agreement, opened.state, opened.tasks, contributions
             )
         reopened = isinstance(move, chain.Opened) and move.round == opened.round
         if not reopened:  # a void attempt leaves the memory before the round
-            self.memories |= {slot: memory for slot, (memory, _) in replies.items()}
+            self.memories |= {slot: reply.memory for slot, reply in replies.items()}
         return move
 
-    def reply(self, slot: str, task: bytes) -> tuple[Memory, bytes]:
+    def reply(self, slot: str, task: bytes) -> chain.Answer:
         with self.clock(slot):
             return self.parties[slot].reply(self.memories[slot], task, self.data[slot])
 

@@ -168,21 +168,30 @@ def digest(content: bytes) -> str:
 def canonical_json(value: BaseModel) -> bytes:
     """Return a value as JSON bytes: sorted keys, no spaces, text in NFC."""
     text = json.dumps(
-        value.model_dump(mode="json"),
+        _nfc(value.model_dump(mode="json")),
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
         allow_nan=False,
     )
-    return unicodedata.normalize("NFC", text).encode()
+    return text.encode()
+
+
+def _nfc(value: Any) -> Any:
+    """Normalise before writing: an accent would join the letter of an escape."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, dict):
+        return {_nfc(key): _nfc(item) for key, item in value.items()}
+    return [_nfc(item) for item in value] if isinstance(value, list) else value
 
 
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
-    terms = _read(Terms, text)
-    if terms.coterie != TERMS_VERSION:
-        raise VersionMismatch(f"Terms v{terms.coterie}; v{TERMS_VERSION} is read here.")
-    return terms
+    version = _read(_Versioned, text).coterie  # first: later terms may have more fields
+    if version != TERMS_VERSION:
+        raise VersionMismatch(f"Terms v{version}; v{TERMS_VERSION} is read here.")
+    return _read(Terms, text)
 
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
@@ -192,6 +201,12 @@ def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:
         raise Malformed("The roster does not list each slot of the layout once.")
     return agreement, terms
+
+
+class _Versioned(Value):
+    model_config = ConfigDict(extra="ignore")
+
+    coterie: int
 
 
 def _read(model: type[_V], text: bytes) -> _V:

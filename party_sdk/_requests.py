@@ -32,8 +32,11 @@ def bearer(secret: str | None) -> dict[str, str]:
 
 
 def raise_problem(response: httpx.Response) -> None:
-    """Raise the exception of the same name, where a response is a problem."""
-    if response.is_success:
+    """Raise the exception of the same name, where a response is a problem.
+
+    A page of a proxy, even under a status of success, is a problem too.
+    """
+    if response.is_success and (_is_ours(response) or not response.content):
         return
     document = _document(response)
     detail = str(document.get("detail", f"HTTP status {response.status_code}."))
@@ -46,8 +49,20 @@ def raise_problem(response: httpx.Response) -> None:
     raise CoterieError.of(problem, detail)
 
 
+def _is_ours(response: httpx.Response) -> bool:
+    return _media_type(response) in {"application/json", MEDIA_TYPE}
+
+
+def _media_type(response: httpx.Response) -> str:
+    media_type: str = response.headers.get("content-type", "")
+    return media_type.partition(";")[0].strip()
+
+
 def _document(response: httpx.Response) -> Mapping[str, Any]:
-    if not response.headers.get("content-type", "").startswith(_PROBLEM):
+    if _media_type(response) != _PROBLEM:
         return {}
-    document = response.json()
+    try:
+        document = response.json()
+    except ValueError:
+        return {}
     return document if isinstance(document, dict) else {}

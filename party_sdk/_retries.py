@@ -35,6 +35,6 @@ def next_delay(
     if status is not None and status not in RETRYABLE:
         return None
     delay = min(_BASE_SECONDS * 2.0 ** min(attempt - 1, 8), _CEILING_SECONDS)
-    if retry_after is not None and retry_after.isdigit():
+    if retry_after is not None and retry_after.isdecimal():
         delay = max(delay, float(retry_after))
     return None if elapsed + delay > patience else delay

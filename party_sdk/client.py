@@ -61,9 +61,10 @@ class SessionStatus(BaseModel):
 def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
     """Return the exception of a session that ended without a result."""
     text = detail or f"It is {state}."
-    if reason is None:
-        return SessionOver(text, state)
-    return CoterieError.of(Problem.of_slug(reason), text)
+    try:
+        return CoterieError.of(Problem.of_slug(reason or ""), text)
+    except KeyError:  # none, or one of a newer release
+        return SessionOver(text, state, reason)
 
 
 class Preview(BaseModel):

@@ -7,7 +7,7 @@ that one piece of code serves all of them and none has to be installed.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from pyarrow import csv, parquet
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.errors import InvalidData
+from clustering_protocols.errors import GuardRefused, InvalidData
 
 _PARQUET = frozenset({".parquet", ".pq"})
 
@@ -51,6 +51,8 @@ def open_table(
     if isinstance(table, np.ndarray):
         if id_column is not None or columns is not None:
             raise InvalidData("An array has no named columns; use a data frame.")
+        if table.dtype.kind not in "biuf":
+            raise InvalidData(f"An array of {table.dtype} holds no numbers.")
         return MatrixSource(table)
     try:
         frame = nw.from_native(table, eager_only=True)
@@ -59,6 +61,8 @@ def open_table(
             f"{type(table).__name__} is no table that coterie knows: use a path, a "
             "numpy array, or a pandas, polars or pyarrow table."
         ) from None
+    except nw.exceptions.DuplicateError:
+        raise InvalidData("Two columns have the same name.") from None
     return _from_frame(frame, id_column, columns)
 
 
@@ -101,6 +105,8 @@ def _from_frame(
     named = [*wanted, *([id_column] if id_column else [])]
     if absent := [name for name in named if name not in frame.columns]:
         raise InvalidData(f"There is no column {', '.join(map(repr, absent))}.")
+    if not wanted:
+        raise InvalidData("There is no column to cluster.")
     schema = frame.schema
     texts = [
         n for n in wanted if not (schema[n].is_numeric() or schema[n] == nw.Boolean)
@@ -126,7 +132,7 @@ def _ids(frame: nw.DataFrame[Any], id_column: str | None) -> list[str] | None:
     if id_column is None:
         return None
     values = frame[id_column].to_list()
-    if any(value is None for value in values):
+    if frame[id_column].null_count() or "" in values:
         raise InvalidData(f"Rows without an id in {id_column!r}.")
     return [unicodedata.normalize("NFKC", str(value)) for value in values]
 
@@ -141,8 +147,9 @@ class Result:
         Cluster of each row, from 0.
     cluster_sizes : int64 array of shape (n_clusters,) or None
         Rows of all parties in each cluster.
-    centroids, memberships : float64 arrays or None
-        Where the protocol and the terms give them out.
+    centroids, coordinates, memberships : float64 arrays or None
+        Where the protocol and the terms give them out; coordinates are the rows in the
+        space of the centroids.
     ids : sequence of str or None
     report : mapping
         What else the protocol tells the operator.
@@ -151,9 +158,11 @@ class Result:
     labels: IntArray = field(repr=False)
     cluster_sizes: IntArray | None
     centroids: FloatArray | None = field(repr=False)
+    coordinates: FloatArray | None = field(repr=False)
     memberships: FloatArray | None = field(repr=False)
     ids: Sequence[str] | None = field(repr=False)
     report: Mapping[str, Any]
+    _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
 
     @classmethod
     def of(cls, outcome: Outcome, ids: Sequence[str] | None) -> Result:
@@ -162,22 +171,59 @@ class Result:
             labels=outcome.labels,
             cluster_sizes=outcome.cluster_sizes,
             centroids=outcome.centroids,
+            coordinates=outcome.coordinates,
             memberships=outcome.memberships,
             ids=ids,
             report=outcome.report,
+            _predict=outcome.predict,
         )
+
+    def predict(
+        self,
+        table: Any,
+        *,
+        id_column: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> IntArray:
+        """Label new rows at home, with what the terms let out; nothing is sent.
+
+        Parameters
+        ----------
+        table, id_column, columns
+            As for :func:`open_table`; the same columns as in the session.
+
+        Raises
+        ------
+        GuardRefused
+            If the terms let nothing out from which a label could be told.
+        """
+        if self._predict is None:
+            raise GuardRefused(
+                "The terms of this session let nothing out from which new rows could be "
+                "labelled. For `dc` that is the parameter 'predictor'."
+            )
+        return self._predict(open_table(table, id_column=id_column, columns=columns))
 
     def save(self, path: str | Path) -> Path:
         """Write labels (and memberships) as CSV, or Parquet by the ending of the path."""
         path = Path(path)
-        ids = self.ids or range(len(self.labels))
-        columns: dict[str, Any] = {"id": pa.array(ids), "label": pa.array(self.labels)}
-        if self.memberships is not None:
-            for k, column in enumerate(self.memberships.T):
-                columns[f"membership_{k}"] = pa.array(column)
-        table = pa.table(columns)
-        if path.suffix.lower() in _PARQUET:
-            parquet.write_table(table, path)
-        else:
-            csv.write_csv(table, path)
-        return path
+        memberships = [] if self.memberships is None else list(self.memberships.T)
+        named = {f"membership_{k}": column for k, column in enumerate(memberships)}
+        return write_labels(path, self.labels, self.ids, named)
+
+
+def write_labels(
+    path: Path,
+    labels: IntArray,
+    ids: Sequence[str] | None,
+    more: Mapping[str, FloatArray],
+) -> Path:
+    """Write one line per row: its id or number, its label, and more columns."""
+    columns: dict[str, Any] = {"id": pa.array(ids or range(len(labels)))}
+    columns |= {"label": pa.array(labels), **{k: pa.array(v) for k, v in more.items()}}
+    table = pa.table(columns)
+    if path.suffix.lower() in _PARQUET:
+        parquet.write_table(table, path)
+    else:
+        csv.write_csv(table, path)
+    return path

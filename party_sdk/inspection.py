@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clustering_protocols import packets
 
@@ -40,10 +41,11 @@ class Inspection:
     arrays: Sequence[ArrayFacts]
     envelopes: Sequence[EnvelopeFacts]
     n_bytes: int
+    notes: Mapping[str, Any]
 
     @classmethod
-    def of(cls, contribution: bytes) -> Inspection:
-        """Return the facts of a contribution's bytes."""
+    def of(cls, contribution: bytes, notes: Mapping[str, Any]) -> Inspection:
+        """Return the facts of a contribution's bytes, and the protocol's own notes."""
         packet = packets.read(contribution)
         record = packet.header.record
         return cls(
@@ -71,4 +73,5 @@ class Inspection:
                 for envelope in packet.envelopes
             ],
             n_bytes=len(contribution),
+            notes=notes,
         )

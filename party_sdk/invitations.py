@@ -11,11 +11,13 @@ import re
 from dataclasses import dataclass, field
 
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.terms import NAME_PATTERN
 
 _VERSION = "coterie-1"
+_NAME = NAME_PATTERN.strip("^$")
 _FORM = re.compile(
-    r"(?P<url>https?://[^\s#]+)#coterie-1/(?P<session>[a-z0-9._-]+)/"
-    r"(?P<slot>[a-z0-9._-]+)/(?P<code>[\w-]+)/(?P<secret>[0-9a-f]{64})"
+    rf"(?P<url>https?://[^\s#]+)#{_VERSION}/(?P<session>{_NAME})/"
+    rf"(?P<slot>{_NAME})/(?P<code>[\w-]+)/(?P<secret>[0-9a-f]{{64}})"
 )
 
 

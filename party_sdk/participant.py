@@ -7,7 +7,7 @@ and everything that it asks of the analyst may be asked again.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +20,11 @@ from clustering_protocols.errors import (
     AgreementMismatch,
     Equivocation,
     GuardRefused,
+    InvalidArray,
     NotReady,
+    RoundClosed,
     SessionOver,
+    ShapeConflict,
 )
 from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
@@ -36,6 +39,7 @@ from party_sdk.policy import Policy
 _LONG_POLL_SECONDS = 20.0
 
 OnProgress = Callable[[SessionStatus], None]
+OnNotes = Callable[[Mapping[str, Any]], None]
 
 
 class Party:
@@ -52,6 +56,8 @@ class Party:
         transport: Transport,
         policy: Policy,
         preview: Preview | None,
+        choices: Mapping[str, Any],
+        on_notes: OnNotes | None,
     ) -> None:
         self.invitation = invitation
         self.folder = folder
@@ -59,6 +65,8 @@ class Party:
         self._transport = transport
         self._client = AnalystClient(transport)
         self._policy = policy
+        self._choices = choices
+        self._on_notes = on_notes
         self._identity = folder.load_identity()
 
     @classmethod
@@ -70,6 +78,8 @@ class Party:
         home: Path | None = None,
         entropy: bytes | None = None,
         transport: Transport | None = None,
+        choices: Mapping[str, Any] | None = None,
+        on_notes: OnNotes | None = None,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
 
@@ -83,6 +93,12 @@ class Party:
         entropy : bytes, optional
             32 bytes from which all of this party's chance follows; from the operating
             system by default.
+        choices : mapping, optional
+            What this party decides alone; the protocol's README lists what it knows,
+            for `dc` a fitted ``transformer`` and a ``rebuild_limit``.
+        on_notes : callable, optional
+            Called with what a protocol wants the operator to read before an answer is
+            sent.
 
         Raises
         ------
@@ -103,7 +119,7 @@ class Party:
                     invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
                 )
             )
-        return cls(parsed, folder, transport, policy, preview)
+        return cls(parsed, folder, transport, policy, preview, choices or {}, on_notes)
 
     def __enter__(self) -> Self:
         return self
@@ -145,7 +161,11 @@ class Party:
             )
         if known.token is None:
             self._remember(known.model_copy(update={"member": member}))
-            token = self._client.join(self.invitation.code, member)
+            try:
+                token = self._client.join(self.invitation.code, member)
+            except (GuardRefused, ShapeConflict):
+                self._remember(known)  # the slot is free still: other data may come
+                raise
             self._remember(self._identity.model_copy(update={"token": token}))
 
     def run(
@@ -177,7 +197,10 @@ class Party:
         data = open_table(table, id_column=id_column, columns=columns)
         with self.folder.locked():
             self.enrol(data)
-            outcome = self._to_the_end(data, on_progress)
+            try:
+                outcome = self._to_the_end(data, on_progress)
+            except SessionOver as over:
+                raise end_of(over.state, over.reason, over.detail) from None
         return Result.of(outcome, data.ids)
 
     def inspect(
@@ -207,10 +230,17 @@ class Party:
         address = packets.read(task).address
         answered = self.folder.load_answered()
         if (address.round, address.attempt) == (answered.round, answered.attempt):
-            return Inspection.of(self.folder.load_contribution(answered))
+            return Inspection.of(self.folder.load_contribution(answered), {})
         before = answered.base(address.round, address.attempt)
-        _, contribution = self._chain(agreement).reply(before, task, data)
-        return Inspection.of(contribution)
+        answer = self._chain(agreement).reply(before, task, data)
+        return Inspection.of(answer.contribution, answer.notes)
+
+    def result(self) -> Result:
+        """Return the result of a completed session, from what is kept on this disk."""
+        kept = self.folder.load_result()
+        if kept is None:
+            raise NotReady("This party has no result yet: run it to the end.")
+        return Result.of(self._conclude(kept), None)
 
     def _to_the_end(self, data: DataSource, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
@@ -225,8 +255,9 @@ class Party:
             if task is not None:
                 self._answer(client, party, task, data)
         result = client.result(self.invitation.session)
-        self.folder.save_result(result)
-        return self._conclude(result)
+        outcome = self._conclude(result)
+        self.folder.save_result(result)  # not before it has been checked
+        return outcome
 
     def _answer(
         self,
@@ -245,7 +276,7 @@ class Party:
             contribution = self.folder.load_contribution(answered)
         else:
             before = answered.base(*here)
-            after, contribution = party.reply(before, task, data)
+            after, contribution, notes = party.reply(before, task, data)
             fresh = Answered(
                 round=address.round,
                 attempt=address.attempt,
@@ -255,7 +286,15 @@ class Party:
                 after=after,
             )
             self.folder.save_answered(fresh, contribution)
-        client.contribute(self.invitation.session, *here, contribution)
+            if self._on_notes is not None and notes:
+                self._on_notes(notes)
+        try:
+            client.contribute(self.invitation.session, *here, contribution)
+        except RoundClosed:
+            status = client.session(self.invitation.session)
+            if (status.round, status.attempt) == here:
+                raise
+            # a quorum was enough: go on with the round that is open now
 
     def _agreement(self, client: AnalystClient, watch: _Watch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""
@@ -278,11 +317,18 @@ class Party:
 
     def _conclude(self, result: bytes) -> Outcome:
         party = self._chain(self.folder.load_agreement() or b"")
-        return party.conclude(self.folder.load_answered().after, result)
+        outcome = party.conclude(self.folder.load_answered().after, result)
+        member = self._identity.member
+        if member is not None and len(outcome.labels) != member.n_rows:
+            raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
+        return outcome
 
     def _chain(self, agreement: bytes) -> chain.PartyChain:
         return chain.PartyChain(
-            agreement=agreement, slot=self.invitation.slot, entropy=self._entropy
+            agreement=agreement,
+            slot=self.invitation.slot,
+            entropy=self._entropy,
+            choices=self._choices,
         )
 
     @property

@@ -6,9 +6,10 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,12 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield running
 
 
+@pytest.fixture
+def start_api(tmp_path: Path) -> Callable[..., AbstractContextManager[Api]]:
+    """Start the same again and again over one folder, in a ``with`` each."""
+    return partial(in_process, tmp_path / "api")
+
+
 @pytest.fixture(scope="module", params=BOTH_DATABASES)
 def shared_api(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -355,13 +362,14 @@ class ByHand:
             "POST", "/v1/join", json={"code": self.codes[slot], "member": line}
         )
 
-    def join(self, *slots: str) -> ByHand:
+    def join(self, *slots: str, turn: bool = True) -> ByHand:
         """Join slots (all by default) and let the first round open if all are in."""
         for slot in slots or self.parts.layout.names:
             response = self.try_join(slot)
             assert response.status_code == 200, response.text
             self.tokens[slot] = response.json()["token"]
-        self.api.turn()
+        if turn:
+            self.api.turn()
         return self
 
     @property
@@ -382,7 +390,9 @@ class ByHand:
         after = self.memories.setdefault(slot, {0: Memory()})
         round_ = packets.read(task).address.round
         before = after[max(number for number in after if number < round_)]
-        after[round_], contribution = party.reply(before, task, self.parts.data[slot])
+        after[round_], contribution, _ = party.reply(
+            before, task, self.parts.data[slot]
+        )
         return contribution
 
     def place(self, content: bytes) -> str:
@@ -402,12 +412,13 @@ class ByHand:
             content=content,
         )
 
-    def answer(self, *slots: str) -> None:
+    def answer(self, *slots: str, turn: bool = True) -> None:
         """Answer the open round for slots (all by default); the driver looks once."""
         for slot in slots or self.parts.layout.names:
             response = self.put(slot, self.reply(slot))
             assert response.status_code == 201, response.text
-        self.api.turn()
+        if turn:
+            self.api.turn()
 
     def finish(self) -> ByHand:
         """Answer every round to the end."""

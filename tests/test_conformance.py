@@ -89,10 +89,11 @@ class Resumed:
         slots = list(opened.tasks)[:: -1 if self.backwards else 1]
         contributions, after = {}, {}
         for slot in slots:
-            memory, contributions[slot] = self.party(slot).reply(
+            answer = self.party(slot).reply(
                 self.memory(slot), opened.tasks[slot], self.data[slot]
             )
-            after[slot] = freeze(memory)
+            contributions[slot] = answer.contribution
+            after[slot] = freeze(answer.memory)
         move = chain.advance(self.agreement, opened.state, opened.tasks, contributions)
         if not (isinstance(move, chain.Opened) and move.round == opened.round):
             self.memories |= after

@@ -30,11 +30,16 @@ def pairs(draw: st.DrawFn) -> tuple[Labels, Labels]:
 
 
 def every_matching(truth: Labels, labels: Labels) -> list[tuple[Fraction, Fraction]]:
-    """Return accuracy and kappa under each one-to-one renaming of the labels."""
+    """Return accuracy and kappa under each one-to-one renaming of the labels.
+
+    Where there are more labels than classes, some stand for no class; where there are
+    fewer, some classes have no label.
+    """
+    truth, labels = ([sorted(set(s)).index(x) for x in s] for s in (truth, labels))
     n, k = len(truth), 1 + max(*truth, *labels)
     found = []
     for renamed in permutations(range(k)):
-        same = sum(t == renamed[lab] for t, lab in zip(truth, labels, strict=True))
+        same = sum(t == renamed[x] for t, x in zip(truth, labels, strict=True))
         accuracy = Fraction(same, n)
         chance = sum(
             Fraction(truth.count(renamed[number]) * labels.count(number), n * n)

@@ -238,7 +238,7 @@ def test_a_record_of_another_class_is_not_narrowed() -> None:
 
     record = example()
     assert Example.narrow(record) is record
-    with pytest.raises(TypeError, match="expected Other, got Example"):
+    with pytest.raises(Malformed, match="Expected 'other', 'example' came"):
         Other.narrow(record)
 
 

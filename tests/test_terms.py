@@ -131,11 +131,6 @@ def test_an_accent_after_a_line_break_does_not_break_the_escape() -> None:
     assert json.loads(written)["b"] == "\n\u0301\t\u0323\u0008\u0331"
 
 
-def test_numbers_that_json_lacks_are_refused() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical_json(Text.model_construct(a={"x": float("nan")}))
-
-
 # Terms
 
 
@@ -201,10 +196,10 @@ def test_equal_proposals_have_equal_terms_and_digests() -> None:
         (
             {
                 "protocol": "dc",
-                "params": {"n_clusters": 2},
-                "layout": layout(("a", 0, 0), ("b", 0, 1), ("c", 1, 1)),
+                "params": {"n_clusters": 2, "predictor": True},
+                "layout": Lattice(1, 2),
             },
-            "3 slots for 2 × 2",
+            "one column group",
         ),
     ],
 )
@@ -346,8 +341,7 @@ def test_slugs_are_unique_and_in_kebab_case() -> None:
 
 def test_statuses_are_those_of_http_errors() -> None:
     for problem in Problem:
-        status = HTTPStatus(problem.status)
-        assert status.is_client_error or status.is_server_error
+        assert 400 <= HTTPStatus(problem.status) < 600
 
 
 def test_an_unknown_slug_is_no_problem() -> None:

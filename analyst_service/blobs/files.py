@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -105,7 +105,8 @@ class FileDraft:
 
     def discard(self) -> None:
         """Close and remove."""
-        self._file.close()
+        with suppress(OSError):  # on a full disk closing fails as writing did
+            self._file.close()
         self._path.unlink(missing_ok=True)
 
 

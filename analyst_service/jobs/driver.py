@@ -10,10 +10,13 @@ import logging
 import multiprocessing
 import threading
 from collections import Counter
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+
+from sqlalchemy.exc import OperationalError
 
 from analyst_service.deps import Service
 from analyst_service.errors import describe
@@ -28,16 +31,27 @@ MAX_CRASHES = 3
 _Step = tuple[str, int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    session: Session
+    pool: Executor
+    future: Future[worker.Followed]
+
+
 class Driver:
-    """Steps rounds while it is entered; one per service process."""
+    """Steps rounds while it is entered; one per service process.
+
+    Each worker process has a pool of its own, which runs one step at a time: a step
+    that takes its process down takes no other step with it.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="driver")
-        self._running: dict[_Step, tuple[Session, Future[worker.Followed]]] = {}
+        self._running: dict[_Step, _Running] = {}
         self._crashes: Counter[_Step] = Counter()
-        self._pool = self._new_pool()
+        self._free = [self._new_pool() for _ in range(service.settings.workers)]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -51,7 +65,8 @@ class Driver:
     ) -> None:
         self._stop.set()
         self._thread.join()
-        self._pool.shutdown(cancel_futures=True)
+        for pool in (*self._free, *(busy.pool for busy in self._running.values())):
+            pool.shutdown(cancel_futures=True)
 
     def _loop(self) -> None:
         while not self._stop.wait(self._service.settings.poll_seconds):
@@ -75,48 +90,48 @@ class Driver:
             jobs = JobService(unit, service.clock)
             for session in jobs.ready():
                 step = _step_of(session)
-                if step not in self._running:
+                if self._free and step not in self._running:
                     job = jobs.job(session, service.settings.blob_dir)
-                    self._running[step] = session, self._submit(job)
+                    self._running[step] = self._submit(session, job)
 
     def _collect_outcomes(self) -> None:
-        for step, (session, future) in list(self._running.items()):
-            if future.done():
-                followed = self._outcome(step, future)
-                if followed is not None:
-                    with self._service.database.write() as unit:
-                        JobService(unit, self._service.clock).follow(session, followed)
+        for step, done in list(self._running.items()):
+            if done.future.done():
                 del self._running[step]
+                broken = isinstance(done.future.exception(), BrokenProcessPool)
+                self._free.append(self._new_pool() if broken else done.pool)
+                self._conclude(step, done)
 
-    def _outcome(
-        self, step: _Step, future: Future[worker.Followed]
-    ) -> worker.Followed | None:
-        """Return what followed, or None where the step is to be tried again."""
-        error = future.exception()
-        if error is None:
-            self._crashes.pop(step, None)
-            return future.result()
-        log.error("step of %s: %s", step[0], describe(error))
-        if isinstance(error, BrokenProcessPool):
-            self._pool = self._new_pool()
-        self._crashes[step] += 1
-        if self._crashes[step] < MAX_CRASHES:
-            return None
-        return worker.Failed(
-            reason=Problem.INTERNAL.slug,
-            detail=f"The step crashed {MAX_CRASHES} times.",
-        )
-
-    def _submit(self, job: worker.Job) -> Future[worker.Followed]:
+    def _conclude(self, step: _Step, done: _Running) -> None:
+        """Store what followed; a step that crashed is tried again a few times."""
         try:
-            return self._pool.submit(worker.run, job)
-        except BrokenProcessPool:
-            self._pool = self._new_pool()
-            return self._pool.submit(worker.run, job)
+            self._follow(done.session, done.future.result())
+        except OperationalError:
+            raise  # the database is away: the step is repeated once it is back
+        except Exception as error:  # noqa: BLE001  whatever it is, it is this session's
+            log.error("step of %s: %s", step[0], describe(error))  # noqa: TRY400  no traceback: it may hold values
+            self._crashes[step] += 1
+            if self._crashes[step] >= MAX_CRASHES:
+                detail = f"The step crashed {MAX_CRASHES} times."
+                failed = worker.Failed(reason=Problem.INTERNAL.slug, detail=detail)
+                self._follow(done.session, failed)
 
-    def _new_pool(self) -> ProcessPoolExecutor:
+    def _follow(self, session: Session, followed: worker.Followed) -> None:
+        with self._service.database.write() as unit:
+            JobService(unit, self._service.clock).follow(session, followed)
+
+    def _submit(self, session: Session, job: worker.Job) -> _Running:
+        pool = self._free.pop()
+        try:
+            future = pool.submit(worker.run, job)
+        except BrokenProcessPool:  # its process died while it had nothing to do
+            pool = self._new_pool()
+            future = pool.submit(worker.run, job)
+        return _Running(session, pool, future)
+
+    def _new_pool(self) -> Executor:
         return ProcessPoolExecutor(
-            self._service.settings.workers,
+            max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=worker.follow_parent,
         )

@@ -23,8 +23,8 @@ class InvitationRepository:
         self._unit.flush()
 
     def by_digest(self, digest: str) -> Invitation | None:
-        """Return the invitation of a code's digest."""
-        return self._unit.get(Invitation, digest)
+        """Return the invitation of a code's digest, as it is now."""
+        return self._unit.get(Invitation, digest, populate_existing=True)
 
     def revoke_unused(
         self, session_id: str, slots: Collection[str], now: datetime

@@ -68,9 +68,9 @@ class MemberService:
         Repeating it with the same keys succeeds and gives a fresh token: the response
         to the first request may have been lost.
         """
-        invitation = self._find(code)
-        session = self._session_of(invitation, lock=True)
+        session = self._session_of(self._find(code), lock=True)
         require_alive(session)
+        invitation = self._find(code)  # again: while waiting it may have been used
         members = {member.slot: member for member in self._rows.members(session.id)}
         own = members[invitation.slot]
         if joining.slot != own.slot:

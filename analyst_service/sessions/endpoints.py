@@ -48,7 +48,7 @@ def put_session(
 def list_sessions(
     caller: CallerDep,
     sessions: ReadingSessions,
-    after: Annotated[str, Query(max_length=63)] = "",
+    after: Annotated[str, Query(pattern=r"^[a-z0-9._-]{0,63}$")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> SessionPage:
     """List the caller's sessions by id."""

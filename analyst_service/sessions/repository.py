@@ -27,8 +27,9 @@ class SessionRepository:
         self._unit.flush()
 
     def get(self, session_id: str, *, lock: bool = False) -> Session | None:
-        """Return a session; with a lock, nobody else changes it in the meantime."""
+        """Return a session as it is now; with a lock, nobody else changes it."""
         query = sa.select(Session).where(Session.id == session_id)
+        query = query.execution_options(populate_existing=True)
         return self._unit.scalar(query.with_for_update() if lock else query)
 
     def page(self, owner_id: str | None, after_id: str, limit: int) -> list[Session]:

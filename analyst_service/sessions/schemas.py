@@ -39,7 +39,9 @@ class SessionWrite(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: str = Field(default="", max_length=200, description="For people.")
+    title: str = Field(
+        default="", max_length=200, pattern=r"^[^\x00]*$", description="For people."
+    )
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     layout: Layout
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")

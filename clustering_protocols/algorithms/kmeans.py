@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.arrays import FloatArray, IntArray
@@ -59,12 +60,17 @@ def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
     Parameters
     ----------
     X : float64 array of shape (n, width)
+        Moved to its mean and back in place, instead of being copied: equal afterwards
+        but for rounding.
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers of X.
     max_iter : int
     """
-    with threadpool_limits(limits=1):  # threads add in the order in which they finish
-        runs = [_run(X, rows, max_iter) for rows in starts]
+    centers = [X[rows] for rows in starts]
+    # Each thread adds up its share and the shares are added in the order in which
+    # threads finish. The sum of two does not depend on their order; of three it does.
+    with threadpool_limits(limits=2, user_api="openmp"):
+        runs = [_run(X, center, max_iter) for center in centers]
     best = min(runs, key=lambda run: run.inertia_)
     return Clustering(
         labels=best.labels_.astype(np.int64),
@@ -74,7 +80,22 @@ def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
     )
 
 
-def _run(X: FloatArray, rows: IntArray, max_iter: int) -> KMeans:
+def _run(X: FloatArray, centers: FloatArray, max_iter: int) -> KMeans:
     return KMeans(
-        len(rows), init=X[rows], n_init=1, max_iter=max_iter, tol=0.0, algorithm="lloyd"
+        len(centers),
+        init=centers,
+        n_init=1,
+        max_iter=max_iter,
+        tol=0.0,
+        algorithm="lloyd",
+        copy_x=False,
     ).fit(X)
+
+
+def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:
+    """Return the number of the nearest centroid (k, width) of each row of X (n, width).
+
+    Exact ties go to the lowest number.
+    """
+    found: IntArray = pairwise_distances_argmin(X, centroids).astype(np.int64)
+    return found

@@ -66,7 +66,8 @@ def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
 def _nearest(X: FloatArray, n_neighbors: int) -> IntArray:
     """Return row numbers (n, n_neighbors) of the nearest rows, by a tree if it pays."""
     if X.shape[1] <= _TREE_WIDTH:
-        return cKDTree(X).query(X, n_neighbors, workers=-1)[1].reshape(-1, n_neighbors)
+        _, nearest = cKDTree(X).query(X, n_neighbors, workers=-1)
+        return np.reshape(nearest, (-1, n_neighbors))
     search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
     found: IntArray = search.kneighbors(X, return_distance=False)
     return found
@@ -121,7 +122,8 @@ def _component_vectors(
     n = len(root_degree)
     vectors = np.zeros((n, count)) if count < n else np.eye(n)
     vectors[np.arange(n), component] = root_degree
-    return vectors / np.linalg.norm(vectors, axis=0)
+    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=0)
+    return unit
 
 
 def _dense(

@@ -63,7 +63,12 @@ def read_entropy(path: Path | None) -> bytes | None:
 
 
 def read_params(protocol: str, given: tuple[str, ...]) -> Params:
-    """Return parameters from NAME=VALUE texts; a dot reaches into a part.
+    """Return parameters from NAME=VALUE texts."""
+    return registry.parse_params(protocol, read_values(given))
+
+
+def read_values(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return values from NAME=VALUE texts; a dot reaches into a part.
 
     Values are JSON where they parse as JSON, texts otherwise.
     """
@@ -77,7 +82,7 @@ def read_params(protocol: str, given: tuple[str, ...]) -> Params:
         for part in path:
             place = place.setdefault(part, {})
         place[last] = _value(value)
-    return registry.parse_params(protocol, values)
+    return values
 
 
 def _value(text: str) -> Any:

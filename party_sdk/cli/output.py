@@ -107,6 +107,13 @@ def show_progress(status: SessionStatus) -> None:
     click.echo(progress_line(status), err=True)
 
 
+def show_notes(notes: Mapping[str, Any]) -> None:
+    """Print what a protocol wants the operator to read, on standard error."""
+    for name, value in notes.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        click.echo(f"  {name}: {shown}", err=True)
+
+
 def progress_line(status: SessionStatus) -> str:
     """Return where a session stands in one line."""
     if status.over:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,16 @@ import click
 from clustering_protocols.data import DataSource
 from clustering_protocols.registry import risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
-from party_sdk.cli.output import json_option, show_progress
+from party_sdk.cli.output import json_option, show_notes, show_progress
 from party_sdk.cli.party_options import (
     Here,
+    choice_option,
     data_options,
     here_options,
     labels_option,
     policy_options,
 )
-from party_sdk.frames import Result
+from party_sdk.frames import Result, write_labels
 from party_sdk.inspection import Inspection
 from party_sdk.participant import Party
 from party_sdk.policy import Policy
@@ -58,6 +60,7 @@ def join(invitation: str, policy: Policy, here: Here, *, as_json: bool) -> None:
 @data_options
 @labels_option
 @policy_options
+@choice_option
 @here_options(entropy=True)
 @json_option
 def run(
@@ -65,12 +68,13 @@ def run(
     data: DataSource,
     labels: Path,
     policy: Policy,
+    choices: Mapping[str, Any],
     here: Here,
     *,
     as_json: bool,
 ) -> None:
     """Take part until there are labels. Interrupted, run it again: it goes on."""
-    with here.join(invitation, policy) as member:
+    with here.join(invitation, policy, choices) as member:
         _run(member, data, labels, as_json=as_json)
 
 
@@ -80,6 +84,7 @@ def run(
 @data_options
 @labels_option
 @policy_options
+@choice_option
 @here_options()
 @json_option
 def resume(
@@ -88,12 +93,13 @@ def resume(
     data: DataSource,
     labels: Path,
     policy: Policy,
+    choices: Mapping[str, Any],
     here: Here,
     *,
     as_json: bool,
 ) -> None:
     """Go on from what is kept on this disk, without the invitation."""
-    with here.rejoin(session_id, slot, policy) as member:
+    with here.rejoin(session_id, slot, policy, choices) as member:
         _run(member, data, labels, as_json=as_json)
 
 
@@ -113,7 +119,34 @@ def inspect(
         click.echo(json.dumps(asdict(found)))
         return
     _show_inspection(found)
+    show_notes(found.notes)
     _show_risks(member)
+
+
+@party.command()
+@click.argument("session_id")
+@click.argument("slot")
+@data_options
+@labels_option
+@here_options()
+@json_option
+def predict(
+    session_id: str,
+    slot: str,
+    data: DataSource,
+    labels: Path,
+    here: Here,
+    *,
+    as_json: bool,
+) -> None:
+    """Label new rows at home, where the terms let out what that takes."""
+    with here.rejoin(session_id, slot, Policy()) as member:
+        found = member.result().predict(data)
+    path = write_labels(labels, found, data.ids, {})
+    if as_json:
+        click.echo(json.dumps({"labels": str(path), "n_rows": len(found)}))
+        return
+    click.echo(f"{len(found)} labels in {path}")
 
 
 @party.command()

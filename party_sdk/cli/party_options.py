@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from party_sdk.cli.options import (
     home_option,
     http_option,
     read_entropy,
+    read_values,
 )
+from party_sdk.cli.output import show_notes
 from party_sdk.frames import open_table
 from party_sdk.invitations import Invitation
 from party_sdk.memory import PartyFolder
@@ -38,7 +40,12 @@ class Here:
     allow_http: bool
     entropy_file: Path | None = None
 
-    def join(self, invitation: str, policy: Policy) -> Party:
+    def join(
+        self,
+        invitation: str,
+        policy: Policy,
+        choices: Mapping[str, Any] | None = None,
+    ) -> Party:
         """Return the party of an invitation."""
         url = Invitation.parse(invitation).url
         return Party.join(
@@ -47,16 +54,24 @@ class Here:
             home=self.home,
             entropy=read_entropy(self.entropy_file),
             transport=Transport(url, ca_file=self.ca_file, allow_http=self.allow_http),
+            choices=choices,
+            on_notes=show_notes,
         )
 
     def folder(self, session_id: str, slot: str) -> PartyFolder:
         """Return what is kept of a session on this disk."""
         return PartyFolder(self.home, session_id, slot)
 
-    def rejoin(self, session_id: str, slot: str, policy: Policy) -> Party:
+    def rejoin(
+        self,
+        session_id: str,
+        slot: str,
+        policy: Policy,
+        choices: Mapping[str, Any] | None = None,
+    ) -> Party:
         """Return the party that is kept on this disk."""
         kept = self.folder(session_id, slot).load_identity()
-        return self.join(kept.invitation, policy)
+        return self.join(kept.invitation, policy, choices)
 
 
 def here_options(*, entropy: bool = False) -> Callable[[Command], Command]:
@@ -147,6 +162,23 @@ def data_options(command: Command) -> Command:
         names = [name.strip() for name in columns.split(",")] if columns else None
         data: DataSource = open_table(path, id_column=id_column, columns=names)
         return command(*args, data=data, **rest)
+
+    return gathered
+
+
+def choice_option(command: Command) -> Command:
+    """Add what a party decides alone; the command takes ``choices``."""
+
+    @click.option(
+        "--choice",
+        "given",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What this party decides alone, e.g. rebuild_limit=0.05 for dc.",
+    )
+    @functools.wraps(command)
+    def gathered(*args: Any, given: tuple[str, ...], **rest: Any) -> Any:
+        return command(*args, choices=read_values(given), **rest)
 
     return gathered
 

@@ -10,14 +10,14 @@ from clustering_protocols.preparation import alignment, secrets, statistics
 from clustering_protocols.records import Record
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled
+from . import analyst, examples, messages, party, pooled, shared_anchors
 from .params import Anchor, DataCollaboration, Feature
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration", "Feature"]
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
-    """One upload of projected rows and projected anchors; k-means in a common space."""
+    """One upload of projected rows and projected anchors; clustering in a common space."""
 
     title = "Data collaboration clustering"
     summary = (
@@ -46,17 +46,25 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "From projections of uniform anchors alone an analyst can separate your "
             "features by independent component analysis; Gaussian anchors prevent it."
         ),
+        "anchors-from-first-slots-rows": (
+            "The anchors are synthesised from the rows of the first party of your column "
+            "group and known to its other members: they are near to real rows."
+        ),
+        "coordinates-open-the-row-group": (
+            "Each party of your row group gets the coordinates of its rows in the common "
+            "space; one that knows some of your rows can rebuild your columns of the "
+            "others."
+        ),
+        "predictor-lets-the-map-out": (
+            "Parties get the collaboration map and the centroids: whoever sees one "
+            "party's reduced rows can place them in the common space."
+        ),
         statistics.RISK_CODE: statistics.RISK_SENTENCE,
     }
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
-        """Refuse a lattice with empty cells, and declared features that do not fit."""
-        if not layout.regular:
-            raise InvalidParameters(
-                "Each row group needs a slot in each column group; this layout has "
-                f"{len(layout.slots)} slots for {layout.n_row_groups} × "
-                f"{layout.n_column_groups}."
-            )
+        """Refuse declared features that do not fit, and a predictor without a model."""
+        _check_predictor(params, layout)
         declared = params.features
         if declared is not None and len(declared) != layout.n_column_groups:
             raise InvalidParameters(
@@ -69,12 +77,18 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         codes = ["colluding-party-opens-column-group"]
         if params.anchor.kind == "uniform":
             codes.append("uniform-anchors-can-be-unmixed")
-        if params.features is None and layout.n_row_groups > 1:
+        if params.synthesises_anchors:
+            codes.append("anchors-from-first-slots-rows")
+        if params.output == "coordinates":
+            codes.append("coordinates-open-the-row-group")
+        if params.predictor:
+            codes.append("predictor-lets-the-map-out")
+        if _pooling(params) and layout.n_row_groups > 1:
             codes.append(statistics.RISK_CODE)
         return codes
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
-        """Return secrets, alignment, statistics (unless declared), and the upload."""
+        """Return secrets, alignment, statistics or anchors if needed, the upload."""
         upload = Stage(
             name="upload",
             analyst=analyst.Collaborator(),
@@ -84,16 +98,15 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                 messages.Projections,
                 messages.Waiting,
                 messages.RowGroupLabels,
+                messages.RowGroupModel,
                 messages.Summary,
             ),
-        )
-        pooling = statistics.stage(
-            moments=params.needs_moments, ranges=params.needs_ranges
         )
         return (
             secrets.stage("row", "column"),
             alignment.stage(),
-            *([pooling] if params.features is None else []),
+            *_pooling(params),
+            *([shared_anchors.stage()] if params.synthesises_anchors else []),
             upload,
         )
 
@@ -106,6 +119,31 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
         return pooled.labels(params, X, summary)
+
+
+def _pooling(params: DataCollaboration) -> list[Stage]:
+    """Return the stage that pools statistics, where any are needed and not declared."""
+    needed = params.needs_moments or params.needs_ranges
+    if params.features is not None or not needed:
+        return []
+    return [statistics.stage(moments=params.needs_moments, ranges=params.needs_ranges)]
+
+
+def _check_predictor(params: DataCollaboration, layout: Layout) -> None:
+    if not params.predictor:
+        return
+    if layout.n_column_groups > 1:
+        raise InvalidParameters(
+            "predictor needs one column group: with several, a new row is placed by all "
+            "parties of its row group together, which takes another round."
+        )
+    if params.algorithm != "kmeans":
+        raise InvalidParameters(
+            "predictor needs algorithm 'kmeans': a spectral embedding says nothing about "
+            "rows that were not in its graph."
+        )
+    if params.reduction == "autoencoder":
+        raise InvalidParameters("predictor needs a linear reduction.")
 
 
 PROTOCOL = DataCollaborationProtocol()

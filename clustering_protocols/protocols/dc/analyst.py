@@ -1,19 +1,24 @@
-"""The analyst role: collaboration maps from the anchors, k-means in the common space."""
+"""The analyst role: collaboration maps from the anchors, clustering in a common space."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
+from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.errors import InvalidArray
 from clustering_protocols.records import Record
 
-from . import anchors, collaboration, messages
+from . import collaboration, layouts, messages
+from .collaboration import CollaborationMap
 from .params import DataCollaboration
+
+Cells = Mapping[int, messages.Projections]
+"""The projections of one row group, by column group."""
 
 
 class Collaborator(AnalystRole):
@@ -23,10 +28,8 @@ class Collaborator(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody for projections."""
-        params = _params(plan)
-        r = _n_anchors(plan, params)
-        _check_declared(plan, params)
-        _check_clusters(plan, params)
+        layouts.check(plan)
+        r = layouts.n_anchors(plan)
         return Ask(
             state=messages.Waiting(),
             tasks={slot: messages.Project(n_anchors=r) for slot in plan.slots},
@@ -38,118 +41,123 @@ class Collaborator(AnalystRole):
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]
     ) -> Ask | Again | Finish:
         """Return the labels of all row groups."""
-        params = _params(plan)
-        lattice = _lattice(plan, contributions)
-        Z = common_space(params, lattice, _n_features(plan))
+        params = layouts.params_of(plan)
+        row_groups = _row_groups(plan, contributions)
+        maps = fit_maps(params, row_groups, layouts.widths(plan))
+        Z = common_space(row_groups, maps)
+        if params.algorithm == "spectral":
+            Z = spectral_embedding(
+                Z, params.n_clusters, plan.generator("dc", "embedding")
+            )
         rng = plan.generator("dc", "starts")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-        return _finish(plan, kmeans(Z, starts, params.max_iter), Z.shape[1])
+        return _finish(plan, kmeans(Z, starts, params.max_iter), Z, maps)
 
 
-Lattice = list[list[messages.Projections]]
-
-
-def common_space(
-    params: DataCollaboration, lattice: Lattice, n_features: int
-) -> FloatArray:
-    """Return X̂ (n, m̂): the rows of all row groups in one space.
+def fit_maps(
+    params: DataCollaboration, row_groups: Sequence[Cells], widths: Sequence[int]
+) -> list[CollaborationMap]:
+    """Return g_i of each row group.
 
     Parameters
     ----------
-    lattice : list over row groups of list over column groups of Projections
-    n_features : int
-        m, over all column groups.
+    row_groups : sequence of mappings of column group to Projections
+        A row group may lack column groups.
+    widths : sequence of int
+        m_j of each column group.
     """
     affine = params.map == "affine"
-    blocks = [[cell.anchors for cell in row_group] for row_group in lattice]
-    if params.target == "isometric":
-        target = collaboration.isometric_target(blocks, n_features)
-    else:
-        target = collaboration.orthonormal_target(blocks, affine=affine)
-    X_hat = np.empty((sum(len(row[0].rows) for row in lattice), target.shape[1]))
+    if params.target == "orthonormal":
+        anchors = [
+            [cells[column].anchors for column in sorted(cells)] for cells in row_groups
+        ]
+        return collaboration.orthonormal_maps(anchors, affine=affine)
+    found: list[dict[int, CollaborationMap]] = [{} for _ in row_groups]
+    dims: list[int] = []
+    for column, width in enumerate(widths):
+        present = [row for row, cells in enumerate(row_groups) if column in cells]
+        blocks = [row_groups[row][column].anchors for row in present]
+        maps = collaboration.isometric_maps(blocks, width, affine=affine)
+        dims.append(maps[0].G.shape[1])
+        for row, mapping in zip(present, maps, strict=True):
+            found[row][column] = mapping
+    return [collaboration.side_by_side(maps_of_row, dims) for maps_of_row in found]
+
+
+def common_space(
+    row_groups: Sequence[Cells], maps: Sequence[CollaborationMap]
+) -> FloatArray:
+    """Return X̂ (n, m̂): the rows of all row groups in one space, the one copy of it."""
+    sizes = [len(next(iter(cells.values())).rows) for cells in row_groups]
+    X_hat = np.empty((sum(sizes), maps[0].G.shape[1]))
     begin = 0
-    for row_group, anchor_blocks in zip(lattice, blocks, strict=True):
-        end = begin + len(row_group[0].rows)
-        mapping = collaboration.fit_map(anchor_blocks, target, affine=affine)
-        rows = [cell.rows for cell in row_group]
-        collaboration.apply_map(mapping, rows, X_hat[begin:end])
-        begin = end
+    for cells, mapping, size in zip(row_groups, maps, sizes, strict=True):
+        rows = [cells[column].rows for column in sorted(cells)]
+        collaboration.apply_map(mapping, rows, X_hat[begin : begin + size])
+        begin += size
     return X_hat
 
 
-def _lattice(plan: Plan, contributions: Mapping[str, Record]) -> Lattice:
+def _row_groups(plan: Plan, contributions: Mapping[str, Record]) -> list[Cells]:
+    layout = plan.layout
     return [
-        [
-            messages.Projections.narrow(contributions[slot])
-            for slot in plan.layout.row_group(row)
-        ]
-        for row in range(plan.layout.n_row_groups)
+        {
+            layout.slot(name).column: _checked(name, contributions[name])
+            for name in layout.row_group(row)
+        }
+        for row in range(layout.n_row_groups)
     ]
 
 
-def _finish(plan: Plan, found: Clustering, n_dimensions: int) -> Finish:
+def _checked(name: str, contribution: Record) -> messages.Projections:
+    """Refuse projections without columns: a declaration cannot."""
+    given = messages.Projections.narrow(contribution)
+    if given.rows.shape[1] == 0:
+        raise InvalidArray(f"{name!r} sent projections of no dimension.")
+    return given
+
+
+def _finish(
+    plan: Plan, found: Clustering, Z: FloatArray, maps: Sequence[CollaborationMap]
+) -> Finish:
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0
-    for row in range(plan.layout.n_row_groups):
-        group = plan.layout.row_group(row)
-        end = begin + plan.member(group[0]).n_rows
+    for row, n_rows in enumerate(layouts.row_counts(plan)):
         labels = messages.RowGroupLabels(
-            labels=found.labels[begin:end], cluster_sizes=sizes
+            labels=found.labels[begin : begin + n_rows], cluster_sizes=sizes
         )
-        results |= dict.fromkeys(group, labels)
-        begin = end
+        result = _let_out(
+            plan, labels, Z[begin : begin + n_rows], found.centroids, maps[row]
+        )
+        results |= dict.fromkeys(plan.layout.row_group(row), result)
+        begin += n_rows
     summary = messages.Summary(
         cluster_sizes=sizes,
         starts=found.starts,
         inertia=found.inertia,
-        n_dimensions=n_dimensions,
+        n_dimensions=Z.shape[1],
     )
     return Finish(results=results, summary=summary)
 
 
-def _params(plan: Plan) -> DataCollaboration:
-    return DataCollaboration.model_validate(plan.params)
-
-
-def _widths(plan: Plan) -> list[int]:
-    """Return the number of features of each column group."""
-    layout = plan.layout
-    first = [layout.column_group(column)[0] for column in range(layout.n_column_groups)]
-    return [plan.member(slot).n_columns for slot in first]
-
-
-def _n_features(plan: Plan) -> int:
-    return sum(_widths(plan))
-
-
-def _n_anchors(plan: Plan, params: DataCollaboration) -> int:
-    n_features = _n_features(plan)
-    r = anchors.n_anchors(params.anchor, n_features)
-    needed = anchors.minimum_anchors(n_features)
-    if r < needed:
-        raise ProtocolFailed(
-            f"anchor.n_rows is {r}; {n_features} features need at least {needed}."
-        )
-    return r
-
-
-def _check_declared(plan: Plan, params: DataCollaboration) -> None:
-    if params.features is None:
-        return
-    declared = [len(group) for group in params.features]
-    if declared != _widths(plan):
-        raise ProtocolFailed(
-            f"features declares {declared} features per column group; the parties hold "
-            f"{_widths(plan)}."
-        )
-
-
-def _check_clusters(plan: Plan, params: DataCollaboration) -> None:
-    layout = plan.layout
-    first = [layout.row_group(row)[0] for row in range(layout.n_row_groups)]
-    n_rows = sum(plan.member(slot).n_rows for slot in first)
-    if params.n_clusters > n_rows:
-        raise ProtocolFailed(
-            f"n_clusters is {params.n_clusters}; there are {n_rows} rows."
-        )
+def _let_out(
+    plan: Plan,
+    labels: messages.RowGroupLabels,
+    Z: FloatArray,
+    centroids: FloatArray,
+    mapping: CollaborationMap,
+) -> messages.RowGroupLabels:
+    """Return labels alone, or with what else the terms let out."""
+    params = layouts.params_of(plan)
+    if params.output == "labels" and not params.predictor:
+        return labels
+    out = params.output == "coordinates"
+    return messages.RowGroupModel(
+        labels=labels.labels,
+        cluster_sizes=labels.cluster_sizes,
+        coordinates=Z if out else Z[:0],
+        centroids=centroids,
+        map_matrix=mapping.G if params.predictor else np.empty((0, 0)),
+        map_offset=mapping.g if params.predictor else np.empty(0),
+    )

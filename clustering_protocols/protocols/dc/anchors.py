@@ -1,12 +1,18 @@
-"""Anchor data X^anc of a column group: all its parties draw the same, nobody else can."""
+"""Anchor data X^anc of a column group: all its parties hold the same, nobody else does."""
 
 from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.randomness import KeyedStream
 
 from .params import Anchor
+
+_UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
+_SMOTE_NEIGHBORS = 5
 
 
 def n_anchors(anchor: Anchor, n_features: int) -> int:
@@ -30,10 +36,62 @@ def draw(
     gaussian: normal with the pooled mean and spread of each feature. Of independent
     normal columns every rotation looks alike, so that a blind source separation of
     their projections gains nothing.
+    rotated: standardised uniform numbers times a secret Haar-random rotation, with the
+    pooled mean and spread: no longer independent in the direction of any feature.
     uniform: within the pooled range of each feature (the paper's choice).
     """
     if anchor.kind == "gaussian":
         drawn = stream.normal(n_rows, len(moments.mean))
         return moments.mean + moments.spread * drawn
+    if anchor.kind == "rotated":
+        m = len(moments.mean)
+        standard = (stream.uniform(n_rows, m) - 0.5) / _UNIFORM_SPREAD
+        return moments.mean + moments.spread * (standard @ stream.rotation(m))
     span = moments.maximum - moments.minimum
     return moments.minimum + span * stream.uniform(n_rows, len(span))
+
+
+def synthesise(
+    anchor: Anchor, n_rows: int, X: FloatArray, stream: KeyedStream
+) -> FloatArray:
+    """Return X^anc (n_rows, m) made from one party's rows X (n, m)."""
+    if anchor.kind == "low_rank":
+        return low_rank(X, n_rows, stream)
+    return smote(X, n_rows, stream)
+
+
+def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
+    """Return draws from the low-rank Gaussian model of X.
+
+    Half of the principal directions keep their variance, the others share the mean of
+    what is left: probabilistic principal components (Tipping and Bishop, 1999). Where
+    nothing is left, the last direction that varies stands in, so that the anchors span
+    all features.
+    """
+    mean = X.mean(axis=0)
+    m = X.shape[1]
+    variances, axes = np.linalg.eigh(np.atleast_2d(np.cov(X, rowvar=False)))
+    variances, axes = np.maximum(variances[::-1], 0.0), axes[:, ::-1]
+    kept = (m + 1) // 2
+    rest = variances[kept:].mean() if kept < m else 0.0
+    variances[kept:] = rest if rest > 0 else variances[:kept].min()
+    drawn: FloatArray = (stream.normal(n_rows, m) * np.sqrt(variances)) @ axes.T
+    drawn += mean
+    return drawn
+
+
+def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
+    """Return points between a random row and one of its five nearest others.
+
+    N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002.
+    Neighbours are sought in standardised units.
+    """
+    spread = X.std(axis=0)
+    Z = X / np.where(spread > 0, spread, 1.0)
+    n_neighbors = min(_SMOTE_NEIGHBORS, len(X) - 1)
+    neighbors = cKDTree(Z).query(Z, n_neighbors + 1)[1][:, 1:]
+    first = (stream.uniform(n_rows) * len(X)).astype(np.int64)
+    which = (stream.uniform(n_rows) * n_neighbors).astype(np.int64)
+    second = neighbors[first, which]
+    between: FloatArray = X[first] + stream.uniform(n_rows, 1) * (X[second] - X[first])
+    return between

@@ -1,13 +1,13 @@
 """The analyst's collaboration maps g_i, from anchor projections to one common space.
 
 Notation of the paper (Kawamata et al., "A new type of federated clustering"):
-X̃^anc_i (r × m̃_i) the anchor projections of row group i, its column groups side by
-side; G_i the map of row group i; m̂ the dimensions of the common space.
+X̃^anc_ij (r × m̃_ij) the anchor projections of party (i, j); G_i the map of row group i;
+m̂ the dimensions of the common space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,11 +18,11 @@ from clustering_protocols.errors import ProtocolFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollaborationMap:
-    """g_i: x̃ -> x̃ G + g.
+    """g: x̃ -> x̃ G + g.
 
     Attributes
     ----------
-    G : float64 array of shape (m̃_i, m̂)
+    G : float64 array of shape (width, m̂)
     g : float64 array of shape (m̂,)
         Zero for a linear map.
     """
@@ -31,66 +31,64 @@ class CollaborationMap:
     g: FloatArray = field(repr=False)
 
 
-def isometric_target(
-    anchors: Sequence[Sequence[FloatArray]], n_features: int
-) -> FloatArray:
-    """Return T = U_1 Σ_1 (r × m̂) of the centred anchor blocks.
+def isometric_maps(
+    blocks: Sequence[FloatArray], n_features: int, *, affine: bool
+) -> list[CollaborationMap]:
+    """Return the maps of one column group to T = U_1 Σ_1 of its anchor projections.
 
     Parameters
     ----------
-    anchors : list over row groups of list over column groups of (r, m̃_ij)
+    blocks : sequence of float64 arrays (r, m̃_ij)
+        Of the row groups that have this column group.
     n_features : int
-        m, over all column groups: the anchors themselves span no more.
+        m_j: the anchors of this column group span no more.
+    affine : bool
+        Whether the maps may shift.
 
     Notes
     -----
-    Block (i, j) is weighted by 1/√c_j, c_j the number of row groups that have column
-    group j: stacked, the c_j images of one anchor then count once, and distances in T
-    are those between anchors. T = W V_1 for W = U Σ V', so U is never formed.
+    The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' counts the c_j images of one
+    anchor once, so distances in T = W V_1 are those between anchors. With W = Q R both
+    the target, Q (R V_1), and the blocks, Q R_i, have small coefficients: U and T are
+    never formed, and each G_ij is a least-squares problem of the size of R.
+
+    Column groups are aligned one by one. Their anchors are independent, so what a fit
+    to several of them at once finds of one group in another is chance; and a row group
+    that lacks a column group simply gets the anchors' mean there.
     """
-    n_row_groups = len(anchors)
-    blocks = [
-        (block - block.mean(axis=0)) / np.sqrt(n_row_groups)
-        for row_group in anchors
-        for block in row_group
+    r, count = len(blocks[0]), len(blocks)
+    means = [block.mean(axis=0) for block in blocks]
+    W = np.hstack([block - mean for block, mean in zip(blocks, means, strict=True)])
+    R = np.asarray(np.linalg.qr(W, mode="r"))
+    target = R @ _leading_directions(R, r, n_features) / np.sqrt(count)
+    edges = np.cumsum([block.shape[1] for block in blocks])[:-1]
+    parts = np.split(R, edges, axis=1)
+    return [
+        _fit(part, mean, target, r, affine=affine)
+        for part, mean in zip(parts, means, strict=True)
     ]
-    W = np.hstack(blocks)
-    values, V = _right_singular(W)
-    kept = min(_rank(values, W.shape), n_features)
-    if kept == 0:
-        raise ProtocolFailed("All anchor projections are constant.")
-    return W @ V[:, :kept]
 
 
-def orthonormal_target(
+def orthonormal_maps(
     anchors: Sequence[Sequence[FloatArray]], *, affine: bool
-) -> FloatArray:
-    """Return T = U_1 (r × m̂), m̂ the smallest width (equations 15 and 18).
+) -> list[CollaborationMap]:
+    """Return the map of each row group to T = U_1 (equations 15 to 19).
 
-    For affine maps a column of ones stands beside each row group's projections.
+    For affine maps a column of ones stands beside each row group's projections; m̂ is
+    the smallest width. Least squares where the paper writes a pseudo-inverse.
+
+    Parameters
+    ----------
+    anchors : list over row groups of list over its column groups of (r, m̃_ij)
     """
     ones = [np.ones((len(anchors[0][0]), 1))] if affine else []
-    W = np.hstack([np.hstack([*row_group, *ones]) for row_group in anchors])
+    extended = [np.hstack([*row_group, *ones]) for row_group in anchors]
     kept = min(sum(block.shape[1] for block in row_group) for row_group in anchors)
-    U, _, _ = np.linalg.svd(W, full_matrices=False)
-    return np.ascontiguousarray(U[:, :kept])
-
-
-def fit_map(
-    anchors: Sequence[FloatArray], target: FloatArray, *, affine: bool
-) -> CollaborationMap:
-    """Return the least-squares map of a row group's anchors to the target.
-
-    Equations 16 and 19; least squares where the paper writes a pseudo-inverse.
-    """
-    A = np.hstack(list(anchors))
-    if not affine:
-        G = _least_squares(A, target)
-        return CollaborationMap(G=G, g=np.zeros(target.shape[1]))
-    mean, target_mean = A.mean(axis=0), target.mean(axis=0)
-    # With a column of ones, least squares is that of the centred problem.
-    G = _least_squares(A - mean, target - target_mean)
-    return CollaborationMap(G=G, g=target_mean - mean @ G)
+    U, _, _ = np.linalg.svd(np.hstack(extended), full_matrices=False)
+    solved = [_least_squares(block, U[:, :kept]) for block in extended]
+    if affine:
+        return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solved]
+    return [CollaborationMap(G=G, g=np.zeros(kept)) for G in solved]
 
 
 def apply_map(
@@ -105,19 +103,55 @@ def apply_map(
         begin = end
 
 
+def side_by_side(
+    maps: Mapping[int, CollaborationMap], dims: Sequence[int]
+) -> CollaborationMap:
+    """Return one map of a row group from the maps of the column groups that it has.
+
+    Parameters
+    ----------
+    maps : mapping of column group to CollaborationMap
+    dims : sequence of int
+        Dimensions of every column group's part of the common space.
+    """
+    edges = np.concatenate([[0], np.cumsum(dims)])
+    G = np.zeros((sum(len(m.G) for m in maps.values()), edges[-1]))
+    g = np.zeros(edges[-1])
+    begin = 0
+    for column, mapping in sorted(maps.items()):
+        end = begin + len(mapping.G)
+        part = slice(edges[column], edges[column + 1])
+        G[begin:end, part] = mapping.G
+        g[part] = mapping.g
+        begin = end
+    return CollaborationMap(G=G, g=g)
+
+
+def _leading_directions(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:
+    """Return V_1: the right singular vectors of at most n_features real directions."""
+    _, values, Vt = np.linalg.svd(R, full_matrices=False)
+    threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
+    kept = min(int(np.count_nonzero(values > threshold)), n_features)
+    if kept == 0:
+        raise ProtocolFailed("All anchor projections of a column group are constant.")
+    directions: FloatArray = Vt[:kept].T
+    return directions
+
+
+def _fit(
+    part: FloatArray, mean: FloatArray, target: FloatArray, r: int, *, affine: bool
+) -> CollaborationMap:
+    """Return argmin ‖[X̃, 1] G - T‖, or without the ones, in the coordinates of Q."""
+    if affine:
+        G = _least_squares(part, target)
+        return CollaborationMap(G=G, g=-mean @ G)
+    # Not centred, the projections have one more coordinate: along the ones.
+    A = np.vstack([part, np.sqrt(r) * mean])
+    T = np.vstack([target, np.zeros(target.shape[1])])
+    return CollaborationMap(G=_least_squares(A, T), g=np.zeros(target.shape[1]))
+
+
 def _least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return the G of least norm that minimises the Frobenius norm of A G - B."""
     G: FloatArray = np.linalg.lstsq(A, B, rcond=None)[0].astype(np.float64, copy=False)
     return G
-
-
-def _right_singular(W: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return singular values (falling) and right singular vectors of a tall matrix."""
-    R = np.linalg.qr(W, mode="r")
-    _, values, Vt = np.linalg.svd(R, full_matrices=False)
-    return values, Vt.T
-
-
-def _rank(values: FloatArray, shape: tuple[int, ...]) -> int:
-    threshold = max(shape) * np.finfo(np.float64).eps * values[0]
-    return int(np.count_nonzero(values > threshold))

@@ -8,7 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Lattice, Layout
 
 from .params import Anchor, DataCollaboration, Feature
 
@@ -16,7 +16,7 @@ _WIDTH = 6
 
 
 def examples() -> Sequence[Example[DataCollaboration]]:
-    """Return the defaults, the paper's text, and declared statistics."""
+    """Return the defaults, the paper's text, and each alternative at least once."""
     declared = (Feature(spread=3.0, minimum=-9.0, maximum=9.0),) * (_WIDTH // 2)
     variants = {
         (2, 2): DataCollaboration(n_clusters=3),
@@ -28,12 +28,34 @@ def examples() -> Sequence[Example[DataCollaboration]]:
             anchor=Anchor(kind="uniform"),
         ),
         (1, 2): DataCollaboration(n_clusters=3, features=(declared, declared)),
+        (4, 1): DataCollaboration(
+            n_clusters=3, anchor=Anchor(kind="smote"), reduction="lpp", predictor=True
+        ),
+        (2, 1): DataCollaboration(
+            n_clusters=3,
+            anchor=Anchor(kind="low_rank"),
+            reduction="svd",
+            algorithm="spectral",
+            output="coordinates",
+        ),
+        (5, 1): DataCollaboration(
+            n_clusters=3, anchor=Anchor(kind="rotated"), reduction="autoencoder"
+        ),
     }
     X = _made(np.random.default_rng(0))
-    return [
+    regular = [
         Example(params=params, layout=Lattice(*cells), X=X)
         for cells, params in variants.items()
     ]
+    return [*regular, Example(params=_RAGGED, layout=_without_a_corner(), X=X)]
+
+
+_RAGGED = DataCollaboration(n_clusters=3, reduction="random")
+
+
+def _without_a_corner() -> Layout:
+    """Return three row groups of two column groups, the last lacking one."""
+    return Layout(slots=Lattice(3, 2).slots[:-1])
 
 
 def _made(rng: np.random.Generator) -> FloatArray:

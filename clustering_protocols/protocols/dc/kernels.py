@@ -1,4 +1,4 @@
-"""The party's reduction f_ij: scaling, principal components, a secret rotation.
+"""The party's private map f_ij: scaling, reduction, a secret rotation.
 
 X is n × m, one party's rows. Rows are read in batches; nothing of the size of X is
 formed but the reduced rows.
@@ -6,6 +6,7 @@ formed but the reduced rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +14,43 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource
 
+from .reductions import RowFunction
+
+
+class RowMap(ABC):
+    """A private map f_ij of rows."""
+
+    @abstractmethod
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+
+    def rows(self, data: DataSource) -> FloatArray:
+        """Return the images of all rows of a source."""
+        return np.concatenate([self(batch) for batch in data.batches()])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Affine:
+class Transformed(RowMap):
+    """Any function of rows, then a rotation.
+
+    Attributes
+    ----------
+    function : callable
+        From rows (n, m) to images (n, width).
+    rotation : float64 array of shape (width, width)
+    """
+
+    function: RowFunction = field(repr=False)
+    rotation: FloatArray = field(repr=False)
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+        image: FloatArray = self.function(X) @ self.rotation
+        return image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine(RowMap):
     """The map x -> ((x - offset) / scale) F.
 
     Attributes
@@ -32,15 +67,6 @@ class Affine:
         """Return the images (n, width) of rows (n, m)."""
         image: FloatArray = ((X - self.offset) / self.scale) @ self.F
         return image
-
-    def rows(self, data: DataSource) -> FloatArray:
-        """Return the images of all rows of a source."""
-        images = np.empty((data.n_rows, self.F.shape[1]))
-        begin = 0
-        for batch in data.batches():
-            images[begin : begin + len(batch)] = self(batch)
-            begin += len(batch)
-        return images
 
 
 def triangular_factor(
@@ -64,8 +90,10 @@ def qr_r(matrix: FloatArray) -> FloatArray:
     return factor
 
 
-def principal_axes(R: FloatArray, n_rows: int) -> tuple[FloatArray, int]:
-    """Return all right singular vectors (m × min(n, m)) by falling value, and the rank.
+def principal_axes(
+    R: FloatArray, n_rows: int, shift: float = 0.0
+) -> tuple[FloatArray, int]:
+    """Return all right singular vectors (m × m) by falling value, and the rank.
 
     Parameters
     ----------
@@ -73,9 +101,13 @@ def principal_axes(R: FloatArray, n_rows: int) -> tuple[FloatArray, int]:
         A triangular factor of the centred data.
     n_rows : int
         Of the data, for the threshold below which a singular value counts as zero.
+    shift : float
+        Norm of what was subtracted from each row: x - mean is rounded relative to x.
+        Rounding is no dimension; counted as one it would be what is left out.
     """
     _, values, Vt = np.linalg.svd(R)
-    threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
+    rounding = np.finfo(np.float64).eps * max(values[0], shift)
+    threshold = max(n_rows, R.shape[1]) * rounding
     rank = int(np.count_nonzero(values > threshold)) if values[0] > 0 else 0
     return Vt.T, rank
 

@@ -40,6 +40,16 @@ class Reduction(Record):
     rank: int
 
 
+class KeptMap(Record):
+    """Memory, where the terms let parties label new rows: the linear map f_ij."""
+
+    kind = "kept-map"
+
+    offset: Annotated[FloatArray, Spec("m")]
+    scale: Annotated[FloatArray, Spec("m")]
+    axes: Annotated[FloatArray, Spec("m", "width")]
+
+
 class RowGroupLabels(Record):
     """Result for the parties of one row group, in the order in which rows travelled."""
 
@@ -47,6 +57,22 @@ class RowGroupLabels(Record):
 
     labels: Annotated[IntArray, Spec("n", low=0)]
     cluster_sizes: Annotated[IntArray, Spec("k", low=0)]
+
+
+class RowGroupModel(RowGroupLabels):
+    """Result where the terms let out more than labels; what they keep is empty.
+
+    coordinates: Z_i, the rows of the row group in the space that was clustered.
+    centroids: θ, in the same space.
+    map_matrix, map_offset: G_i and g_i, the collaboration map of the row group.
+    """
+
+    kind = "row-group-model"
+
+    coordinates: Annotated[FloatArray, Spec("n_coordinates", "dims")]
+    centroids: Annotated[FloatArray, Spec("k", "dims")]
+    map_matrix: Annotated[FloatArray, Spec("width", "map_dims")]
+    map_offset: Annotated[FloatArray, Spec("map_dims")]
 
 
 class Summary(Record):

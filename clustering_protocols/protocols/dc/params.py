@@ -12,10 +12,13 @@ from clustering_protocols.contract import Params
 class Anchor(Params):
     """The anchor data X^anc, shared by a column group and unknown to the analyst."""
 
-    kind: Literal["gaussian", "uniform"] = Field(
+    kind: Literal["gaussian", "rotated", "uniform", "low_rank", "smote"] = Field(
         default="gaussian",
         description="gaussian: normal with the pooled mean and spread of each feature. "
-        "uniform: within the pooled range, as in the paper; can be unmixed (a risk).",
+        "rotated: uniform, turned by a secret rotation, then of that mean and spread. "
+        "uniform: within the pooled range, as in the paper; can be unmixed (a risk). "
+        "low_rank, smote: synthesised from the rows of the column group's first party "
+        "(a risk to that party), from a low-rank model or between neighbouring rows.",
     )
     n_rows: int | None = Field(
         default=None,
@@ -68,10 +71,38 @@ class DataCollaboration(Params):
     n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
     max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")
 
+    algorithm: Literal["kmeans", "spectral"] = Field(
+        default="kmeans",
+        description="kmeans: on the common space. spectral: on the leading eigenvectors "
+        "of its graph of ten nearest neighbours.",
+    )
+    reduction: Literal["pca", "svd", "lpp", "autoencoder", "random"] = Field(
+        default="pca",
+        description="How each party reduces its rows, unless it brings a transformer of "
+        "its own. pca; svd: of the rows as scaled, not centred; lpp: locality "
+        "preserving projection; autoencoder; random: in random directions.",
+    )
+    output: Literal["labels", "coordinates"] = Field(
+        default="labels",
+        description="coordinates: each row group also gets its rows in the common space "
+        "and the centroids, as in the paper (a risk).",
+    )
+    predictor: bool = Field(
+        default=False,
+        description="Let parties have the collaboration map and the centroids, so that "
+        "they can label new rows at home (a risk; for one column group, k-means and a "
+        "linear reduction).",
+    )
+
+    @property
+    def synthesises_anchors(self) -> bool:
+        """Return whether anchors come from the rows of a first party."""
+        return self.anchor.kind in {"low_rank", "smote"}
+
     @property
     def needs_moments(self) -> bool:
         """Return whether means and spreads over all parties are needed."""
-        return self.scaling == "shared" or self.anchor.kind == "gaussian"
+        return self.scaling == "shared" or self.anchor.kind in {"gaussian", "rotated"}
 
     @property
     def needs_ranges(self) -> bool:

@@ -2,101 +2,154 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.algorithms.kmeans import nearest
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome, PartyRole, Reply, View
-from clustering_protocols.data import DataSource
+from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
-from clustering_protocols.preparation.statistics import PooledMoments, measure
 from clustering_protocols.records import Record
 
-from . import anchors, kernels, messages
+from . import anchors, kernels, layouts, messages, private_map, selfcheck
 from .params import DataCollaboration
+from .shared_anchors import AnchorRows
+
+_Rows = TypeVar("_Rows", FloatArray, IntArray)
 
 
 class Projector(PartyRole):
-    """One round: X̃_ij and X̃^anc_ij out, labels back."""
+    """One round: X̃_ij and X̃^anc_ij out, labels back.
+
+    Knows the choices ``transformer`` (a fitted scikit-learn transformer of the party's
+    own), ``allow_full_width`` and ``rebuild_limit`` (the largest share of rows that the
+    self-check may find rebuilt within 10 %).
+    """
 
     def reply(self, view: View, task: Record, data: DataSource) -> Reply:
         """Return the projections, rows in the row group's secret order."""
-        n_anchors = messages.Project.narrow(task).n_anchors
         params = DataCollaboration.model_validate(view.plan.params)
-        reduce, rank = _fit(view, params, data)
-        drawn = anchors.draw(
-            params.anchor,
-            n_anchors,
-            moments_of(view, params),
-            group_stream(view, "column", "anchors"),
-        )
+        fitted = private_map.fit(view, params, data)
+        _check_task(view, messages.Project.narrow(task))
+        drawn = _anchors(view, params)
+        rows, images = fitted.function.rows(data), fitted.function(drawn)
+        rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
+        _check_limit(view, rebuilt)
         order = view.recall(RowOrder).order
         return Reply(
-            contribution=messages.Projections(
-                rows=reduce.rows(data)[order], anchors=reduce(drawn)
-            ),
-            remember=[messages.Reduction(width=reduce.F.shape[1], rank=rank)],
+            contribution=messages.Projections(rows=rows[order], anchors=images),
+            remember=[
+                messages.Reduction(width=fitted.width, rank=fitted.rank),
+                *(_kept_map(fitted) if params.predictor else []),
+            ],
+            notes=rebuilt.notes(),
         )
 
     def conclude(self, view: View, result: Record) -> Outcome:
         """Return the labels in the order of the party's own rows."""
         given = messages.RowGroupLabels.narrow(result)
         order = view.recall(RowOrder).order
-        labels = np.empty_like(given.labels)
-        labels[order] = given.labels
+        report = _report(view)
+        if not isinstance(given, messages.RowGroupModel):
+            return Outcome(
+                labels=_restore(given.labels, order),
+                cluster_sizes=given.cluster_sizes,
+                report=report,
+            )
+        coordinates = None
+        if len(given.coordinates):
+            _check_nearest(given)
+            coordinates = _restore(given.coordinates, order)
+        kept = view.memory.recall(messages.KeptMap)
         return Outcome(
-            labels=labels,
+            labels=_restore(given.labels, order),
             cluster_sizes=given.cluster_sizes,
-            report=_report(view.recall(messages.Reduction)),
+            centroids=given.centroids,
+            coordinates=coordinates,
+            predict=None if kept is None else _Predictor(kept, given),
+            report=report,
         )
 
 
-def moments_of(view: View, params: DataCollaboration) -> PooledMoments:
-    """Return the column group's statistics, declared or pooled."""
-    if params.features is None:
-        return view.recall(PooledMoments)
-    declared = params.features[view.slot.column]
-    return PooledMoments(
-        n_rows=1,
-        mean=np.array([feature.mean for feature in declared]),
-        deviations=np.array([feature.spread**2 for feature in declared]),
-        minimum=np.array([feature.minimum for feature in declared]),
-        maximum=np.array([feature.maximum for feature in declared]),
+class _Predictor:
+    """Labels new rows at home: f_ij, then g_i, then the nearest centroid."""
+
+    def __init__(self, kept: messages.KeptMap, model: messages.RowGroupModel) -> None:
+        self._map = kernels.Affine(offset=kept.offset, scale=kept.scale, F=kept.axes)
+        self._model = model
+
+    def __call__(self, data: DataSource) -> IntArray:
+        """Return the labels of new rows with the same columns."""
+        if len(data.columns) != len(self._map.offset):
+            raise InvalidData(
+                f"{len(data.columns)} columns; the session had {len(self._map.offset)}."
+            )
+        Z = self._map.rows(data) @ self._model.map_matrix + self._model.map_offset
+        return nearest(Z, self._model.centroids)
+
+
+def _check_task(view: View, task: messages.Project) -> None:
+    """Refuse another number of anchors than the roster gives: it is not a choice."""
+    expected = layouts.n_anchors(view.plan)
+    if task.n_anchors != expected:
+        raise ProtocolFailed(
+            f"The analyst asks for {task.n_anchors} anchors instead of {expected}."
+        )
+
+
+def _anchors(view: View, params: DataCollaboration) -> FloatArray:
+    if params.synthesises_anchors:
+        return view.recall(AnchorRows).rows
+    return anchors.draw(
+        params.anchor,
+        layouts.n_anchors(view.plan),
+        private_map.moments_of(view, params),
+        group_stream(view, "column", "anchors"),
     )
 
 
-def _fit(
-    view: View, params: DataCollaboration, data: DataSource
-) -> tuple[kernels.Affine, int]:
-    """Return f_ij and the rank of the data that it reduces by one."""
-    own = measure(data, moments=True, ranges=False)
-    own_spread = np.sqrt(own.deviations / own.n_rows)
-    offset, scale = _scaling(view, params, own.mean, own_spread)
-    R = kernels.triangular_factor(data, own.mean, scale)
-    axes, rank = kernels.principal_axes(R, data.n_rows)
-    width = kernels.reduced_width(rank, data.n_rows)
-    rotation = view.stream("rotation").rotation(width)
-    return kernels.Affine(
-        offset=offset, scale=scale, F=axes[:, :width] @ rotation
-    ), rank
+def _check_limit(view: View, rebuilt: selfcheck.Rebuilt) -> None:
+    limit = view.choices.get("rebuild_limit")
+    if limit is not None and rebuilt.close_rows > float(limit):
+        raise GuardRefused(
+            f"The self-check rebuilds {rebuilt.close_rows:.1%} of the rows within 10 %; "
+            f"'rebuild_limit' is {float(limit):.1%}."
+        )
 
 
-def _scaling(
-    view: View, params: DataCollaboration, mean: FloatArray, spread: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return offset and scale of the features (PROTOCOLS: ``scaling``)."""
-    ones = np.ones_like(mean)
-    if params.scaling == "none":
-        return np.zeros_like(mean), ones
-    if params.scaling == "center":
-        return mean, ones
-    if params.scaling == "local":
-        return mean, kernels.spread_or_one(spread)
-    shared = moments_of(view, params)
-    return shared.mean, kernels.spread_or_one(shared.spread)
+def _kept_map(fitted: private_map.Fitted) -> list[Record]:
+    if not isinstance(fitted.function, kernels.Affine):
+        raise GuardRefused(
+            "The terms ask for a predictor, which needs a linear reduction; this party "
+            "brought a transformer of its own."
+        )
+    f = fitted.function
+    return [messages.KeptMap(offset=f.offset, scale=f.scale, axes=f.F)]
 
 
-def _report(reduction: messages.Reduction) -> dict[str, object]:
+def _check_nearest(given: messages.RowGroupModel) -> None:
+    """Refuse labels that are not those of the nearest centroids."""
+    found = nearest(given.coordinates, given.centroids)
+    for other in np.flatnonzero(found != given.labels):
+        away = given.coordinates[other] - given.centroids
+        distances = np.linalg.norm(away, axis=1)
+        if distances[given.labels[other]] > distances[found[other]] * (1 + 1e-9):
+            raise ProtocolFailed("The labels are not those of the nearest centroids.")
+
+
+def _restore(travelled: _Rows, order: IntArray) -> _Rows:
+    """Return per-row values in the order of the party's own rows."""
+    own = np.empty_like(travelled)
+    own[order] = travelled
+    return own
+
+
+def _report(view: View) -> dict[str, object]:
+    reduction = view.recall(messages.Reduction)
     report: dict[str, object] = {
         "dimensions sent": reduction.width,
         "dimensions of the data": reduction.rank,
@@ -104,5 +157,10 @@ def _report(reduction: messages.Reduction) -> dict[str, object]:
     if reduction.rank <= 1:
         report["warning"] = (
             "The data have one dimension: it was sent up to sign, shift and scale."
+        )
+    if not view.plan.layout.regular:
+        report["ragged lattice"] = (
+            "Row groups that lack columns stand at the anchors' mean there: distances "
+            "between row groups with different columns are not kept."
         )
     return report

@@ -1,8 +1,9 @@
-"""k-means on the pooled features: what the fidelity of `dc` is measured against."""
+"""The same clustering on the pooled features: what the fidelity of `dc` is measured by."""
 
 from __future__ import annotations
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.randomness import generator
 from clustering_protocols.records import Record
@@ -14,14 +15,17 @@ from .params import DataCollaboration
 def labels(
     params: DataCollaboration, X: FloatArray, summary: Record | None
 ) -> IntArray:
-    """Return the labels of k-means on X with the same scaling and the same starts."""
-    scaled = scale(params, X)
+    """Return labels of the same algorithm on X, with the same scaling and starts."""
+    Z = scale(params, X)
+    if params.algorithm == "spectral":
+        rng = generator(0, "dc", "pooled", "embedding")
+        Z = spectral_embedding(Z, params.n_clusters, rng)
     if summary is None:
         rng = generator(0, "dc", "pooled")
-        starts = draw_starts(scaled, params.n_clusters, params.n_init, rng)
+        starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     else:
         starts = messages.Summary.narrow(summary).starts
-    return kmeans(scaled, starts, params.max_iter).labels
+    return kmeans(Z.copy(), starts, params.max_iter).labels
 
 
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:

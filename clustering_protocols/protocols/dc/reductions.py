@@ -57,7 +57,8 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
     YLY = YDY - Y.T @ (weights @ Y)
     _, vectors = eigh((YLY + YLY.T) / 2, (YDY + YDY.T) / 2)
     axes: FloatArray = kept @ vectors[:, :width]
-    return axes / np.linalg.norm(axes, axis=0)
+    unit: FloatArray = axes / np.linalg.norm(axes, axis=0)
+    return unit
 
 
 def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:

@@ -1,0 +1,111 @@
+"""How a party makes its private map f_ij from its rows and its choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import View
+from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.preparation.statistics import PooledMoments, measure
+
+from . import kernels, reductions
+from .params import DataCollaboration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A private map, the dimensions that it sends and those that the data have."""
+
+    function: kernels.RowMap
+    width: int
+    rank: int
+
+
+def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
+    """Return f_ij.
+
+    Raises
+    ------
+    GuardRefused
+        If the party's own transformer leaves no dimension out.
+    """
+    own = measure(data, moments=True, ranges=False)
+    own_spread = np.sqrt(own.deviations / own.n_rows)
+    offset, scale = _scaling(view, params, own.mean, own_spread)
+    R = kernels.triangular_factor(data, own.mean, scale)
+    shift = float(np.linalg.norm(own.mean / scale))
+    axes, rank = kernels.principal_axes(R, data.n_rows, shift)
+    width = kernels.reduced_width(rank, data.n_rows)
+    if "transformer" in view.choices:
+        return _own_transformer(view, data, rank)
+    rotation = view.stream("rotation").rotation(width)
+    if params.reduction == "autoencoder":
+        rows = (matrix(data) - offset) / scale
+        seed = int(view.stream("network").words(1)[0] >> np.uint64(33))
+        encode = reductions.autoencoder(rows, width, seed)
+        function: kernels.RowMap = kernels.Transformed(
+            function=lambda X: encode((X - offset) / scale), rotation=rotation
+        )
+        return Fitted(function=function, width=width, rank=rank)
+    if params.reduction == "svd":
+        R = kernels.triangular_factor(data, offset, scale)
+        axes, _ = kernels.principal_axes(R, data.n_rows)
+    elif params.reduction == "random":
+        axes = reductions.random_axes(len(own.mean), width, view.stream("axes"))
+    elif params.reduction == "lpp" and rank:
+        rows = (matrix(data) - own.mean) / scale
+        axes = reductions.locality_preserving_axes(rows, width)
+    linear = kernels.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
+    return Fitted(function=linear, width=width, rank=rank)
+
+
+def moments_of(view: View, params: DataCollaboration) -> PooledMoments:
+    """Return the column group's statistics, declared or pooled."""
+    if params.features is None:
+        return view.recall(PooledMoments)
+    declared = params.features[view.slot.column]
+    return PooledMoments(
+        n_rows=1,
+        mean=np.array([feature.mean for feature in declared]),
+        deviations=np.array([feature.spread**2 for feature in declared]),
+        minimum=np.array([feature.minimum for feature in declared]),
+        maximum=np.array([feature.maximum for feature in declared]),
+    )
+
+
+def _own_transformer(view: View, data: DataSource, rank: int) -> Fitted:
+    """Return the party's own fitted transformer, which takes rows as they are."""
+    transform = view.choices["transformer"].transform
+
+    def function(X: FloatArray) -> FloatArray:
+        image = np.asarray(transform(X), dtype=np.float64)
+        return image.reshape(len(X), -1)
+
+    width = function(next(iter(data.batches()))[:1]).shape[1]
+    if width >= max(rank, 2) and not view.choices.get("allow_full_width"):
+        raise GuardRefused(
+            f"The transformer sends {width} of {rank} dimensions and leaves none out; "
+            "the choice 'allow_full_width' overrides this."
+        )
+    rotation = view.stream("rotation").rotation(width)
+    mapped = kernels.Transformed(function=function, rotation=rotation)
+    return Fitted(function=mapped, width=width, rank=rank)
+
+
+def _scaling(
+    view: View, params: DataCollaboration, mean: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return offset and scale of the features, as ``scaling`` says."""
+    ones = np.ones_like(mean)
+    if params.scaling == "none":
+        return np.zeros_like(mean), ones
+    if params.scaling == "center":
+        return mean, ones
+    if params.scaling == "local":
+        return mean, kernels.spread_or_one(spread)
+    shared = moments_of(view, params)
+    return shared.mean, kernels.spread_or_one(shared.spread)

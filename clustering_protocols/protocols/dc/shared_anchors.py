@@ -1,0 +1,131 @@
+"""Stage: anchors that the first party of a column group makes from its own rows.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `make-anchors` (r) → `anchors-made` | `anchor-rows` from the first slot to the members |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from clustering_protocols.arrays import FloatArray, Spec
+from clustering_protocols.contract import (
+    Again,
+    AnalystRole,
+    Ask,
+    Finish,
+    Incoming,
+    Outgoing,
+    PartyRole,
+    Plan,
+    Reply,
+    Stage,
+    View,
+)
+from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.errors import EnvelopeRefused
+from clustering_protocols.preparation.secrets import group_of
+from clustering_protocols.records import Record
+
+from . import anchors, layouts
+from .params import DataCollaboration
+
+_WARNING = (
+    "The anchors of your column group were synthesised from your rows; its other "
+    "members hold them."
+)
+
+
+class MakeAnchors(Record):
+    """Task."""
+
+    kind = "make-anchors"
+
+    n_anchors: int
+
+
+class AnchorsMade(Record):
+    """Contribution."""
+
+    kind = "anchors-made"
+
+
+class Making(Record):
+    """The analyst's state."""
+
+    kind = "making"
+
+
+class AnchorRows(Record):
+    """Envelope and memory: X^anc of the column group."""
+
+    kind = "anchor-rows"
+
+    rows: Annotated[FloatArray, Spec("r", "m")]
+
+
+@dataclass(frozen=True)
+class Analyst(AnalystRole):
+    """Asks once and relays."""
+
+    state = Making
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask everybody; only first slots have something to make."""
+        r = layouts.n_anchors(plan)
+        return Ask(
+            state=Making(),
+            tasks={slot: MakeAnchors(n_anchors=r) for slot in plan.slots},
+            expects=AnchorsMade,
+        )
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Finish: the envelopes go out with the next stage."""
+        return Finish()
+
+
+class Party(PartyRole):
+    """Makes anchors where it is the first slot of its column group."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Synthesise, seal, and say so."""
+        first, *others = group_of(view.plan.layout, view.slot, "column")
+        if view.slot.name != first:
+            return Reply(contribution=AnchorsMade())
+        params = DataCollaboration.model_validate(view.plan.params)
+        n_rows = MakeAnchors.narrow(task).n_anchors
+        made = anchors.synthesise(
+            params.anchor, n_rows, matrix(data), view.stream("anchors")
+        )
+        rows = AnchorRows(rows=made)
+        return Reply(
+            contribution=AnchorsMade(),
+            envelopes=[Outgoing(receiver=slot, content=rows) for slot in others],
+            remember=[rows],
+            notes={"warning": _WARNING},
+        )
+
+    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+        """Keep the anchors that the first slot made."""
+        first = group_of(view.plan.layout, view.slot, "column")[0]
+        if [envelope.sender for envelope in envelopes] != [first]:
+            raise EnvelopeRefused("Anchors came from a slot that does not lead.")
+        rows = AnchorRows.narrow(envelopes[0].content)
+        width = view.plan.member(view.slot.name).n_columns
+        rows.require({"m": width, "r": layouts.n_anchors(view.plan)})
+        return [rows]
+
+
+def stage() -> Stage:
+    """Return the stage."""
+    return Stage(
+        name="anchors",
+        analyst=Analyst(),
+        party=Party(),
+        records=(MakeAnchors, AnchorsMade, Making, AnchorRows),
+    )

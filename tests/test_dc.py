@@ -1,0 +1,589 @@
+"""The mathematics of `dc` beside numpy, scipy and the paper's own formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+from scipy.spatial.distance import pdist
+
+from clustering_protocols import chain, packets, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import DataSource, MatrixSource
+from clustering_protocols.errors import InvalidArray, InvalidParameters, ProtocolFailed
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.preparation.statistics import PooledMoments, measure, pool
+from clustering_protocols.protocols.dc import (
+    Anchor,
+    DataCollaboration,
+    Feature,
+    analyst,
+    anchors,
+    collaboration,
+    kernels,
+    messages,
+)
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.terms import Lattice, Layout
+
+LAYOUT = Lattice(2, 2)
+TRUTH = np.arange(90) % 3
+CENTRES = 15.0 * np.random.default_rng(1).normal(size=(3, 6))
+X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(90, 6))
+PARTS = simulation.split(X, LAYOUT, seed=2)
+
+
+class Pieces:
+    """A data source that yields the given batches."""
+
+    ids = None
+
+    def __init__(self, batches: Sequence[FloatArray]) -> None:
+        self._batches = batches
+        self.n_rows = sum(map(len, batches))
+        self.columns = [f"x{index}" for index in range(batches[0].shape[1])]
+
+    def batches(self) -> Iterator[FloatArray]:
+        return iter(self._batches)
+
+
+def cut(matrix: FloatArray, *places: int) -> Pieces:
+    return Pieces(np.split(matrix, places))
+
+
+def projections(rows: FloatArray, anchor_rows: FloatArray) -> messages.Projections:
+    return messages.Projections(rows=rows, anchors=anchor_rows)
+
+
+def run(
+    params: DataCollaboration,
+    data: Mapping[str, DataSource] = PARTS.data,
+    layout: Layout = LAYOUT,
+) -> simulation.Simulated:
+    return simulation.run(params, layout, data, seed=5)
+
+
+def pooled_labels(run: simulation.Simulated, parts: simulation.Split) -> list[int]:
+    """Return the labels in the order of the pooled rows."""
+    labels = np.empty(sum(map(len, parts.rows)), dtype=np.int64)
+    for row, numbers in enumerate(parts.rows):
+        labels[numbers] = run.outcomes[parts.layout.row_group(row)[0]].labels
+    return list(map(int, labels))
+
+
+# The party's reduction
+
+batch_sizes = st.lists(st.integers(1, 9), min_size=1, max_size=5)
+
+
+@given(sizes=batch_sizes, width=st.integers(1, 6), seed=st.integers(0, 2**32 - 1))
+def test_principal_axes_are_those_of_the_centred_matrix_however_it_is_cut(
+    sizes: list[int], width: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    scale = rng.uniform(0.5, 2.0, width)
+    rows = rng.normal(3.0, scale, (sum(sizes), width))
+    mean = rows.mean(axis=0)
+    source = cut(rows, *np.cumsum(sizes)[:-1].tolist())
+    R = kernels.triangular_factor(source, mean, scale)
+    shift = float(np.linalg.norm(mean / scale))
+    axes, rank = kernels.principal_axes(R, len(rows), shift)
+    centred = (rows - mean) / scale
+    values = np.linalg.svd(centred, compute_uv=False)
+    assert np.array_equal(R, np.triu(R))
+    np.testing.assert_allclose(R.T @ R, centred.T @ centred, atol=1e-9)
+    assert rank == np.linalg.matrix_rank(centred, tol=1e-9)
+    spreads = np.linalg.norm(centred @ axes, axis=0)
+    np.testing.assert_allclose(spreads[: len(values)], values, atol=1e-9)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-12)
+
+
+def test_nearly_dependent_columns_keep_their_rank() -> None:
+    """A Gram matrix would lose the direction: its square is under the precision."""
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    rows[:, 2] = rows[:, 0] + 1e-9 * rows[:, 2]
+    R = kernels.triangular_factor(cut(rows, 70, 71), rows.mean(axis=0), np.ones(3))
+    assert kernels.principal_axes(R, 200)[1] == 3
+    assert np.linalg.matrix_rank(rows.T @ rows) == 2
+
+
+def test_dependent_columns_lower_the_rank() -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 5))
+    rows[:, 3] = rows[:, 0] - 2.0 * rows[:, 1]
+    R = kernels.triangular_factor(cut(rows, 20), rows.mean(axis=0), np.ones(5))
+    assert kernels.principal_axes(R, 50)[1] == 4
+
+
+@pytest.mark.parametrize(
+    ("rank", "n_rows", "width"),
+    [(5, 100, 4), (2, 100, 1), (1, 100, 1), (0, 100, 1), (5, 4, 3), (1, 1, 1)],
+)
+def test_one_dimension_less_than_the_data_have_is_sent_and_at_least_one(
+    rank: int, n_rows: int, width: int
+) -> None:
+    assert kernels.reduced_width(rank, n_rows) == width
+
+
+def test_an_affine_map_takes_rows_of_batches_to_the_images_of_the_matrix() -> None:
+    rng = np.random.default_rng(0)
+    offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))
+    rows = rng.normal(size=(11, 4))
+    mapping = kernels.Affine(offset=offset, scale=scale, F=F)
+    found = mapping.rows(cut(rows, 3, 4))
+    expected = rows @ (F / scale[:, None]) - (offset / scale) @ F
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+# The analyst's maps
+
+ISOMETRIC = DataCollaboration(n_clusters=2)
+
+
+def full_width(layout: Layout, seed: int) -> tuple[Any, list[analyst.Cells], Any]:
+    """Return rows, projections that lose nothing (turned and shifted), and anchors.
+
+    Rows are a list over row groups, anchors a list over column groups.
+    """
+    rng = np.random.default_rng(seed)
+    pooled = rng.normal(2.0, 3.0, (40, 6))
+    parts = simulation.split(pooled, layout, seed)
+    drawn = [rng.normal(size=(60, len(columns))) for columns in parts.columns]
+    row_groups: list[dict[int, messages.Projections]] = [{} for _ in parts.rows]
+    for slot in layout.slots:
+        rows = pooled[np.ix_(parts.rows[slot.row], parts.columns[slot.column])]
+        Q = KeyedStream(rng.bytes(32)).rotation(rows.shape[1])
+        shift = rng.normal(size=rows.shape[1])
+        row_groups[slot.row][slot.column] = projections(
+            rows @ Q + shift, drawn[slot.column] @ Q + shift
+        )
+    rows = [
+        pooled[
+            np.ix_(numbers, np.concatenate([parts.columns[c] for c in sorted(cells)]))
+        ]
+        for numbers, cells in zip(parts.rows, row_groups, strict=True)
+    ]
+    return rows, list(row_groups), drawn
+
+
+def mapped(
+    params: DataCollaboration, row_groups: list[analyst.Cells], widths: Any
+) -> FloatArray:
+    maps = analyst.fit_maps(params, row_groups, widths)
+    return analyst.common_space(row_groups, maps)
+
+
+@pytest.mark.parametrize("cells", [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2)])
+def test_full_width_projections_keep_all_distances(cells: tuple[int, int]) -> None:
+    rows, row_groups, drawn = full_width(Lattice(*cells), seed=sum(cells))
+    Z = mapped(ISOMETRIC, row_groups, [block.shape[1] for block in drawn])
+    assert Z.shape == (40, 6)
+    np.testing.assert_allclose(pdist(Z), pdist(np.vstack(rows)), rtol=1e-9)
+
+
+def test_rows_that_lack_a_column_group_keep_their_distances_at_the_anchors_mean() -> (
+    None
+):
+    layout = Layout(slots=Lattice(3, 2).slots[:-1])
+    rows, row_groups, drawn = full_width(layout, seed=8)
+    Z = mapped(ISOMETRIC, row_groups, [block.shape[1] for block in drawn])
+    complete = sum(map(len, rows[:2]))
+    np.testing.assert_allclose(
+        pdist(Z[:complete]), pdist(np.vstack(rows[:2])), rtol=1e-9
+    )
+    np.testing.assert_allclose(pdist(Z[complete:]), pdist(rows[2]), rtol=1e-9)
+    placed = [*rows[:2], np.hstack([rows[2], np.tile(drawn[1].mean(axis=0), (13, 1))])]
+    np.testing.assert_allclose(pdist(Z), pdist(np.vstack(placed)), rtol=1e-9)
+
+
+def narrow_blocks(widths: Sequence[int], seed: int = 3) -> list[FloatArray]:
+    """Return different reductions of the same 60 anchors of five features."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.normal(5.0, 2.0, (60, 5))
+    return [drawn @ rng.normal(size=(5, w)) + rng.normal(size=w) for w in widths]
+
+
+def target(blocks: list[FloatArray], n_features: int) -> FloatArray:
+    """Return U_1 Σ_1 of the centred blocks, each weighted by 1/√c."""
+    centred = np.hstack([block - block.mean(axis=0) for block in blocks])
+    U, values, _ = np.linalg.svd(centred / np.sqrt(len(blocks)), full_matrices=False)
+    kept = min(int((values > 1e-9 * values[0]).sum()), n_features)
+    return U[:, :kept] * values[:kept]
+
+
+@pytest.mark.parametrize(
+    ("widths", "n_features"), [((4,), 5), ((4, 3), 5), ((4, 2, 3), 5), ((4, 4), 3)]
+)
+@pytest.mark.parametrize("form", ["affine", "linear"])
+def test_isometric_maps_are_the_least_squares_fit_to_the_truncated_svd(
+    form: str, widths: Sequence[int], n_features: int
+) -> None:
+    blocks = narrow_blocks(widths)
+    T = target(blocks, n_features)
+    ones = [np.ones((60, 1))] if form == "affine" else []
+    maps = collaboration.isometric_maps(blocks, n_features, affine=form == "affine")
+    for block, found in zip(blocks, maps, strict=True):
+        A = np.hstack([block, *ones])
+        expected = np.linalg.lstsq(A, T, rcond=None)[0]
+        solution = np.vstack([found.G, *([found.g] if ones else [])])
+        assert_equal_up_to_signs(A @ solution, A @ expected)
+        assert_equal_up_to_signs(solution, expected)
+        assert ones or not found.g.any()
+
+
+@pytest.mark.parametrize("form", ["affine", "linear"])
+def test_maps_of_dependent_projections_fit_as_least_squares_does(form: Any) -> None:
+    (block,) = narrow_blocks([3])
+    doubled = np.hstack([block, block[:, :1] + block[:, 1:2]])
+    T = target([doubled], 4)
+    found, *_ = collaboration.isometric_maps([doubled], 4, affine=form == "affine")
+    A = np.hstack([doubled, np.ones((60, 1))]) if form == "affine" else doubled
+    expected = A @ np.linalg.lstsq(A, T, rcond=None)[0]
+    assert found.G.shape == (4, 3)
+    assert_equal_up_to_signs(doubled @ found.G + found.g, expected)
+
+
+def test_anchors_that_are_all_constant_end_the_session() -> None:
+    blocks = [np.ones((10, 2)), np.full((10, 1), 3.0)]
+    with pytest.raises(ProtocolFailed, match="constant"):
+        collaboration.isometric_maps(blocks, 3, affine=True)
+
+
+@pytest.mark.parametrize("form", ["affine", "linear"])
+def test_the_orthonormal_target_gives_the_formulas_of_the_paper(form: Any) -> None:
+    """Equations 15 and 16, or 18 to 20, with the pseudo-inverse that they write."""
+    rng = np.random.default_rng(4)
+    row_groups: list[analyst.Cells] = [
+        {
+            column: projections(rng.normal(size=(7, w)), rng.normal(size=(30, w)))
+            for column, w in enumerate(widths)
+        }
+        for widths in ((2, 3), (3, 1), (2, 2))
+    ]
+    params = DataCollaboration(n_clusters=2, target="orthonormal", map=form)
+    found = mapped(params, row_groups, [3, 3])
+
+    def beside(blocks: list[FloatArray]) -> FloatArray:
+        ones = [np.ones((len(blocks[0]), 1))] if form == "affine" else []
+        return np.hstack([*blocks, *ones])
+
+    stacked = [beside([c.anchors for c in cells.values()]) for cells in row_groups]
+    U, _, _ = np.linalg.svd(np.hstack(stacked))
+    U_1 = U[:, :4]  # the smallest width of the three row groups
+    expected = [
+        beside([c.rows for c in cells.values()]) @ (np.linalg.pinv(A) @ U_1)
+        for cells, A in zip(row_groups, stacked, strict=True)
+    ]
+    assert_equal_up_to_signs(found, np.vstack(expected))
+
+
+def assert_equal_up_to_signs(found: FloatArray, expected: FloatArray) -> None:
+    assert found.shape == expected.shape
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found * signs, expected, atol=1e-9)
+
+
+# Anchors
+
+
+def moments(rows: FloatArray) -> PooledMoments:
+    return pool([measure(MatrixSource(rows), moments=True, ranges=True)])
+
+
+def test_gaussian_anchors_are_normal_with_the_mean_and_spread_of_each_feature() -> None:
+    rows = np.random.default_rng(0).uniform(
+        [0.0, 1e6, 5.0], [1.0, 1e6 + 9, 5.1], (99, 3)
+    )
+    drawn = anchors.draw(Anchor(), 5000, moments(rows), KeyedStream(bytes(32)))
+    assert drawn.shape == (5000, 3)
+    standardised = (drawn - rows.mean(axis=0)) / rows.std(axis=0)
+    assert stats.kstest(standardised, "norm", axis=0).pvalue.min() > 0.001
+    assert np.abs(np.corrcoef(standardised.T) - np.eye(3)).max() < 0.05
+
+
+def test_uniform_anchors_are_uniform_in_the_range_of_each_feature() -> None:
+    rows = np.random.default_rng(0).normal([0.0, 1e6], [1.0, 3.0], (99, 2))
+    anchor = Anchor(kind="uniform")
+    drawn = anchors.draw(anchor, 5000, moments(rows), KeyedStream(bytes(32)))
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    placed = (drawn - low) / (high - low)
+    assert stats.kstest(placed, "uniform", axis=0).pvalue.min() > 0.01
+    assert np.abs(np.corrcoef(placed.T)[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "drawn"), [(None, 6, 500), (None, 200, 1000), (70, 6, 70)]
+)
+def test_there_are_500_anchors_or_five_per_feature_unless_the_terms_say(
+    n_rows: int | None, n_features: int, drawn: int
+) -> None:
+    assert anchors.n_anchors(Anchor(n_rows=n_rows), n_features) == drawn
+
+
+class Recorder:
+    """Keeps what each party draws as anchors, and what it is drawn from."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.drawn: list[FloatArray] = []
+        self.moments: list[PooledMoments] = []
+        original = anchors.draw
+
+        def draw(
+            anchor: Anchor, n_rows: int, moments: PooledMoments, stream: KeyedStream
+        ) -> FloatArray:
+            self.drawn.append(original(anchor, n_rows, moments, stream))
+            self.moments.append(moments)
+            return self.drawn[-1]
+
+        monkeypatch.setattr(anchors, "draw", draw)
+
+
+def test_a_column_group_draws_the_same_anchors_and_another_group_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = Recorder(monkeypatch)
+    run(DataCollaboration(n_clusters=3))
+    r1c1, r1c2, r2c1, r2c2 = recorder.drawn
+    assert np.array_equal(r1c1, r2c1)
+    assert np.array_equal(r1c2, r2c2)
+    for slot, drawn in ((0, r1c1), (1, r1c2)):
+        own = X[:, PARTS.columns[slot]]
+        standardised = (drawn - own.mean(axis=0)) / own.std(axis=0)
+        assert stats.kstest(standardised, "norm", axis=0).pvalue.min() > 0.001
+    # were both groups to share a stream, equal places would hold equal draws
+    ranks = [stats.rankdata(drawn[:, 0]) for drawn in (r1c1, r1c2)]
+    assert abs(stats.pearsonr(*ranks).statistic) < 0.15
+
+
+def test_no_anchor_is_sent_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    simulated = run(DataCollaboration(n_clusters=3, scaling="none"))
+    sent = [
+        array.ravel()
+        for message in simulated.sent
+        for array in packets.read(message.payload).arrays.values()
+        if array.dtype == np.float64
+    ]
+    drawn = np.concatenate([array.ravel() for array in recorder.drawn])
+    assert not np.isin(np.concatenate(sent), drawn).any()
+
+
+# Sessions
+
+
+def test_separate_groups_are_found_whatever_the_options() -> None:
+    for options in (
+        {},
+        {"scaling": "center", "map": "linear"},
+        {"scaling": "local", "target": "orthonormal", "anchor": {"kind": "uniform"}},
+        {"scaling": "none", "anchor": {"n_rows": 12}},
+    ):
+        params = DataCollaboration.model_validate({"n_clusters": 3, **options})
+        simulated = run(params)
+        assert adjusted_rand(TRUTH, pooled_labels(simulated, PARTS)) == 1.0, options
+        for outcome in simulated.outcomes.values():
+            assert outcome.cluster_sizes is not None
+            assert outcome.cluster_sizes.tolist() == [30, 30, 30]
+
+
+def test_parties_of_one_row_group_get_equal_labels_of_their_own_rows() -> None:
+    outcomes = run(DataCollaboration(n_clusters=4)).outcomes
+    assert np.array_equal(outcomes["r1c1"].labels, outcomes["r1c2"].labels)
+    assert np.array_equal(outcomes["r2c1"].labels, outcomes["r2c2"].labels)
+    assert {len(outcome.labels) for outcome in outcomes.values()} == {45}
+
+
+def test_declared_features_give_the_labels_of_equal_pooled_ones() -> None:
+    def declare(columns: Any) -> tuple[Feature, ...]:
+        found = moments(X[:, columns])
+        return tuple(
+            Feature(mean=mean, spread=spread, minimum=minimum, maximum=maximum)
+            for mean, spread, minimum, maximum in zip(
+                found.mean, found.spread, found.minimum, found.maximum, strict=True
+            )
+        )
+
+    for anchor in (Anchor(), Anchor(kind="uniform")):
+        params = DataCollaboration(n_clusters=3, anchor=anchor)
+        declared = params.model_copy(
+            update={"features": tuple(declare(columns) for columns in PARTS.columns)}
+        )
+        runs = [run(params), run(declared)]
+        labels = [pooled_labels(simulated, PARTS) for simulated in runs]
+        assert adjusted_rand(*labels) == 1.0
+        assert runs[0].rounds - runs[1].rounds == 2, "pooling takes two rounds"
+
+
+def test_declared_features_are_drawn_from_as_declared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    feature = Feature(mean=-3.0, spread=2.0, minimum=-9.0, maximum=9.0)
+    recorder = Recorder(monkeypatch)
+    run(DataCollaboration(n_clusters=3, features=((feature,) * 3,) * 2))
+    for found in recorder.moments:
+        assert found.mean.tolist() == [-3.0] * 3
+        assert found.spread.tolist() == [2.0] * 3
+        assert (found.minimum[0], found.maximum[0]) == (-9.0, 9.0)
+
+
+# What is sent
+
+
+def sent_projections(simulated: simulation.Simulated) -> dict[str, Any]:
+    return {
+        message.sender: packet.arrays
+        for message in simulated.sent
+        for packet in [packets.read(message.payload)]
+        if packet.header.record["kind"] == "projections"
+    }
+
+
+def test_a_party_sends_its_principal_components_turned_and_without_the_last() -> None:
+    simulated = run(DataCollaboration(n_clusters=3, scaling="center"))
+    for slot in LAYOUT.slots:
+        rows = X[np.ix_(PARTS.rows[slot.row], PARTS.columns[slot.column])]
+        U, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+        components = (U[:, :2] * values[:2])[simulated.orders[slot.name]]
+        found = sent_projections(simulated)[slot.name]["rows"]
+        np.testing.assert_allclose(pdist(found), pdist(components), rtol=1e-9)
+        alike = np.abs(np.corrcoef(found.T, components.T)[:2, 2:])
+        assert alike.max() < 0.9999, "components themselves would name their directions"
+
+
+def test_every_party_and_session_turns_by_a_rotation_of_its_own() -> None:
+    params = DataCollaboration(n_clusters=3, scaling="none")
+    data = dict.fromkeys(("r1c1", "r2c1"), PARTS.data["r1c1"])
+    first, second = (
+        simulation.run(params, Lattice(2), data, seed=5, session=session)
+        for session in ("s", "t")
+    )
+    gathered = [*sent_projections(first).values(), *sent_projections(second).values()]
+    undone = [  # the orders differ: compare the rows in the party's own order
+        sent["rows"][np.argsort(order)]
+        for sent, order in zip(
+            gathered, [*first.orders.values(), *second.orders.values()], strict=True
+        )
+    ]
+    for one, other in combinations(undone, 2):
+        np.testing.assert_allclose(pdist(one), pdist(other), rtol=1e-9)
+        assert not np.allclose(one, other)
+
+
+# What the analyst refuses
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        (
+            {"anchor": {"n_rows": 11}},
+            "anchor.n_rows is 11; 6 features need at least 12",
+        ),
+        ({"n_clusters": 91}, "n_clusters is 91; there are 90 rows"),
+        ({"features": [[{}] * 3, [{}] * 2]}, r"\[3, 2\].* \[3, 3\]"),
+    ],
+)
+def test_parameters_that_the_data_do_not_fit_end_the_session(
+    params: dict[str, Any], said: str
+) -> None:
+    wanted = DataCollaboration.model_validate({"n_clusters": 3, **params})
+    with pytest.raises(ProtocolFailed, match=said):
+        run(wanted)
+
+
+def test_features_of_another_number_of_column_groups_are_refused() -> None:
+    with pytest.raises(InvalidParameters, match="3 column groups"):
+        run(DataCollaboration(n_clusters=3, features=((Feature(),),) * 3))
+
+
+def test_a_lattice_with_an_empty_cell_labels_the_rows_of_all_parties() -> None:
+    slots = LAYOUT.slots[:3]
+    data = {slot.name: PARTS.data[slot.name] for slot in slots}
+    outcomes = run(DataCollaboration(n_clusters=3), data, Layout(slots=slots)).outcomes
+    whole = adjusted_rand(TRUTH[PARTS.rows[0]], outcomes["r1c1"].labels)
+    assert whole == 1.0
+    assert "ragged lattice" in outcomes["r2c1"].report
+    assert len(outcomes["r2c1"].labels) == 45
+
+
+def test_a_range_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(ValueError, match="minimum is larger"):
+        Feature(minimum=1.0, maximum=0.5)
+
+
+@pytest.mark.parametrize("target", ["isometric", "orthonormal"])
+def test_projections_of_no_dimension_end_the_session(
+    monkeypatch: pytest.MonkeyPatch, target: Any
+) -> None:
+    data = {"r1c1": MatrixSource(X)}
+    advance = chain.advance
+
+    def replace(
+        agreement: bytes, state: Any, tasks: Any, contributions: Any
+    ) -> chain.Opened | chain.Closed:
+        packet = packets.read(contributions["r1c1"])
+        if packet.header.record["kind"] == "projections":
+            forged = projections(np.zeros((90, 0)), np.zeros((500, 0)))
+            contributions = {"r1c1": packets.write(packet.address, forged)}
+        return advance(agreement, state, tasks, contributions)
+
+    monkeypatch.setattr(chain, "advance", replace)
+    with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):
+        run(DataCollaboration(n_clusters=3, target=target), data, Lattice(1))
+
+
+# Dimensions that the data do not have
+
+
+@pytest.mark.parametrize("scaling", ["shared", "center", "local", "none"])
+@pytest.mark.parametrize("mean", [0.0, 3.0, 1e3, 1e6])
+def test_dependent_columns_far_from_zero_are_no_dimension(
+    scaling: Any, mean: float
+) -> None:
+    """What rounding leaves of a dependence must not be what a party leaves out."""
+    rows = X + mean
+    rows[:, 5] = rows[:, 0] + rows[:, 1]
+    data = {"r1c1": MatrixSource(rows)}
+    params = DataCollaboration(n_clusters=3, scaling=scaling)
+    report = run(params, data, Lattice(1)).outcomes["r1c1"].report
+    assert (report["dimensions of the data"], report["dimensions sent"]) == (5, 4)
+
+
+@pytest.mark.parametrize("mean", [0.0, 3.0, 1e3, 1e6])
+def test_fewer_rows_than_columns_span_one_dimension_less_than_rows(mean: float) -> None:
+    rows = np.random.default_rng(0).normal(mean, 1.0, size=(12, 30))
+    data = {"r1c1": MatrixSource(rows)}
+    outcomes = run(DataCollaboration(n_clusters=2), data, Lattice(1)).outcomes
+    report = outcomes["r1c1"].report
+    assert (report["dimensions of the data"], report["dimensions sent"]) == (11, 10)
+
+
+@pytest.mark.parametrize("scaling", ["shared", "center", "local", "none"])
+@pytest.mark.parametrize("constant", [0.1, 0.0, -1e6 - 0.1])
+def test_a_constant_column_is_no_dimension(scaling: Any, constant: float) -> None:
+    """One dimension less than the data have must leave something out."""
+    rows = np.column_stack([X, np.full(len(X), constant)])
+    parts = simulation.split(rows, Lattice(2, 1), seed=2)
+    simulated = run(
+        DataCollaboration(n_clusters=3, scaling=scaling), parts.data, parts.layout
+    )
+    for outcome in simulated.outcomes.values():
+        assert outcome.report["dimensions of the data"] == 6
+        assert outcome.report["dimensions sent"] == 5
+        assert "warning" not in outcome.report
+    assert adjusted_rand(TRUTH, pooled_labels(simulated, parts)) == 1.0
+
+
+@pytest.mark.parametrize("n_constant", [0, 2])
+def test_data_of_one_dimension_are_sent_with_a_warning(n_constant: int) -> None:
+    one = np.column_stack([X[:, :1], *[np.full(len(X), 0.1)] * n_constant])
+    data = {"r1c1": MatrixSource(one), "r1c2": MatrixSource(X[:, 1:])}
+    outcomes = run(DataCollaboration(n_clusters=3), data, Lattice(1, 2)).outcomes
+    report = outcomes["r1c1"].report
+    assert (report["dimensions of the data"], report["dimensions sent"]) == (1, 1)
+    assert "one dimension" in report["warning"]
+    assert "warning" not in outcomes["r1c2"].report

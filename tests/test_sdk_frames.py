@@ -1,0 +1,327 @@
+"""Tables in, labels out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import InvalidData
+from party_sdk.frames import Result, column_names, open_table, read_column
+
+COLUMNS = {
+    "id": ["007", "8", "x,9"],
+    "age": [30, 41, 52],
+    "weight": [70.5, 80.0, 90.25],
+    "smokes": [True, False, True],
+}
+NUMBERS = np.array([[30, 70.5, 1], [41, 80.0, 0], [52, 90.25, 1]])
+
+
+def as_csv(columns: dict[str, Any], folder: Path) -> Path:
+    path = folder / "rows.csv"
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def as_parquet(columns: dict[str, Any], folder: Path) -> Path:
+    path = folder / "rows.PARQUET"
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+TABLES: dict[str, Callable[[dict[str, Any], Path], Any]] = {
+    "csv": as_csv,
+    "csv as text": lambda columns, folder: str(as_csv(columns, folder)),
+    "parquet": as_parquet,
+    "pandas": lambda columns, _: pd.DataFrame(columns),
+    "polars": lambda columns, _: pl.DataFrame(columns),
+    "pyarrow": lambda columns, _: pa.table(columns),
+}
+
+
+def of_kinds(*kinds: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("make", [TABLES[k] for k in kinds], ids=kinds)
+
+
+every_table = of_kinds(*TABLES)
+Make = Callable[[dict[str, Any], Path], Any]
+
+
+@every_table
+def test_every_kind_of_table_gives_the_same_rows(make: Make, tmp_path: Path) -> None:
+    source = open_table(make(COLUMNS, tmp_path), id_column="id")
+    assert matrix(source).tolist() == NUMBERS.tolist()
+    assert matrix(source).dtype == np.float64
+    assert list(source.columns) == ["age", "weight", "smokes"]
+    assert source.ids == ("007", "8", "x,9")
+    assert source.n_rows == 3
+
+
+@every_table
+def test_chosen_columns_come_in_the_order_of_choice(make: Make, tmp_path: Path) -> None:
+    table = make(COLUMNS, tmp_path)
+    source = open_table(table, columns=["weight", "age"])
+    assert matrix(source).tolist() == NUMBERS[:, [1, 0]].tolist()
+    assert source.ids is None
+
+
+@every_table
+def test_an_id_that_looks_like_a_number_stays_as_it_is(
+    make: Make, tmp_path: Path
+) -> None:
+    ids = ["007", "07", "7", "1e3", "-0", "NaN", "NA", "true"]
+    table = make({"id": ids, "x": range(len(ids))}, tmp_path)
+    assert open_table(table, id_column="id").ids == tuple(ids)
+
+
+@of_kinds("parquet", "pandas", "polars", "pyarrow")
+def test_ids_that_are_numbers_become_texts(make: Make, tmp_path: Path) -> None:
+    table = make({"id": [7, 8], "x": [1, 2]}, tmp_path)
+    assert open_table(table, id_column="id").ids == ("7", "8")
+
+
+@every_table
+def test_ids_are_compared_in_one_form_of_unicode(make: Make, tmp_path: Path) -> None:
+    table = make({"id": ["\ufb01ve", "e\u0301", "\uff17"], "x": [1, 2, 3]}, tmp_path)
+    assert open_table(table, id_column="id").ids == ("five", "\u00e9", "7")
+
+
+def test_ids_that_unicode_makes_equal_are_refused() -> None:
+    table = pa.table({"id": ["\u00e9", "e\u0301"], "x": [1, 2]})
+    with pytest.raises(InvalidData, match="2 rows need as many different ids"):
+        open_table(table, id_column="id")
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8"]
+)
+def test_a_matrix_of_numbers_is_a_table(dtype: str) -> None:
+    source = open_table(np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype))
+    assert matrix(source).tolist() == [[1, 0], [0, 1], [1, 1]]
+    assert matrix(source).dtype == np.float64
+    assert list(source.columns) == ["x0", "x1"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2], pa.int8()),
+        pa.array([1, 2], pa.float32()),
+        pa.array([Decimal(1), Decimal(2)]),
+        pa.array([True, False]),
+        pd.array([1, 2], dtype="Int64"),
+        pd.array([True, False], dtype="boolean"),
+        pl.Series([1, 2], dtype=pl.UInt16),
+    ],
+)
+def test_a_column_of_any_kind_of_number_is_read(column: Any) -> None:
+    frames = {pl.Series: pl.DataFrame, pa.Array: pa.table}
+    make = next((m for kind, m in frames.items() if isinstance(column, kind)), None)
+    source = open_table((make or pd.DataFrame)({"x": column}))
+    assert matrix(source)[0, 0] == 1
+
+
+def test_a_source_of_rows_is_taken_as_it_is() -> None:
+    class Streamed:
+        n_rows, columns, ids = 2, ("a",), None
+
+        def batches(self) -> Iterator[np.ndarray[Any, Any]]:
+            yield np.ones((1, 1))
+            yield np.zeros((1, 1))
+
+    for source in (MatrixSource([[1.0]]), Streamed()):
+        assert open_table(source) is source
+
+
+# What cannot be used
+
+
+@every_table
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({"x": [1], "name": ["a"], "city": ["b"]}, {}, "'name', 'city' holds no num"),
+        ({"x": [1.0, None, None], "y": [None, 1, 2]}, {}, "2 in 'x', 1 in 'y'"),
+        ({"x": [1], "y": [2]}, {"columns": ["x", "z", "w"]}, "no column 'z', 'w'"),
+        ({"x": [1], "y": [2]}, {"id_column": "id"}, "no column 'id'"),
+        ({"id": ["a", "a"], "x": [1, 2]}, {"id_column": "id"}, "2 rows need as many"),
+        ({"id": ["a"]}, {"id_column": "id"}, "no column to cluster"),
+        ({"x": [1], "y": [2]}, {"columns": ["x", "x"]}, "2 columns need as many"),
+        ({"x": [1.0, float("inf")]}, {}, "infinite values, in x"),
+    ],
+    ids=[
+        "texts",
+        "gaps",
+        "columns that are not there",
+        "an id column that is not there",
+        "an id twice",
+        "nothing but ids",
+        "a column twice",
+        "infinity",
+    ],
+)
+def test_a_table_that_cannot_be_used_says_where(
+    make: Make, tmp_path: Path, columns: Any, options: Any, words: str
+) -> None:
+    with pytest.raises(InvalidData, match=words):
+        open_table(make(columns, tmp_path), **options)
+
+
+@every_table
+def test_a_row_without_an_id_is_refused(make: Make, tmp_path: Path) -> None:
+    table = make({"id": ["a", None], "x": [1, 2]}, tmp_path)
+    with pytest.raises(InvalidData, match="Rows without an id in 'id'"):
+        open_table(table, id_column="id")
+
+
+@of_kinds("pandas", "polars")
+def test_not_a_number_counts_as_missing(make: Make, tmp_path: Path) -> None:
+    table = make({"x": [1.0, float("nan")], "y": [1, 2]}, tmp_path)
+    with pytest.raises(InvalidData, match=r"issing.*x") as raised:
+        open_table(table)
+    assert "'y'" not in raised.value.detail
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.array([["a", "b"]]), "holds no numbers"),
+        (np.array([[1, "b"]], dtype=object), "holds no numbers"),
+        (np.array([[1 + 2j]]), "holds no numbers"),
+        (np.array([["2026-01-01"]], dtype="M8[D]"), "holds no numbers"),
+        (np.array([1.0, 2.0]), "matrix"),
+        (np.ones((2, 2, 2)), "matrix"),
+        (np.ones((0, 3)), "matrix"),
+        (np.ones((3, 0)), "matrix"),
+        (np.array([[1.0, np.nan], [np.inf, 1.0]]), "2 rows .* x0, x1"),
+    ],
+)
+def test_an_array_that_is_no_matrix_of_numbers_is_refused(
+    array: Any, words: str
+) -> None:
+    with pytest.raises(InvalidData, match=words) as raised:
+        open_table(array)
+    assert "'b'" not in str(raised.value), "no value is repeated"
+
+
+@pytest.mark.parametrize("options", [{"id_column": "id"}, {"columns": ["x"]}])
+def test_an_array_has_no_names(options: Any) -> None:
+    with pytest.raises(InvalidData, match="no named columns"):
+        open_table(np.ones((2, 2)), **options)
+
+
+@pytest.mark.parametrize("table", [[[1, 2]], {"x": [1]}, 7, None, object()], ids=repr)
+def test_what_is_no_table_is_refused(table: Any) -> None:
+    with pytest.raises(InvalidData, match="no table that coterie knows"):
+        open_table(table)
+
+
+@pytest.mark.filterwarnings("ignore::polars.exceptions.PerformanceWarning")
+def test_a_lazy_frame_is_not_collected_for_the_operator() -> None:
+    with pytest.raises(InvalidData, match="LazyFrame"):
+        open_table(pl.LazyFrame({"x": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("rows.csv", None, "no file 'rows.csv'"),
+        ("rows.parquet", None, "no file 'rows.parquet'"),
+        ("rows.csv", b"", "no readable"),
+        ("rows.csv", b"a,b\n1\n", "no readable"),
+        ("rows.csv", b"a\n\xff\xfe\n", "'a' holds no numbers"),
+        ("rows.csv", b"a,b\n", "'a', 'b' holds no numbers"),
+        ("rows.csv", b"a,a\n1,2\n", "same name"),
+        ("rows.csv", b"a;b\n1;2\n", "'a;b' holds no numbers"),
+        ("rows.parquet", b"not parquet", "no readable"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_so(
+    tmp_path: Path, name: str, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidData, match=words) as raised:
+        open_table(path)
+    assert str(tmp_path) not in str(raised.value), "folders may name people"
+
+
+def test_a_folder_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InvalidData, match="no readable"):
+        open_table(tmp_path)
+
+
+def test_one_column_of_a_file_is_read_for_comparison(tmp_path: Path) -> None:
+    path = as_csv(COLUMNS, tmp_path)
+    assert column_names(path) == list(COLUMNS)
+    assert read_column(path, "age") == COLUMNS["age"]
+    with pytest.raises(InvalidData, match="no column 'class'"):
+        read_column(path, "class")
+
+
+# Labels out
+
+
+def result(ids: tuple[str, ...] | None, *, memberships: bool = False) -> Result:
+    outcome = Outcome(
+        labels=np.array([1, 0, 1]),
+        cluster_sizes=np.array([1, 2]),
+        memberships=np.array([[0.1, 0.9], [1, 0], [0.25, 0.75]])
+        if memberships
+        else None,
+    )
+    return Result.of(outcome, ids)
+
+
+def saved(given: Result, path: Path) -> dict[str, list[Any]]:
+    """What is in the file after saving, read by another library."""
+    assert given.save(str(path)) == path
+    if path.suffix == ".csv":
+        return pl.read_csv(path, schema_overrides={"id": pl.String}).to_dict(
+            as_series=False
+        )
+    return pl.read_parquet(path).to_dict(as_series=False)
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet", "labels.pq"])
+def test_labels_are_saved_beside_their_ids(tmp_path: Path, name: str) -> None:
+    ids = ("007", 'say "x,9"', "line\nbreak")
+    found = saved(result(ids), tmp_path / name)
+    assert found == {"id": list(ids), "label": [1, 0, 1]}
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
+def test_rows_without_ids_are_numbered(tmp_path: Path, name: str) -> None:
+    found = saved(result(None), tmp_path / name)
+    assert [str(number) for number in found["id"]] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
+def test_memberships_are_saved_with_the_labels(tmp_path: Path, name: str) -> None:
+    found = saved(result(None, memberships=True), tmp_path / name)
+    assert found["membership_0"] == [0.1, 1.0, 0.25]
+    assert found["membership_1"] == [0.9, 0.0, 0.75]
+
+
+def test_what_is_saved_is_read_back_by_its_own_reader(tmp_path: Path) -> None:
+    path = result(("007", "8", "9")).save(tmp_path / "labels.csv")
+    assert read_column(path, "label") == [1, 0, 1]
+    assert open_table(path, id_column="id").ids == ("007", "8", "9")
+
+
+def test_a_result_shows_no_label_and_no_id() -> None:
+    shown = repr(result(("patient-1", "patient-2", "patient-3")))
+    assert "patient" not in shown
+    assert "[1" not in shown.replace("[1 2]", "").replace("[1, 2]", "")

@@ -1,0 +1,310 @@
+"""What a party and a coordinator keep: private, whole, and told apart from others'."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from clustering_protocols import codec
+from clustering_protocols.contract import Memory
+from clustering_protocols.errors import Equivocation, InvalidParameters, NotReady
+from party_sdk import Coordinator
+from party_sdk._files import default_home, write_private
+from party_sdk.coordinator import CoordinatedSession
+from party_sdk.invitations import Invitation
+from party_sdk.memory import Answered, Identity, PartyFolder
+
+CONTRIBUTION = b"what was sent"
+ANSWERED = Answered(
+    round=3,
+    attempt=2,
+    task_digest="ab" * 32,
+    contribution_digest=sha256(CONTRIBUTION).hexdigest(),
+    before=Memory({"own-word": b"one", "position": b""}),
+    after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
+)
+IDENTITY = Identity(
+    invitation="https://a#coterie-1/s/a/code/secret",
+    entropy="e" * 64,
+    terms="{}",
+    token="pt_token",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> PartyFolder:
+    return PartyFolder(tmp_path / "home", "s", "a")
+
+
+def fill(folder: PartyFolder) -> None:
+    folder.save_identity(IDENTITY)
+    folder.save_agreement(b"agreement")
+    folder.save_answered(ANSWERED, CONTRIBUTION)
+    folder.save_result(b"result")
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """An operator whose files are open to everybody by default."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
+    folder.path.mkdir(parents=True, mode=0o777)
+    fill(folder)
+    with folder.locked():
+        pass
+    files = [path for path in folder.path.iterdir() if path.name != "lock"]
+    assert len(files) == 5
+    assert {mode(path) for path in files} == {0o600}
+    assert mode(folder.path) == 0o700
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
+    with Coordinator("http://127.0.0.1", "key", home=tmp_path) as coordinator:
+        coordinator._keep("s")
+    [kept] = (tmp_path / "sessions").iterdir()
+    assert (mode(kept), mode(kept.parent)) == (0o600, 0o700)
+
+
+def test_a_crash_while_writing_leaves_the_old_content_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kept"
+    write_private(path, b"old")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            write_private(path, b"new and longer")
+    assert path.read_bytes() == b"old"
+    write_private(path, b"newer")
+    assert path.read_bytes() == b"newer"
+    assert [found.name for found in tmp_path.iterdir()] == ["kept"]
+
+
+def test_what_is_kept_is_read_back(folder: PartyFolder) -> None:
+    fill(folder)
+    again = PartyFolder(folder.path.parents[2], "s", "a")
+    assert again.exists
+    assert again.load_identity() == IDENTITY
+    assert again.load_agreement() == b"agreement"
+    assert again.load_result() == b"result"
+    assert facts(again.load_answered()) == facts(ANSWERED)
+    assert again.load_contribution(again.load_answered()) == CONTRIBUTION
+
+
+def facts(answered: Answered) -> tuple[object, ...]:
+    return (
+        answered.round,
+        answered.attempt,
+        answered.task_digest,
+        answered.contribution_digest,
+        answered.before.entries,
+        answered.after.entries,
+    )
+
+
+def test_before_the_first_round_nothing_is_known(folder: PartyFolder) -> None:
+    assert not folder.exists
+    assert facts(folder.load_answered()) == (0, 0, "", "", {}, {})
+    assert folder.load_agreement() is None
+    assert folder.load_result() is None
+    with pytest.raises(NotReady, match="join first"):
+        folder.load_identity()
+
+
+def test_sessions_and_slots_have_folders_of_their_own(tmp_path: Path) -> None:
+    places = {
+        PartyFolder(tmp_path, session, slot).path
+        for session in ("s", "t")
+        for slot in ("a", "b")
+    }
+    assert len(places) == 4
+
+
+def test_forgetting_leaves_nothing(folder: PartyFolder) -> None:
+    fill(folder)
+    folder.forget()
+    assert not folder.exists
+    assert not folder.path.exists()
+
+
+def test_a_contribution_that_was_changed_on_disk_is_not_sent(
+    folder: PartyFolder,
+) -> None:
+    fill(folder)
+    (folder.path / "contribution.arrays").write_bytes(CONTRIBUTION + b"!")
+    with pytest.raises(NotReady, match="was changed"):
+        folder.load_contribution(folder.load_answered())
+
+
+def test_a_memory_of_another_release_is_refused(folder: PartyFolder) -> None:
+    fill(folder)
+    path = folder.path / "memory.arrays"
+    header, arrays = codec.decode(path.read_bytes())
+    path.write_bytes(codec.encode({**header, "version": 99}, arrays))
+    with pytest.raises(NotReady, match="another release"):
+        folder.load_answered()
+
+
+@pytest.mark.parametrize("shown", [repr, str, "{}".format])
+def test_an_identity_shows_no_secret(shown: object) -> None:
+    text = shown(IDENTITY)  # type: ignore[operator]
+    for secret in (IDENTITY.entropy, IDENTITY.token, "secret"):
+        assert str(secret) not in text
+
+
+# Which memory a round starts from
+
+
+@pytest.mark.parametrize(
+    ("round_", "attempt", "expected"),
+    [(4, 1, "after"), (9, 1, "after"), (3, 3, "before"), (3, 5, "before")],
+)
+def test_a_later_round_or_attempt_starts_from_its_own_memory(
+    round_: int, attempt: int, expected: str
+) -> None:
+    base = ANSWERED.base(round_, attempt)
+    assert base.entries == getattr(ANSWERED, expected).entries
+
+
+@pytest.mark.parametrize(
+    ("round_", "attempt"), [(3, 2), (3, 1), (2, 1), (2, 9), (1, 1)]
+)
+def test_an_earlier_round_or_attempt_is_equivocation(round_: int, attempt: int) -> None:
+    with pytest.raises(Equivocation, match="after round 3, attempt 2"):
+        ANSWERED.base(round_, attempt)
+
+
+# One process at a time
+
+HOLD = """
+import fcntl, sys, time
+lock = open(sys.argv[1], "wb")
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_process_of_the_same_party_is_refused(folder: PartyFolder) -> None:
+    fill(folder)
+    with folder.locked():
+        pass
+    command = [sys.executable, "-c", HOLD, str(folder.path / "lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(NotReady, match="Another process"), folder.locked():
+            pytest.fail("both run")
+        other.send_signal(signal.SIGKILL)
+        other.wait(30)
+    with folder.locked():
+        """A process that was killed leaves no lock."""
+
+
+def test_another_party_on_the_same_machine_may_run(
+    folder: PartyFolder, tmp_path: Path
+) -> None:
+    other = PartyFolder(tmp_path / "home", "s", "b")
+    with folder.locked(), other.locked(), pytest.raises(NotReady), folder.locked():
+        pytest.fail("both run")
+
+
+# Invitations
+
+SECRET = bytes(range(32))
+INVITATION = Invitation(
+    url="https://analyst.example:8443",
+    session="wards-2026",
+    slot="hospital-a",
+    code="a_b-C1" * 4,
+    secret=SECRET,
+)
+
+
+@pytest.mark.parametrize("around", ["", " ", "\n"])
+def test_an_invitation_is_read_back_from_its_text(around: str) -> None:
+    assert Invitation.parse(around + str(INVITATION) + around) == INVITATION
+
+
+def test_what_is_secret_follows_the_sign_that_no_client_sends() -> None:
+    sent, _, kept = str(INVITATION).partition("#")
+    assert sent == INVITATION.url
+    assert INVITATION.code in kept
+    assert SECRET.hex() in kept
+
+
+def test_an_invitation_shows_no_secret() -> None:
+    shown = repr(INVITATION)
+    assert INVITATION.slot in shown
+    for secret in (INVITATION.code, SECRET.hex(), repr(SECRET)):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("https://analyst.example:8443", ""),
+        ("https://", "ftp://"),
+        ("#coterie-1", "#coterie-2"),
+        ("#", ""),
+        ("wards-2026", ""),
+        ("wards-2026", ".."),
+        ("hospital-a", ".."),
+        ("hospital-a", "Hospital A"),
+        ("hospital-a/", ""),
+        ("hospital-a", "a" * 64),
+        ("hospital-a", "../../tmp"),
+        (SECRET.hex(), ""),
+        (SECRET.hex(), SECRET.hex()[1:]),
+        (SECRET.hex(), SECRET.hex() + "00"),
+        (SECRET.hex(), "x" * 64),
+        (SECRET.hex(), SECRET.hex() + "/more"),
+    ],
+)
+def test_what_is_no_invitation_is_refused_without_repeating_it(
+    old: str, new: str
+) -> None:
+    text = str(INVITATION)
+    assert old in text
+    with pytest.raises(InvalidParameters, match="not an invitation") as raised:
+        Invitation.parse(text.replace(old, new, 1))
+    assert INVITATION.code not in str(raised.value)
+
+
+# Homes
+
+
+def test_the_home_is_that_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COTERIE_HOME", str(tmp_path))
+    assert default_home() == tmp_path
+    monkeypatch.delenv("COTERIE_HOME")
+    assert default_home() == Path.home() / ".coterie"
+
+
+def test_invitations_need_the_secret_that_only_the_opener_keeps(
+    tmp_path: Path,
+) -> None:
+    elsewhere = CoordinatedSession("s", None, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(NotReady, match="not on this machine"):
+        elsewhere.invite()

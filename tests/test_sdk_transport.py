@@ -1,0 +1,357 @@
+"""Sending: when to try again, what a refusal becomes, and what is never sent."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+
+from analyst_service.errors import problem_response
+from clustering_protocols.errors import (
+    CoterieError,
+    GuardRefused,
+    Internal,
+    SessionOver,
+    Unavailable,
+)
+from clustering_protocols.problems import Problem
+from party_sdk import _transport
+from party_sdk._requests import (
+    bearer,
+    content_digest,
+    contribution_headers,
+    raise_problem,
+)
+from party_sdk._retries import RETRYABLE, next_delay
+from party_sdk._transport import Transport
+from party_sdk.client import AnalystClient, end_of
+
+URL = "http://127.0.0.1"
+PROBLEM = "application/problem+json"
+
+
+# When to try again
+
+
+@pytest.mark.parametrize(
+    ("attempt", "elapsed", "status", "retry_after", "expected"),
+    [
+        # growing pauses, up to a ceiling
+        (1, 0, None, None, 0.2),
+        (2, 1, None, None, 0.4),
+        (3, 1, None, None, 0.8),
+        (5, 1, None, None, 3.2),
+        (6, 1, None, None, 5.0),
+        (1000, 1, None, None, 5.0),
+        # only what may pass is repeated
+        (1, 0, 503, None, 0.2),
+        (1, 0, 500, None, 0.2),
+        (1, 0, 200, None, None),
+        (1, 0, 400, None, None),
+        (1, 0, 409, None, None),
+        (1, 0, 507, None, None),
+        # the analyst may ask for more time, not for less
+        (1, 0, 503, "7", 7.0),
+        (1, 0, 503, "0", 0.2),
+        (6, 0, 429, "1", 5.0),
+        (1, 0, 400, "7", None),
+        # what is no number of seconds is no wish
+        (1, 0, 503, "Wed, 21 Oct 2026 07:28:00 GMT", 0.2),
+        (1, 0, 503, "-1", 0.2),
+        (1, 0, 503, "1.5", 0.2),
+        (1, 0, 503, "", 0.2),
+        (1, 0, 503, "²", 0.2),
+        # patience ends before the next attempt would begin
+        (1, 99.8, None, None, 0.2),
+        (1, 99.81, None, None, None),
+        (1, 0, 503, "100", 100.0),
+        (1, 0, 503, "101", None),
+    ],
+)
+def test_the_next_attempt_follows_from_what_has_happened(
+    attempt: int,
+    elapsed: float,
+    status: int | None,
+    retry_after: str | None,
+    expected: float | None,
+) -> None:
+    assert next_delay(attempt, elapsed, 100, status, retry_after) == expected
+
+
+def test_an_answer_is_final_unless_its_status_may_pass() -> None:
+    passing = {s for s in range(100, 600) if next_delay(1, 0, 100, s, None)}
+    assert passing == RETRYABLE == {408, 425, 429, 500, 502, 503, 504}
+
+
+# What a refusal becomes
+
+
+def answered(status: int, content: bytes, media_type: str) -> httpx.Response:
+    return httpx.Response(status, content=content, headers={"Content-Type": media_type})
+
+
+@pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)
+def test_each_problem_of_the_service_is_the_exception_of_its_name(
+    problem: Problem,
+) -> None:
+    sent = problem_response(problem, "What came.")
+    with pytest.raises(CoterieError) as raised:
+        raise_problem(answered(sent.status_code, bytes(sent.body), sent.media_type))
+    assert type(raised.value) is type(CoterieError.of(problem, ""))
+    assert raised.value.problem is problem
+    assert raised.value.detail == "What came."
+
+
+def test_a_session_that_is_over_tells_its_state_and_reason() -> None:
+    extra = {"state": "failed", "reason": Problem.PROTOCOL_FAILED.slug}
+    sent = problem_response(Problem.SESSION_OVER, "It is over.", extra)
+    with pytest.raises(SessionOver) as raised:
+        raise_problem(answered(410, bytes(sent.body), PROBLEM))
+    assert (raised.value.state, raised.value.reason) == ("failed", "protocol-failed")
+
+
+@pytest.mark.parametrize("status", [200, 201, 204])
+def test_a_success_raises_nothing(status: int) -> None:
+    raise_problem(httpx.Response(status))
+
+
+FOREIGN = {
+    "a page of a proxy": (502, b"<html>Bad gateway</html>", "text/html"),
+    "nothing": (404, b"", "text/plain"),
+    "a redirection": (302, b"", "text/html"),
+    "JSON that is no problem": (500, b'{"error": 1}', "application/json"),
+    "a problem of another service": (
+        400,
+        b'{"type": "about:blank", "detail": "What?"}',
+        PROBLEM,
+    ),
+    "a problem of a newer service": (
+        400,
+        b'{"type": "urn:coterie:problem:unheard-of"}',
+        PROBLEM,
+    ),
+    "a list": (400, b"[]", PROBLEM),
+    "no JSON": (400, b"{", PROBLEM),
+    "no text": (400, b"\xff", PROBLEM),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_an_answer_that_is_not_of_an_analyst_is_explained(what: str) -> None:
+    response = answered(*FOREIGN[what])
+    with pytest.raises(Internal, match="not an analyst of coterie"):
+        raise_problem(response)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Problem.CANCELLED, Problem.DEADLINE_PASSED, Problem.ROWS_NOT_ALIGNED],
+)
+def test_the_end_of_a_session_is_the_exception_of_its_reason(problem: Problem) -> None:
+    assert end_of("failed", problem.slug, "Why.").problem is problem
+
+
+@pytest.mark.parametrize("reason", [None, "unheard-of"])
+def test_an_end_without_a_known_reason_is_just_over(reason: str | None) -> None:
+    ended = end_of("failed", reason, None)
+    assert isinstance(ended, SessionOver)
+    assert ended.state == "failed"
+
+
+def test_an_upload_says_the_digest_of_its_bytes() -> None:
+    digest = base64.b64encode(sha256(b"x").digest()).decode()
+    assert content_digest(b"x") == f"sha-256=:{digest}:"
+    assert contribution_headers(b"x")["Content-Digest"] == content_digest(b"x")
+    assert bearer("t") == {"Authorization": "Bearer t"}
+    assert bearer(None) == {}
+
+
+# Sending
+
+
+class Hand:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept.append(seconds)
+
+
+@pytest.fixture
+def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    clock = Hand()
+    monkeypatch.setattr(_transport, "time", clock)
+    return clock
+
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def transport(handler: Handler, patience: float = 60) -> Transport:
+    http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
+    return Transport(URL, patience=patience, http=http)
+
+
+def dead(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("nobody there", request=request)
+
+
+def test_patience_ends_with_a_word_on_how_often_and_how_long(hand: Hand) -> None:
+    with transport(dead) as sending, pytest.raises(Unavailable) as raised:
+        sending.send("GET", "/x", headers={})
+    assert sum(hand.slept) <= 60 < sum(hand.slept) + 5
+    assert f"{len(hand.slept) + 1} attempts" in raised.value.detail
+    assert "ConnectError at 127.0.0.1" in raised.value.detail
+
+
+def test_an_analyst_that_stays_busy_is_unavailable(hand: Hand) -> None:
+    busy = problem_response(Problem.UNAVAILABLE, "Later.", headers={"Retry-After": "9"})
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        del request
+        headers = {"Content-Type": PROBLEM, "Retry-After": "9"}
+        return httpx.Response(503, content=bytes(busy.body), headers=headers)
+
+    with transport(handler) as sending, pytest.raises(Unavailable, match="Later"):
+        AnalystClient(sending).session("s")
+    assert hand.slept == [9.0] * 6
+
+
+@pytest.mark.usefixtures("hand")
+def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
+    seen: list[tuple[str, bytes, str]] = []
+    numbers = count()
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        authorization = request.headers["authorization"]
+        seen.append((str(request.url), request.read(), authorization))
+        if next(numbers) < 2:
+            raise httpx.ReadError("lost", request=request)
+        return httpx.Response(200, json={"round": 1})
+
+    with transport(handler) as sending:
+        receipt = AnalystClient(sending, "t").contribute("s", 1, 2, b"bytes")
+    assert receipt == {"round": 1}
+    url = f"{URL}/v1/sessions/s/rounds/1/attempts/2/contribution"
+    assert seen == [(url, b"bytes", "Bearer t")] * 3
+
+
+def test_a_refusal_is_not_repeated(hand: Hand) -> None:
+    requests: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        sent = problem_response(Problem.FORBIDDEN, "No.")
+        return answered(403, bytes(sent.body), PROBLEM)
+
+    with transport(handler) as sending, pytest.raises(CoterieError, match="No"):
+        AnalystClient(sending).session("s")
+    assert len(requests) == 1
+    assert hand.slept == []
+
+
+def test_a_page_that_pretends_success_is_explained() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        del request
+        return httpx.Response(200, html="<html>Please log in</html>")
+
+    with transport(handler) as sending:
+        client = AnalystClient(sending)
+        for ask in (
+            lambda: client.session("s"),
+            client.sessions,
+            lambda: client.invite("s", None),
+            lambda: client.preview("code"),
+            lambda: client.contribute("s", 1, 1, b""),
+        ):
+            with pytest.raises(Internal, match="not an analyst of coterie"):
+                ask()
+
+
+def test_a_client_reads_all_pages_of_a_list() -> None:
+    pages: dict[str, dict[str, Any]] = {
+        "": {"sessions": [{"id": "a"}], "next": "a"},
+        "a": {"sessions": [{"id": "b"}], "next": None},
+    }
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=pages[request.url.params["after"]])
+
+    with transport(handler) as sending:
+        client = AnalystClient(sending)
+        assert client.sessions() == ([{"id": "a"}], "a")
+        assert client.sessions("a") == ([{"id": "b"}], None)
+
+
+# Where a token may travel
+
+
+@pytest.fixture
+def opened() -> Iterator[list[Transport]]:
+    transports: list[Transport] = []
+    yield transports
+    for one in transports:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://analyst.example",
+        "HTTP://analyst.example",
+        "http://192.168.0.7:8443",
+        "http://localhost.example",
+        "http://127.0.0.1.example",
+        "http://localhost@analyst.example",
+        "http://10.0.0.1#127.0.0.1",
+    ],
+)
+def test_plain_http_beyond_this_machine_is_refused(
+    url: str, opened: list[Transport]
+) -> None:
+    with pytest.raises(GuardRefused, match="--allow-http"):
+        Transport(url)
+    opened.append(Transport(url, allow_http=True))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://analyst.example",
+        "http://127.0.0.1:8443",
+        "http://localhost",
+        "http://[::1]:8443",
+    ],
+)
+def test_https_and_this_machine_are_accepted(url: str, opened: list[Transport]) -> None:
+    opened.append(Transport(url))
+
+
+def test_a_redirection_is_not_followed() -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return httpx.Response(307, headers={"Location": "http://elsewhere.example/"})
+
+    with transport(handler) as sending, pytest.raises(Internal):
+        AnalystClient(sending, "token").session("s")
+    assert asked == ["127.0.0.1"]
+
+
+def test_problems_and_their_urns_are_one_to_one() -> None:
+    assert len({problem.urn for problem in Problem}) == len(Problem)
+    for problem in Problem:
+        assert Problem.of_slug(problem.urn) is Problem.of_slug(problem.slug) is problem

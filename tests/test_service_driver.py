@@ -1,0 +1,242 @@
+"""The driver: steps that crash, stop halfway, or come too late."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from harness import wait_for
+
+from analyst_service import models
+from analyst_service.jobs import worker
+from analyst_service.jobs.driver import MAX_CRASHES, Driver
+from analyst_service.jobs.service import JobService
+from clustering_protocols import simulation
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Api, ByHand
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+LAYOUT = Lattice(2)
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+
+
+def stepping(api: Api, params: Dummy | None = None) -> ByHand:
+    """A session whose first step has to run; the driver has not looked yet."""
+    session = api.open(params or Dummy(), PARTS).join(turn=False)
+    assert session.status["state"] == "stepping"
+    return session
+
+
+def complete(session: ByHand) -> ByHand:
+    """Answer the open round; the driver has not looked yet."""
+    session.answer(turn=False)
+    return session
+
+
+def blob_of(session: ByHand) -> Path:
+    """A blob that the next step of this session reads, and of no other."""
+    place = (session.id, 1, 1, LAYOUT.names[0])
+    with session.api.service.database.read() as unit:
+        digest = unit.get_one(models.Contribution, place).digest
+    return session.api.service.blobs.path(digest)
+
+
+def standing(session: ByHand) -> tuple[str, int]:
+    return session.status["state"], session.status["round"]
+
+
+# Steps that crash
+
+
+def a_bad_and_a_good_one(api: Api, params: Dummy) -> tuple[ByHand, ByHand]:
+    """Two sessions whose first round is complete."""
+    both = api.open(params, PARTS).join(), api.open(Dummy(n_clusters=3), PARTS).join()
+    for session in both:
+        complete(session)
+    return both
+
+
+def assert_tried_and_failed(
+    api: Api, bad: ByHand, good: ByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(MAX_CRASHES + 1):  # one worker: one step at a turn
+        api.turn()
+    assert standing(bad) == ("failed", 1)
+    assert bad.status["reason"] == Problem.INTERNAL.slug
+    assert f"{MAX_CRASHES} times" in bad.status["detail"]
+    assert caplog.text.count(f"step of {bad.id}: ") == MAX_CRASHES
+    assert standing(good) == ("collecting", 2)
+    assert good.finish().status["state"] == "completed"
+
+
+def test_a_step_that_crashes_is_tried_again_and_fails_alone(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = a_bad_and_a_good_one(api, Dummy())
+    missing = blob_of(bad)
+    missing.unlink()
+    assert_tried_and_failed(api, bad, good, caplog)
+    assert missing.name not in caplog.text, "the text of an error is not logged"
+
+
+def test_an_outcome_that_cannot_be_stored_fails_its_own_session_alone(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = a_bad_and_a_good_one(api, Dummy(quorum=2**63))
+    assert_tried_and_failed(api, bad, good, caplog)
+
+
+def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
+    session = complete(api.open(Dummy(), PARTS).join())
+    blob = blob_of(session)
+    content = blob.read_bytes()
+    for _ in range(MAX_CRASHES - 1):
+        blob.unlink()
+        api.turn()
+        blob.write_bytes(content)
+    api.turn()
+    assert standing(session) == ("collecting", 2)
+
+
+def test_a_session_that_kills_its_worker_fails_alone(api: Api) -> None:
+    bad, good = a_bad_and_a_good_one(api, Dummy())
+    blob = blob_of(bad)
+    blob.unlink()
+    os.mkfifo(blob)  # the worker waits for bytes that never come
+
+    with Driver(api.service), nobody_waits_for(blob):
+        wait_for(lambda: kill_worker_of(bad) == "failed")
+        wait_for(lambda: standing(good) == ("collecting", 2))
+    assert bad.status["reason"] == Problem.INTERNAL.slug
+
+
+def kill_worker_of(session: ByHand) -> str:
+    state, _ = standing(session)
+    if state == "stepping":
+        kill_workers()
+    return state
+
+
+def kill_workers() -> None:
+    for child in multiprocessing.active_children():
+        child.kill()
+
+
+@contextmanager
+def nobody_waits_for(pipe: Path) -> Iterator[None]:
+    """Let the driver stop, even if the test has failed."""
+    try:
+        yield
+    finally:
+        pipe.unlink()
+        kill_workers()
+
+
+# Steps that are repeated, or come too late
+
+
+def job_of(session: ByHand) -> tuple[models.Session, worker.Job]:
+    service = session.api.service
+    with service.database.write() as unit:
+        JobService(unit, service.clock).close_rounds()
+    with service.database.read() as unit:
+        row = unit.get_one(models.Session, session.id)
+        job = JobService(unit, service.clock).job(row, service.settings.blob_dir)
+    return row, job
+
+
+def follow(session: ByHand, row: models.Session, followed: worker.Followed) -> bool:
+    service = session.api.service
+    with service.database.write() as unit:
+        return JobService(unit, service.clock).follow(row, followed)
+
+
+def last_round(api: Api, params: Dummy) -> ByHand:
+    session = api.open(params, PARTS).join()
+    session.answer()
+    session.answer()
+    return complete(session)
+
+
+OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
+    worker.NextRound: lambda api: complete(api.open(Dummy(), PARTS).join()),
+    worker.Complete: lambda api: last_round(api, Dummy()),
+    worker.Failed: lambda api: last_round(api, Dummy(fail_at="confirm")),
+}
+every_outcome = pytest.mark.parametrize(
+    "kind", OUTCOMES, ids=lambda kind: kind.__name__
+)
+
+
+@every_outcome
+def test_what_follows_for_a_session_that_was_cancelled_is_not_stored(
+    api: Api, kind: type[worker.Followed]
+) -> None:
+    session = OUTCOMES[kind](api)
+    row, job = job_of(session)
+    followed = worker.run(job)
+    assert isinstance(followed, kind)
+    api.send("POST", f"{session.path}/cancel", session.key)
+    before = api.stored()
+    assert not follow(session, row, followed)
+    assert api.stored() == before
+
+
+@every_outcome
+def test_of_two_drivers_that_step_at_once_one_stores_what_follows(
+    api: Api, kind: type[worker.Followed]
+) -> None:
+    session = OUTCOMES[kind](api)
+    row, job = job_of(session)
+    first, second = worker.run(job), worker.run(job)
+    assert first == second
+    assert follow(session, row, first)
+    stored = api.stored()
+    assert not follow(session, row, second)
+    assert api.stored() == stored
+
+
+def test_a_step_does_not_depend_on_the_order_of_contributions(api: Api) -> None:
+    _, job = job_of(last_round(api, Dummy()))
+    backwards = dict(reversed(job.contributions.items()))
+    assert list(backwards) != list(job.contributions)
+    assert worker.run(replace(job, contributions=backwards)) == worker.run(job)
+
+
+# Restarts
+
+
+def test_a_session_that_was_left_stepping_is_stepped_after_a_restart(
+    start_api: StartApi,
+) -> None:
+    with start_api() as api:
+        later = complete(api.open(Dummy(), PARTS).join())
+        job_of(later)  # closes the round
+        first = stepping(api)
+        assert standing(later) == ("stepping", 1)
+    with start_api(driven=True) as api:
+        first.api = later.api = api
+        wait_for(lambda: standing(first) == ("collecting", 1))
+        wait_for(lambda: standing(later) == ("collecting", 2))
+
+
+def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
+    with Driver(api.service):
+        pass
+    session = stepping(api)
+    api.turn()
+    assert standing(session) == ("collecting", 1)
