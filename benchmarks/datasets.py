@@ -7,14 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import datasets as bundled
 
-_BUNDLED = {
-    "iris": bundled.load_iris,
-    "wine": bundled.load_wine,
-    "breast_cancer": bundled.load_breast_cancer,
-    "digits": bundled.load_digits,
-}
+_BUNDLED = frozenset({"iris", "wine", "breast_cancer", "digits"})
 # Sets that scikit-learn does not bundle, and what they are called at their source.
 SOURCES = {
     "heart": "UCI: Statlog (Heart)",
@@ -33,9 +27,11 @@ class MissingDataError(Exception):
 def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return features and classes of a set; MissingDataError says how to get it."""
     if name in _BUNDLED:
-        bunch = _BUNDLED[name]()
+        from sklearn import datasets as bundled
+
+        bunch = getattr(bundled, f"load_{name}")()
         return bunch.data.astype(np.float64), bunch.target.astype(np.int64)
-    path = _folder() / f"{name}.npz"
+    path = folder() / f"{name}.npz"
     if not path.exists():
         raise MissingDataError(
             f"Put {name}.npz (arrays X, y) into the folder that COTERIE_DATA names "
@@ -45,6 +41,7 @@ def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         return found["X"].astype(np.float64), found["y"].astype(np.int64)
 
 
-def _folder() -> Path:
+def folder() -> Path:
+    """Return where sets lie that scikit-learn does not bundle."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     return Path(os.environ.get("COTERIE_DATA", beside))

@@ -9,7 +9,7 @@ import pytest
 from attacks import Upload, correlations, mixed, unmixed, uploads
 from sklearn.datasets import load_breast_cancer, load_wine
 
-from clustering_protocols import simulation
+from clustering_protocols import chain, enrolment, registry, simulation
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration, selfcheck
@@ -111,8 +111,6 @@ def test_full_width_would_hand_out_every_row() -> None:
 
 
 def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
-    from clustering_protocols import chain, enrolment, registry
-
     X = load_breast_cancer().data
     parts = simulation.split(X, Lattice(1), SEED)
     keys = simulation.entropies(SEED, "s", ["r1c1"])

@@ -231,10 +231,12 @@ class Table:
             rows = self.parts.data[A] if data is None else data
             return party.run(rows, on_progress=self.others_answer)
 
-    def others_answer(self, status: SessionStatus) -> None:
-        """The other parties answer whenever they are awaited."""
-        for slot in status.awaited:
-            if status.state == "collecting" and slot != A:
+    def others_answer(self, status: SessionStatus | None = None) -> None:
+        """Let the other parties answer if they are awaited now."""
+        del status
+        now = SessionStatus.model_validate(self.session.status)
+        for slot in now.awaited:
+            if now.state == "collecting" and slot != A:
                 self.session.answer(slot, turn=False)
 
 
@@ -517,21 +519,32 @@ def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) 
     assert len(table.between.sent("/contribution")) == 3
 
 
-@pytest.mark.parametrize("what", ["changed", "taken from another round", "left over"])
-def test_an_envelope_that_was_tampered_with_is_refused(pair: Table, what: str) -> None:
+def flip_a_bit(arrays: dict[str, Any]) -> None:
+    arrays["envelope.0"] = arrays["envelope.0"] ^ np.uint8(1)
+
+
+@pytest.mark.parametrize(
+    ("label", "change"),
+    [
+        ({}, flip_a_bit),
+        ({"attempt": 2}, dict),
+        ({"round": 2}, dict),
+        ({"kind": "labels"}, dict),
+        ({"peer": A}, dict),
+        ({"stage": "count"}, dict),
+    ],
+    ids=["a bit", "attempt", "round", "kind", "sender", "stage"],
+)
+def test_an_envelope_that_was_tampered_with_is_refused(
+    pair: Table, label: dict[str, Any], change: Callable[[dict[str, Any]], object]
+) -> None:
     """The second task brings a word that the other party has sealed."""
-    changes: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
-        "changed": lambda h, arrays: arrays.update(
-            {"envelope.0": arrays["envelope.0"] ^ np.uint8(1)}
-        ),
-        "taken from another round": lambda h, _: h["envelopes"][0].update(attempt=2),
-        "left over": lambda h, _: h["envelopes"][0].update(round=2),
-    }
 
     def changed(content: bytes) -> bytes:
         header, arrays = codec.decode(content)
-        if header["envelopes"]:
-            changes[what](header, arrays)
+        for envelope in header["envelopes"]:
+            envelope.update(label)
+            change(arrays)
         return codec.encode(header, arrays)
 
     with pytest.raises(EnvelopeRefused):
@@ -681,7 +694,7 @@ def test_a_party_that_was_too_late_for_a_quorum_goes_on_with_the_next_round(
     def late(request: httpx.Request, response: httpx.Response) -> httpx.Response:
         asked = request.url.path.endswith("/task") and response.status_code == 200
         if asked and packets.read(response.content).address.round == 2:
-            table.session.answer(B, turn=False)
+            table.others_answer()
             running.clock.forward(10)
             wait_for(lambda: table.session.status["round"] == 3)
         return response

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
+from pydantic import ValidationError
 
-from clustering_protocols.terms import Deadlines, Guards, Lattice
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.registry import explain
+from clustering_protocols.terms import Deadlines, Guards, Lattice, Layout
 from party_sdk._transport import Transport
 from party_sdk.cli.options import (
     ca_option,
@@ -23,6 +27,8 @@ from party_sdk.cli.options import (
 from party_sdk.cli.output import json_option, progress_line, show_progress
 from party_sdk.client import SessionStatus
 from party_sdk.coordinator import Coordinator
+
+_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)")
 
 
 @click.group()
@@ -54,6 +60,14 @@ def session(
 @click.option(
     "--column-groups", default=1, show_default=True, help="d: different features."
 )
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    metavar="NAME=ROW,COLUMN",
+    help="A named party and its place, counted from 1; instead of the two above. "
+    "Places may stay empty.",
+)
 @click.option("--id", "session_id", help="Made from the title by default.")
 @click.option("--seed", type=int, help="Of the analyst's random starts.")
 @click.option("--join-within", type=int, help="Seconds for parties to join.")
@@ -69,6 +83,7 @@ def create(
     params: tuple[str, ...],
     row_groups: int,
     column_groups: int,
+    slots: tuple[str, ...],
     session_id: str | None,
     seed: int | None,
     join_within: int | None,
@@ -88,7 +103,7 @@ def create(
     opened = coordinator.create_session(
         title,
         read_params(protocol, params),
-        Lattice(row_groups, column_groups),
+        _layout(slots) if slots else Lattice(row_groups, column_groups),
         session_id=session_id,
         seed=seed,
         deadlines=deadlines,
@@ -169,6 +184,23 @@ def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """End a session; parties learn it at their next request."""
     status = coordinator.session(session_id).cancel()
     click.echo(status.model_dump_json() if as_json else progress_line(status))
+
+
+def _layout(slots: tuple[str, ...]) -> Layout:
+    """Return the layout of NAME=ROW,COLUMN texts."""
+    places = [_PLACE.fullmatch(text) for text in slots]
+    if not all(places):
+        raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
+    named = [
+        {"name": place[1], "row": int(place[2]) - 1, "column": int(place[3]) - 1}
+        for place in places
+        if place
+    ]
+    named.sort(key=lambda slot: (slot["row"], slot["column"]))
+    try:
+        return Layout.model_validate({"slots": named})
+    except ValidationError as error:
+        raise InvalidParameters(explain(error)) from None
 
 
 def _show(status: SessionStatus) -> None:
