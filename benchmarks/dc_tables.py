@@ -132,7 +132,7 @@ def open_data(algorithm: str, trials: int) -> bool:
                 held &= within(name, mean, table)
     for variant, found_differences in differences.items():
         average = float(np.mean(found_differences))
-        print(f"  average |Δ| to central, {variant}: {average:.1f} %", end="")
+        print(f"  average |Δ| to central, {variant}: {average:.2f} %", end="")
         print(f"   paper {TABLE_5[algorithm]} %")
     return held & (np.mean(differences["like the tables"]) <= TABLE_5[algorithm])
 

@@ -93,6 +93,25 @@ class Ask:
     quorum: int | None = None
 
 
+def ask_all(
+    plan: Plan,
+    task: Record,
+    *,
+    expects: type[Record],
+    state: Record,
+    dims: Mapping[str, Mapping[str, int]] | None = None,
+    quorum: int | None = None,
+) -> Ask:
+    """Return a round in which every slot gets the same task; see :class:`Ask`."""
+    return Ask(
+        state=state,
+        tasks=dict.fromkeys(plan.slots, task),
+        expects=expects,
+        dims=dims or {},
+        quorum=quorum,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
     """The round is void: open it again under a new attempt, with the same tasks."""

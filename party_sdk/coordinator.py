@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import BaseModel
@@ -15,9 +14,9 @@ from pydantic import BaseModel
 from clustering_protocols import chain, registry
 from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import session_secret
-from clustering_protocols.errors import NotReady
+from clustering_protocols.errors import InvalidParameters, NotReady
 from clustering_protocols.records import Record
-from clustering_protocols.terms import Deadlines, Guards, Layout
+from clustering_protocols.terms import NAME_PATTERN, Deadlines, Guards, Layout
 from party_sdk._files import default_home, private_folder, write_private
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, SessionStatus, end_of
@@ -69,12 +68,7 @@ class Coordinator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._transport.close()
 
     def create_session(
@@ -105,6 +99,10 @@ class Coordinator:
             Of the analyst's random starts; drawn by default.
         """
         session_id = session_id or _id_from(title)
+        if not re.fullmatch(NAME_PATTERN, session_id):
+            raise InvalidParameters(
+                f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
+            )
         body = {
             "title": title,
             "protocol": {

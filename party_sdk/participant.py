@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from clustering_protocols import chain, enrolment, packets
@@ -18,6 +17,7 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     AgreementMismatch,
+    CoterieError,
     Equivocation,
     GuardRefused,
     InvalidArray,
@@ -111,8 +111,12 @@ class Party:
         policy = policy or Policy()
         preview = None
         if not folder.exists:
-            preview = AnalystClient(transport).preview(parsed.code)
-            _check_preview(parsed, preview, policy)
+            try:
+                preview = AnalystClient(transport).preview(parsed.code)
+                _check_preview(parsed, preview, policy)
+            except CoterieError:
+                transport.close()
+                raise
             drawn = secrets.token_bytes(32) if entropy is None else entropy
             folder.save_identity(
                 Identity(
@@ -124,12 +128,7 @@ class Party:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._transport.close()
 
     @property

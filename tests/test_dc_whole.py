@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,17 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import Memory, Outcome
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.protocols.dc import Anchor, DataCollaboration
+from clustering_protocols.protocols.dc import (
+    Anchor,
+    DataCollaboration,
+    analyst,
+    messages,
+)
 from clustering_protocols.terms import Lattice, Layout, Slot
 from party_sdk.cli import main
 
@@ -301,3 +308,30 @@ def run_both(
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
         assert "self-check" in errors
+
+
+# Memory
+
+
+def test_the_analyst_holds_one_copy_of_the_common_space() -> None:
+    rng = np.random.default_rng(0)
+    n, width, r = 120_000, 15, 500
+    cells = [
+        {
+            column: messages.Projections(
+                rows=rng.normal(size=(n // 2, width)),
+                anchors=rng.normal(size=(r, width)),
+            )
+            for column in range(2)
+        }
+        for _ in range(2)
+    ]
+    params = DataCollaboration(n_clusters=4, n_init=2, max_iter=5)
+    maps = analyst.fit_maps(params, cells, [width + 1] * 2)
+    tracemalloc.start()
+    X_hat = analyst.common_space(cells, maps)
+    starts = draw_starts(X_hat, 4, 2, rng)
+    kmeans(X_hat, starts, params.max_iter)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.9 * X_hat.nbytes

@@ -14,15 +14,16 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from harness import Analyst, free_port
+from harness import Analyst, free_port, wait_for
 
 from clustering_protocols import simulation
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import Lattice
-from party_sdk import _transport
+from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
 from party_sdk.cli.output import exit_code
+from party_sdk.frames import open_table
 
 RISK = "dummy.row-count-is-known"
 ACCEPT = ("--accept-risk", RISK)
@@ -39,7 +40,9 @@ class Terminal:
     def __call__(self, *words: object, expect: int = 0) -> Result:
         texts = [str(word) for word in words]
         self.patch.setattr(sys, "argv", ["coterie", *texts])
-        result = CliRunner().invoke(main, texts, env=self.environment)
+        result = CliRunner().invoke(
+            main, texts, env=self.environment, prog_name="coterie"
+        )
         if result.exit_code == 1 and result.exception is not None:
             raise result.exception
         assert result.exit_code == expect, result.output
@@ -80,6 +83,10 @@ def rows(terminal: Terminal) -> Path:
     """A small table of one party."""
     lines = [f"p{number:02},{number},{number % 3}" for number in range(12)]
     return terminal.file("rows.csv", "\n".join(["id,x,y", *lines]))
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
@@ -214,7 +221,7 @@ def test_a_risk_that_is_not_accepted_is_exit_code_3(
     online: Terminal, rows: Path
 ) -> None:
     _, invitation = opened(online)
-    for words in (("join",), ("run", "--data", rows)):
+    for words in (("join",), ("run", "--data", rows, "--id-column", "id")):
         command = ("party", words[0], invitation, *words[1:])
         refused = online(*command, expect=3)
         assert_explained(refused, Problem.RISK_NOT_ACCEPTED)
@@ -302,7 +309,7 @@ def test_data_that_cannot_be_used_are_exit_code_5(
             ("--param", "n_clusters=2", "--param", "n_clusters.more=2"),
             "n_clusters",
         ),
-        (("--protocol", "dummy", "--id", "Not a name"), "session_id"),
+        (("--protocol", "dummy", "--id", "../elsewhere"), "no session id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -419,7 +426,7 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert (document["session"], document["n_rows"]) == (session, 12)
     assert len(document["safety_number"].split()) == 12
     assert "round 3" in done.stderr, "progress is shown"
-    written = list(csv.DictReader(labels.open()))
+    written = read(labels)
     assert [line["id"] for line in written] == [f"p{n:02}" for n in range(12)]
     assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]
 
@@ -455,40 +462,58 @@ def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
     assert "r2c1: has not joined" in status
     invited = online.json("session", "invite", session, "--slot", "r2c1")
     assert list(invited) == ["r2c1"]
-    assert invited["r2c1"] in online(
-        "session", "invite", session, "--slot", "r2c1"
-    ).stdout.replace(invited["r2c1"], "") or invited["r2c1"].startswith("http")
+
+
+def test_parties_may_have_names_of_their_own(online: Terminal) -> None:
+    create = ("session", "create", "Wards", "--protocol", "dummy")
+    document = online.json(*create, "--slot", "south=2,1", "--slot", "north=1,1")
+    assert list(document["invitations"]) == ["north", "south"]
+    for wrong in ("north", "north=1", "north=0,1", "North=1,1", "north=2,1"):
+        refused = online(*create, "--slot", wrong, expect=5)
+        assert_explained(refused, Problem.INVALID_PARAMETERS)
 
 
 def test_inspecting_shows_the_answer_and_sends_nothing(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
+    inspect = ("party", "inspect", session, "r1c1", "--data", rows, "--id-column", "id")
     online("party", "join", invitation, *ACCEPT)
-    early = online("party", "inspect", session, "r1c1", *data, expect=7)
-    assert_explained(early, Problem.NOT_READY)
+    assert_explained(online(*inspect, expect=7), Problem.NOT_READY)
+    home = Path(online.environment["COTERIE_HOME"])
+    policy = Policy(accepted_risks=frozenset({RISK}))
+    with Party.join(invitation, home=home, policy=policy) as party:
+        party.enrol(open_table(rows, id_column="id"))
+    show = ("session", "show", session)
+    wait_for(lambda: online.json(*show)["state"] == "collecting")
+    found = online.json(*inspect)
+    assert (found["stage"], found["round"], found["kind"]) == ("greeting", 1, "greeted")
+    assert (found["arrays"], found["envelopes"]) == ([], [])
+    assert "stage greeting, round 1" in online(*inspect).stdout
+    [slot] = online.json(*show)["slots"]
+    assert slot["awaited"]
 
 
 # Simulations
 
 
 def blobs(terminal: Terminal) -> tuple[Path, list[str]]:
-    """Three clear clusters in four features; classes in a mixed order."""
+    """Three clear clusters in eight features; classes in a mixed order."""
     rng = np.random.default_rng(0)
     names = ["oak", "ash", "elm"]
     classes = rng.permutation(np.repeat(np.arange(3), 20))
     X = 10 * np.eye(3, 4)[classes] + rng.normal(scale=0.3, size=(60, 4))
+    X = np.hstack([X, X])
     lines = [
         f"t{number},{','.join(map(repr, row.tolist()))},{names[kind]}"
         for number, (row, kind) in enumerate(zip(X, classes, strict=True))
     ]
-    table = "\n".join(["tree,a,b,c,d,kind", *lines])
+    table = "\n".join(["tree,a,b,c,d,e,f,g,h,kind", *lines])
     return terminal.file("trees.csv", table), [names[kind] for kind in classes]
 
 
 def written_labels(path: Path) -> list[int]:
-    return [int(line["label"]) for line in csv.DictReader(path.open())]
+    return [int(line["label"]) for line in read(path)]
 
 
 def test_simulating_dc_finds_the_classes_in_the_order_of_the_file(
@@ -516,7 +541,7 @@ def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -
     simulate = ("simulate", "dummy", "--data", data, "--id-column", "tree")
     options = ("--truth", "kind", "--param", "n_clusters=7", "--seed", "3")
     report = terminal.json(*simulate, *options, "--row-groups", "3", "--labels", out)
-    parts = simulation.split(np.zeros((60, 4)), Lattice(3), seed=3)
+    parts = simulation.split(np.zeros((60, 8)), Lattice(3), seed=3)
     expected = np.empty(60, dtype=int)
     expected[np.concatenate(parts.rows)] = np.arange(60) % 7
     assert written_labels(out) == expected.tolist()

@@ -387,33 +387,38 @@ def swap_keys(slot: str, secret: bytes | None = None) -> Callable[[Any], None]:
     return change
 
 
-AGREEMENTS: dict[str, tuple[Callable[[dict[str, Any]], object], type[CoterieError]]] = {
-    "other terms than were previewed": (in_terms(seed=9), AgreementMismatch),
+NEW_TERMS = (AgreementMismatch, "terms changed after they were accepted")
+NEW_LINE = (AgreementMismatch, "changed the line of slot 'r1c1'")
+SWAPPED = (KeyNotAuthentic, "slot 'r2c1' carry a foreign mark")
+NO_AGREEMENT = (Malformed, "not agreement")
+NO_ROSTER = (Malformed, "each slot of the layout once")
+AGREEMENTS: dict[
+    str, tuple[Callable[[dict[str, Any]], object], tuple[type[CoterieError], str]]
+] = {
+    "another seed than was previewed": (in_terms(seed=9), NEW_TERMS),
     "more clusters than were previewed": (
         lambda d: d.update(terms=d["terms"].replace(":3,", ":4,")),
-        AgreementMismatch,
+        NEW_TERMS,
     ),
-    "own rows changed": (
-        lambda d: d["roster"][0].update(n_rows=21),
-        AgreementMismatch,
-    ),
-    "own keys swapped": (swap_keys(A), AgreementMismatch),
-    "another's keys swapped": (swap_keys(B), KeyNotAuthentic),
+    "a space in the terms": (lambda d: d.update(terms=d["terms"] + " "), NEW_TERMS),
+    "own rows changed": (lambda d: d["roster"][0].update(n_rows=21), NEW_LINE),
+    "own keys swapped": (swap_keys(A), NEW_LINE),
+    "another's keys swapped": (swap_keys(B), SWAPPED),
     "another's keys marked with another secret": (
         swap_keys(B, secret=bytes(32)),
-        KeyNotAuthentic,
+        SWAPPED,
     ),
-    "another's mark missing": (lambda d: d["roster"][1].pop("mark"), Malformed),
-    "a party left out": (lambda d: d["roster"].pop(), Malformed),
-    "a party twice": (lambda d: d["roster"].append(d["roster"][1]), Malformed),
-    "another order": (lambda d: d["roster"].reverse(), Malformed),
+    "another's mark missing": (lambda d: d["roster"][1].pop("mark"), NO_AGREEMENT),
+    "a party left out": (lambda d: d["roster"].pop(), NO_ROSTER),
+    "a party twice": (lambda d: d["roster"].append(d["roster"][1]), NO_ROSTER),
+    "another order": (lambda d: d["roster"].reverse(), NO_ROSTER),
 }
 
 
 @pytest.mark.parametrize("what", AGREEMENTS)
 def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> None:
-    change, expected = AGREEMENTS[what]
-    with pytest.raises(expected):
+    change, (expected, words) = AGREEMENTS[what]
+    with pytest.raises(expected, match=words):
         pair.run(on("GET", "/agreement", in_json(change)))
     assert pair.between.sent("/contribution") == []
     assert not (pair.home / "parties" / pair.session.id / A / "memory.arrays").exists()
@@ -519,6 +524,10 @@ def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) 
     assert len(table.between.sent("/contribution")) == 3
 
 
+def unchanged(arrays: dict[str, Any]) -> None:
+    """Leave the bytes as they are."""
+
+
 def flip_a_bit(arrays: dict[str, Any]) -> None:
     arrays["envelope.0"] = arrays["envelope.0"] ^ np.uint8(1)
 
@@ -527,11 +536,11 @@ def flip_a_bit(arrays: dict[str, Any]) -> None:
     ("label", "change"),
     [
         ({}, flip_a_bit),
-        ({"attempt": 2}, dict),
-        ({"round": 2}, dict),
-        ({"kind": "labels"}, dict),
-        ({"peer": A}, dict),
-        ({"stage": "count"}, dict),
+        ({"attempt": 2}, unchanged),
+        ({"round": 2}, unchanged),
+        ({"kind": "labels"}, unchanged),
+        ({"peer": A}, unchanged),
+        ({"stage": "count"}, unchanged),
     ],
     ids=["a bit", "attempt", "round", "kind", "sender", "stage"],
 )

@@ -13,7 +13,6 @@ from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy.exc import OperationalError
@@ -57,12 +56,7 @@ class Driver:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stop.set()
         self._thread.join()
         for pool in (*self._free, *(busy.pool for busy in self._running.values())):

@@ -28,6 +28,7 @@ from clustering_protocols.contract import (
     Reply,
     Stage,
     View,
+    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ColumnsNotAligned, CoterieError, RowsNotAligned
@@ -76,11 +77,7 @@ class Analyst(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody."""
-        return Ask(
-            state=Comparing(),
-            tasks={slot: CompareDigests() for slot in plan.slots},
-            expects=Digests,
-        )
+        return ask_all(plan, CompareDigests(), expects=Digests, state=Comparing())
 
     def step(
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]

@@ -28,6 +28,7 @@ from clustering_protocols.contract import (
     Reply,
     Stage,
     View,
+    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused
@@ -125,11 +126,7 @@ class Analyst(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody."""
-        return Ask(
-            state=Sharing(),
-            tasks={slot: ShareSecrets() for slot in plan.slots},
-            expects=SecretsShared,
-        )
+        return ask_all(plan, ShareSecrets(), expects=SecretsShared, state=Sharing())
 
     def step(
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]

@@ -33,6 +33,7 @@ from clustering_protocols.contract import (
     Reply,
     Stage,
     View,
+    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
@@ -170,10 +171,8 @@ class Analyst(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Have the members measure."""
-        return Ask(
-            state=Progress(measured=False),
-            tasks={slot: Measure() for slot in plan.slots},
-            expects=Measured,
+        return ask_all(
+            plan, Measure(), expects=Measured, state=Progress(measured=False)
         )
 
     def step(
@@ -182,11 +181,7 @@ class Analyst(AnalystRole):
         """Have the first slots pool, then finish."""
         if Progress.narrow(state).measured:
             return Finish()
-        return Ask(
-            state=Progress(measured=True),
-            tasks={slot: Pool() for slot in plan.slots},
-            expects=Pooled,
-        )
+        return ask_all(plan, Pool(), expects=Pooled, state=Progress(measured=True))
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -12,14 +13,13 @@ from clustering_protocols import registry
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import InvalidParameters
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 url_option = click.option(
-    "--url", envvar="COTERIE_URL", required=True, help="Of the analyst. [COTERIE_URL]"
+    "--url", envvar="COTERIE_URL", help="Of the analyst. [COTERIE_URL]"
 )
 key_option = click.option(
-    "--key",
-    envvar="COTERIE_KEY",
-    required=True,
-    help="A coordinator's key. [COTERIE_KEY]",
+    "--key", envvar="COTERIE_KEY", help="A coordinator's key. [COTERIE_KEY]"
 )
 home_option = click.option(
     "--home",
@@ -47,6 +47,27 @@ param_option = click.option(
     metavar="NAME=VALUE",
     help="A parameter of the protocol; may be given several times.",
 )
+
+SEED = click.IntRange(0, 2**53 - 1)
+_GROUPS = click.IntRange(1, 1000)
+column_groups_option = click.option(
+    "--column-groups",
+    type=_GROUPS,
+    default=1,
+    show_default=True,
+    help="d: different features.",
+)
+
+
+def row_groups_option(default: int) -> Callable[[Command], Command]:
+    """Return the option for the number of row groups."""
+    return click.option(
+        "--row-groups",
+        type=_GROUPS,
+        default=default,
+        show_default=True,
+        help="c: different people.",
+    )
 
 
 def read_entropy(path: Path | None) -> bytes | None:
@@ -81,6 +102,8 @@ def read_values(given: tuple[str, ...]) -> dict[str, Any]:
         place = values
         for part in path:
             place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
         place[last] = _value(value)
     return values
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import ValidationError
@@ -14,7 +17,9 @@ from clustering_protocols.registry import explain
 from clustering_protocols.terms import Deadlines, Guards, Lattice, Layout
 from party_sdk._transport import Transport
 from party_sdk.cli.options import (
+    SEED,
     ca_option,
+    column_groups_option,
     entropy_option,
     home_option,
     http_option,
@@ -22,12 +27,14 @@ from party_sdk.cli.options import (
     param_option,
     read_entropy,
     read_params,
+    row_groups_option,
     url_option,
 )
 from party_sdk.cli.output import json_option, progress_line, show_progress
 from party_sdk.client import SessionStatus
 from party_sdk.coordinator import Coordinator
 
+_SECONDS = click.IntRange(1, 366 * 86_400)
 _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)")
 
 
@@ -40,26 +47,41 @@ _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)")
 @click.pass_context
 def session(
     ctx: click.Context,
-    url: str,
-    key: str,
+    url: str | None,
+    key: str | None,
     home: Path | None,
     ca_file: Path | None,
     *,
     allow_http: bool,
 ) -> None:
     """Open sessions, invite parties, watch, cancel."""
-    transport = Transport(url, ca_file=ca_file, allow_http=allow_http, patience=30)
-    ctx.obj = ctx.with_resource(Coordinator(url, key, home=home, transport=transport))
+
+    def connect() -> Coordinator:
+        if url is None or key is None:
+            raise click.UsageError("Missing option '--url' or '--key'.", ctx)
+        transport = Transport(url, ca_file=ca_file, allow_http=allow_http, patience=30)
+        return ctx.with_resource(Coordinator(url, key, home=home, transport=transport))
+
+    ctx.obj = connect
+
+
+def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Connect when the command runs, so that its --help needs no analyst."""
+
+    @click.pass_obj
+    @functools.wraps(command)
+    def connected(connect: Callable[[], Coordinator], /, **options: Any) -> Any:
+        return command(connect(), **options)
+
+    return connected
 
 
 @session.command()
 @click.argument("title")
 @click.option("--protocol", default="dc", show_default=True, help="Of the catalogue.")
 @param_option
-@click.option("--row-groups", default=1, show_default=True, help="c: different people.")
-@click.option(
-    "--column-groups", default=1, show_default=True, help="d: different features."
-)
+@row_groups_option(default=1)
+@column_groups_option
 @click.option(
     "--slot",
     "slots",
@@ -69,13 +91,15 @@ def session(
     "Places may stay empty.",
 )
 @click.option("--id", "session_id", help="Made from the title by default.")
-@click.option("--seed", type=int, help="Of the analyst's random starts.")
-@click.option("--join-within", type=int, help="Seconds for parties to join.")
-@click.option("--answer-within", type=int, help="Seconds for each round.")
-@click.option("--minimum-rows", type=int, help="Fewest rows of each party.")
+@click.option("--seed", type=SEED, help="Of the analyst's random starts.")
+@click.option("--join-within", type=_SECONDS, help="Seconds for parties to join.")
+@click.option("--answer-within", type=_SECONDS, help="Seconds for each round.")
+@click.option(
+    "--minimum-rows", type=click.IntRange(1), help="Fewest rows of each party."
+)
 @entropy_option
 @json_option
-@click.pass_obj
+@_pass_coordinator
 def create(
     coordinator: Coordinator,
     title: str,
@@ -126,7 +150,7 @@ def create(
 @click.argument("session_id")
 @click.option("--slot", "slots", multiple=True, help="By default every free slot.")
 @json_option
-@click.pass_obj
+@_pass_coordinator
 def invite(
     coordinator: Coordinator, session_id: str, slots: tuple[str, ...], *, as_json: bool
 ) -> None:
@@ -141,7 +165,7 @@ def invite(
 
 @session.command("list")
 @json_option
-@click.pass_obj
+@_pass_coordinator
 def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
     """List the sessions of this key."""
     found = coordinator.sessions()
@@ -155,7 +179,7 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
 @session.command()
 @click.argument("session_id")
 @json_option
-@click.pass_obj
+@_pass_coordinator
 def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Say where a session stands and who is awaited."""
     status = coordinator.session(session_id).status()
@@ -168,7 +192,7 @@ def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
 @session.command()
 @click.argument("session_id")
 @json_option
-@click.pass_obj
+@_pass_coordinator
 def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Follow a session to its end."""
     status = coordinator.session(session_id).wait(show_progress)
@@ -179,7 +203,7 @@ def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
 @session.command()
 @click.argument("session_id")
 @json_option
-@click.pass_obj
+@_pass_coordinator
 def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """End a session; parties learn it at their next request."""
     status = coordinator.session(session_id).cancel()

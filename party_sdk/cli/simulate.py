@@ -15,7 +15,13 @@ from pyarrow import csv
 from clustering_protocols import metrics, simulation
 from clustering_protocols.data import matrix
 from clustering_protocols.terms import Lattice
-from party_sdk.cli.options import param_option, read_params
+from party_sdk.cli.options import (
+    SEED,
+    column_groups_option,
+    param_option,
+    read_params,
+    row_groups_option,
+)
 from party_sdk.cli.output import json_option
 from party_sdk.frames import column_names, open_table, read_column
 
@@ -30,12 +36,12 @@ from party_sdk.frames import column_names, open_table, read_column
 )
 @click.option("--truth", help="A column of true classes: compared with, not clustered.")
 @click.option("--id-column", help="A column that is not clustered.")
-@click.option("--row-groups", default=2, show_default=True, help="c: different people.")
-@click.option(
-    "--column-groups", default=1, show_default=True, help="d: different features."
-)
+@row_groups_option(default=2)
+@column_groups_option
 @param_option
-@click.option("--seed", default=0, show_default=True, help="Of split and session.")
+@click.option(
+    "--seed", type=SEED, default=0, show_default=True, help="Of split and session."
+)
 @click.option(
     "--labels", type=click.Path(path_type=Path), help="Where to write labels."
 )

@@ -9,7 +9,7 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan
+from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.records import Record
 
@@ -30,10 +30,11 @@ class Collaborator(AnalystRole):
         """Ask everybody for projections."""
         layouts.check(plan)
         r = layouts.n_anchors(plan)
-        return Ask(
-            state=messages.Waiting(),
-            tasks={slot: messages.Project(n_anchors=r) for slot in plan.slots},
+        return ask_all(
+            plan,
+            messages.Project(n_anchors=r),
             expects=messages.Projections,
+            state=messages.Waiting(),
             dims={slot: {"n": plan.member(slot).n_rows, "r": r} for slot in plan.slots},
         )
 

@@ -24,6 +24,7 @@ from clustering_protocols.contract import (
     Reply,
     Stage,
     View,
+    ask_all,
 )
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import EnvelopeRefused
@@ -75,12 +76,8 @@ class Analyst(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody; only first slots have something to make."""
-        r = layouts.n_anchors(plan)
-        return Ask(
-            state=Making(),
-            tasks={slot: MakeAnchors(n_anchors=r) for slot in plan.slots},
-            expects=AnchorsMade,
-        )
+        task = MakeAnchors(n_anchors=layouts.n_anchors(plan))
+        return ask_all(plan, task, expects=AnchorsMade, state=Making())
 
     def step(
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan
+from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
@@ -20,10 +20,8 @@ class Greeter(AnalystRole):
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody for a greeting."""
         _fail(plan, "start")
-        return Ask(
-            state=messages.Greeting(),
-            tasks={slot: messages.Greet() for slot in plan.slots},
-            expects=messages.Greeted,
+        return ask_all(
+            plan, messages.Greet(), expects=messages.Greeted, state=messages.Greeting()
         )
 
     def step(
@@ -40,10 +38,11 @@ class Counter(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody for its row numbers."""
-        return Ask(
-            state=messages.Counting(voided=0, total=0),
-            tasks={slot: messages.Count() for slot in plan.slots},
+        return ask_all(
+            plan,
+            messages.Count(),
             expects=messages.Counted,
+            state=messages.Counting(voided=0, total=0),
             dims={slot: {"n": plan.member(slot).n_rows} for slot in plan.slots},
             quorum=_params(plan).quorum,
         )
@@ -65,10 +64,11 @@ class Counter(AnalystRole):
 
 def _ask_confirm(plan: Plan, voided: int) -> Ask:
     total = sum(_rows_per_group(plan))
-    return Ask(
-        state=messages.Counting(voided=voided, total=total),
-        tasks={slot: messages.Confirm(total=total) for slot in plan.slots},
+    return ask_all(
+        plan,
+        messages.Confirm(total=total),
         expects=messages.Confirmed,
+        state=messages.Counting(voided=voided, total=total),
     )
 
 
