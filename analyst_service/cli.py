@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -31,7 +32,9 @@ def _database(settings: Settings) -> Iterator[Database]:
 
 @contextmanager
 def _any_database(settings: Settings) -> Iterator[Database]:
+    os.umask(0o077)  # what lies here is for this user alone
     settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.chmod(0o700)
     with closing(Database(settings.database)) as database:
         yield database
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from analyst_service.errors import problem_response
 from clustering_protocols.errors import TooLarge
 
-_UPLOAD = "/contribution"
+_UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
 
 
 class BoundedBodies:
@@ -25,7 +27,7 @@ class BoundedBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, counting what is read of its body."""
-        if scope["type"] != "http" or scope["path"].endswith(_UPLOAD):
+        if scope["type"] != "http" or _UPLOAD.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
         length = Headers(scope=scope).get("content-length", "0")

@@ -70,6 +70,7 @@ class AnalystState(Record):
     stage: int
     round: int
     attempt: int
+    quorum: int
     stage_state: Annotated[ByteArray, Spec("bytes")]
 
 
@@ -209,6 +210,7 @@ def _open(
         stage=index,
         round=round_,
         attempt=1,
+        quorum=ask.quorum or len(ask.tasks),
         stage_state=np.frombuffer(ask.state.encode(), np.uint8),
     )
     tasks = {
@@ -228,7 +230,7 @@ def _open(
         stage=stages[index].name,
         stage_index=index,
         n_stages=len(stages),
-        quorum=ask.quorum or len(tasks),
+        quorum=state.quorum,
         state=state.encode(),
         tasks=tasks,
     )
@@ -249,6 +251,7 @@ def _open_again(
         stage=current.stage,
         round=current.round,
         attempt=attempt,
+        quorum=current.quorum,
         stage_state=np.frombuffer(move.state.encode(), np.uint8),
     )
     return Opened(
@@ -257,7 +260,7 @@ def _open_again(
         stage=stages[current.stage].name,
         stage_index=current.stage,
         n_stages=len(stages),
-        quorum=len(tasks),
+        quorum=current.quorum,
         state=state.encode(),
         tasks={slot: packets.restamp(task, attempt) for slot, task in tasks.items()},
     )

@@ -215,18 +215,18 @@ class View:
 
     def stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose of this attempt."""
-        return KeyedStream(
-            derive_key(
-                self.entropy,
-                "coterie/draw/1",
-                self.plan.terms.session,
-                self.slot.name,
-                self.stage,
-                self.round,
-                self.attempt,
-                purpose,
-            )
-        )
+        return self._stream("coterie/draw/1", self.round, self.attempt, purpose)
+
+    def lasting_stream(self, purpose: str) -> KeyedStream:
+        """Return the party's own random stream for one purpose, whatever the attempt.
+
+        For draws of which a second one would tell more than the first.
+        """
+        return self._stream("coterie/lasting-draw/1", purpose)
+
+    def _stream(self, *labels: str | int) -> KeyedStream:
+        bound = (self.plan.terms.session, self.slot.name, self.stage)
+        return KeyedStream(derive_key(self.entropy, *labels, *bound))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

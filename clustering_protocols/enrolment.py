@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 
-from clustering_protocols.errors import AgreementMismatch
-from clustering_protocols.randomness import derive_key
+from cryptography.exceptions import InvalidSignature
+
+from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic
+from clustering_protocols.randomness import derive_key, length_prefixed
 from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
 from clustering_protocols.terms import (
     Agreement,
@@ -33,6 +36,33 @@ def enrol(
         keys=keys,
         mark=mark(secret, session, slot, keys),
     )
+
+
+def prove(entropy: bytes, session: str, slot: str, code: str) -> str:
+    """Return the signature (hex) that goes with a join.
+
+    Roster and codes are known to others: only the holder of the private key may take
+    the slot, or take it again.
+    """
+    signing = PartyKeys(entropy, session, slot).signing
+    return signing.sign(_joining(session, slot, code)).hex()
+
+
+def check_proof(member: Member, session: str, code: str, proof: str) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the holder of the member's key signed."""
+    try:
+        member.keys.verifying.verify(
+            bytes.fromhex(proof), _joining(session, member.slot, code)
+        )
+    except (InvalidSignature, ValueError):
+        raise KeyNotAuthentic(
+            f"The proof for slot {member.slot!r} does not fit."
+        ) from None
+
+
+def _joining(session: str, slot: str, code: str) -> bytes:
+    digest = sha256(code.encode()).digest()
+    return length_prefixed("coterie/join/1", session, slot, digest)
 
 
 def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections import Counter
 from hashlib import sha256
 from typing import Annotated, Any, Final, Self, TypeVar
 
@@ -18,6 +19,7 @@ from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.secrecy.keys import PublicKeys
 
 TERMS_VERSION: Final = 1
+MAX_GROUP_SLOTS: Final = 250
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 
 _V = TypeVar("_V", bound="Value")
@@ -58,6 +60,14 @@ class Layout(Value):
                 raise ValueError(
                     f"{what} groups must be numbered 0, 1, 2 … without gaps"
                 )
+        sizes = [
+            Counter(groups).most_common(1)[0][1] for groups in zip(*cells, strict=True)
+        ]
+        if sum(sizes) > MAX_GROUP_SLOTS:
+            raise ValueError(
+                f"a row group and a column group have at most {MAX_GROUP_SLOTS} slots "
+                "together: their envelopes share one message"
+            )
         return self
 
     @property

@@ -13,8 +13,10 @@ def default_home() -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder that only its owner enters."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Create a folder that only its owner enters, and its parents alike."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(exist_ok=True, mode=0o700)
     path.chmod(0o700)
     return path
 

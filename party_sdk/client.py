@@ -124,9 +124,10 @@ class AnalystClient:
         response = self._send("POST", "/v1/join/preview", json={"code": code})
         return Preview.model_validate_json(response.content)
 
-    def join(self, code: str, member: Member) -> str:
+    def join(self, code: str, member: Member, proof: str) -> str:
         """Take the slot of a code and return the party's token."""
-        body = {"code": code, "member": member.model_dump(mode="json")}
+        line = member.model_dump(mode="json")
+        body = {"code": code, "member": line, "proof": proof}
         token: str = self._send("POST", "/v1/join", json=body).json()["token"]
         return token
 

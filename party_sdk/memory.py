@@ -38,6 +38,8 @@ class Identity(BaseModel):
     terms: str
     member: Member | None = None
     token: str | None = None
+    data_digest: str | None = None
+    choices: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return "<Identity>"

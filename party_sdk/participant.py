@@ -25,6 +25,7 @@ from clustering_protocols.errors import (
     RoundClosed,
     SessionOver,
     ShapeConflict,
+    Unauthenticated,
 )
 from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
@@ -35,11 +36,13 @@ from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Answered, Identity, PartyFolder
 from party_sdk.policy import Policy
+from party_sdk.sameness import data_digest, marks, same_choices
 
 _LONG_POLL_SECONDS = 20.0
 
 OnProgress = Callable[[SessionStatus], None]
 OnNotes = Callable[[Mapping[str, Any]], None]
+Confirm = Callable[[Inspection], bool]
 
 
 class Party:
@@ -58,6 +61,7 @@ class Party:
         preview: Preview | None,
         choices: Mapping[str, Any],
         on_notes: OnNotes | None,
+        confirm: Confirm | None,
     ) -> None:
         self.invitation = invitation
         self.folder = folder
@@ -67,6 +71,7 @@ class Party:
         self._policy = policy
         self._choices = choices
         self._on_notes = on_notes
+        self._confirm = confirm
         self._identity = folder.load_identity()
 
     @classmethod
@@ -80,6 +85,7 @@ class Party:
         transport: Transport | None = None,
         choices: Mapping[str, Any] | None = None,
         on_notes: OnNotes | None = None,
+        confirm: Confirm | None = None,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
 
@@ -99,6 +105,8 @@ class Party:
         on_notes : callable, optional
             Called with what a protocol wants the operator to read before an answer is
             sent.
+        confirm : callable, optional
+            Called with everything in a contribution before it is sent; False stops it.
 
         Raises
         ------
@@ -123,7 +131,9 @@ class Party:
                     invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
                 )
             )
-        return cls(parsed, folder, transport, policy, preview, choices or {}, on_notes)
+        return cls(
+            parsed, folder, transport, policy, preview, choices or {}, on_notes, confirm
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -144,28 +154,33 @@ class Party:
         """
         self._policy.check_terms(self.terms)
         self._policy.check_data(self.terms, data)
-        member = enrolment.enrol(
-            self.invitation.secret,
-            self.invitation.session,
-            self.invitation.slot,
-            self._entropy,
-            data.n_rows,
-            len(data.columns),
-        )
+        digest = data_digest(data)
         known = self._identity
-        if known.member is not None and known.member != member:
+        if known.data_digest not in {None, digest}:
             raise GuardRefused(
-                f"This party joined with {known.member.n_rows} rows and "
-                f"{known.member.n_columns} columns; the data are others now."
+                "This party joined with other data: rows, ids, columns or their order "
+                "have changed since."
             )
-        if known.token is None:
-            self._remember(known.model_copy(update={"member": member}))
-            try:
-                token = self._client.join(self.invitation.code, member)
-            except (GuardRefused, ShapeConflict):
-                self._remember(known)  # the slot is free still: other data may come
-                raise
-            self._remember(self._identity.model_copy(update={"token": token}))
+        if known.token is not None:
+            self._choices = same_choices(known.choices, self._choices)
+            return
+        here = (self.invitation.session, self.invitation.slot)
+        member = enrolment.enrol(
+            self.invitation.secret, *here, self._entropy, data.n_rows, len(data.columns)
+        )
+        proof = enrolment.prove(self._entropy, *here, self.invitation.code)
+        update = {
+            "member": member,
+            "data_digest": digest,
+            "choices": marks(self._choices),
+        }
+        self._remember(known.model_copy(update=update))
+        try:
+            token = self._client.join(self.invitation.code, member, proof)
+        except (GuardRefused, ShapeConflict):
+            self._remember(known)  # the slot is free still: other data may come
+            raise
+        self._remember(self._identity.model_copy(update={"token": token}))
 
     def run(
         self,
@@ -198,6 +213,10 @@ class Party:
             self.enrol(data)
             try:
                 outcome = self._to_the_end(data, on_progress)
+            except Unauthenticated:  # the token has expired: the key gets a new one
+                self._remember(self._identity.model_copy(update={"token": None}))
+                self.enrol(data)
+                outcome = self._to_the_end(data, on_progress)
             except SessionOver as over:
                 raise end_of(over.state, over.reason, over.detail) from None
         return Result.of(outcome, data.ids)
@@ -219,6 +238,7 @@ class Party:
         data = open_table(table, id_column=id_column, columns=columns)
         if self._identity.token is None:
             raise NotReady("This party has not joined yet: run it once with its data.")
+        self._choices = same_choices(self._identity.choices, self._choices)
         client = self._client.as_party(self._identity.token)
         agreement = self._agreement(
             client, _Watch(client, self.invitation.session, None)
@@ -284,16 +304,27 @@ class Party:
                 before=before,
                 after=after,
             )
+            self._show(contribution, notes)  # before it counts as answered
             self.folder.save_answered(fresh, contribution)
-            if self._on_notes is not None and notes:
-                self._on_notes(notes)
         try:
             client.contribute(self.invitation.session, *here, contribution)
         except RoundClosed:
             status = client.session(self.invitation.session)
-            if (status.round, status.attempt) == here:
+            open_here = (status.round, status.attempt) == here
+            if status.state == "collecting" and open_here:
                 raise
-            # a quorum was enough: go on with the round that is open now
+            # a quorum was enough: go on with what comes next
+        except SessionOver as over:
+            if over.state != "completed":
+                raise
+
+    def _show(self, contribution: bytes, notes: Mapping[str, Any]) -> None:
+        """Let the operator read what leaves, and stop it where he is asked."""
+        if self._on_notes is not None and notes:
+            self._on_notes(notes)
+        ask = self._confirm
+        if ask is not None and not ask(Inspection.of(contribution, notes)):
+            raise GuardRefused("The operator did not let this contribution go.")
 
     def _agreement(self, client: AnalystClient, watch: _Watch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""

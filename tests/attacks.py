@@ -63,6 +63,23 @@ def unmixed(upload: Upload, seed: int) -> Matrix:
     return separated
 
 
+def turned_back(upload: Upload) -> Matrix:
+    """Return the rows along the eigenvectors of the anchor projections' covariance.
+
+    Anchors whose features have spreads of their own show the features' directions.
+    """
+    _, axes = np.linalg.eigh(np.cov(upload.anchors, rowvar=False))
+    found: Matrix = upload.rows @ axes
+    return found
+
+
+def principal(upload: Upload) -> Matrix:
+    """Return the principal components of the uploaded rows: known without anchors."""
+    _, axes = np.linalg.eigh(np.cov(upload.rows, rowvar=False))
+    found: Matrix = upload.rows @ axes
+    return found
+
+
 def mixed(upload: Upload, seed: int) -> Matrix:
     """Return the uploaded rows mixed at random: what a guess without an attack has."""
     width = upload.rows.shape[1]

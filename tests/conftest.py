@@ -357,11 +357,23 @@ class ByHand:
             len(data.columns),
         )
 
-    def try_join(self, slot: str, member: Member | None = None) -> httpx.Response:
-        line = (member or self.member(slot)).model_dump(mode="json")
-        return self.api.send(
-            "POST", "/v1/join", json={"code": self.codes[slot], "member": line}
-        )
+    def joining(
+        self, slot: str, member: Member | None = None, entropy: bytes | None = None
+    ) -> dict[str, Any]:
+        """The body of a join, with the proof of the key that the entropy stands for."""
+        code = self.codes[slot]
+        key = entropy or self.keys[slot]
+        return {
+            "code": code,
+            "member": (member or self.member(slot, entropy)).model_dump(mode="json"),
+            "proof": enrolment.prove(key, self.id, slot, code),
+        }
+
+    def try_join(
+        self, slot: str, member: Member | None = None, entropy: bytes | None = None
+    ) -> httpx.Response:
+        body = self.joining(slot, member, entropy)
+        return self.api.send("POST", "/v1/join", json=body)
 
     def join(self, *slots: str, turn: bool = True) -> ByHand:
         """Join slots (all by default) and let the first round open if all are in."""

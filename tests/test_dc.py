@@ -298,17 +298,28 @@ def test_gaussian_anchors_are_normal_with_the_mean_and_spread_of_each_feature() 
     rows = np.random.default_rng(0).uniform(
         [0.0, 1e6, 5.0], [1.0, 1e6 + 9, 5.1], (99, 3)
     )
-    drawn = anchors.draw(Anchor(), 5000, moments(rows), KeyedStream(bytes(32)))
+    params = DataCollaboration(n_clusters=1)
+    drawn = anchors.draw(params, 5000, moments(rows), KeyedStream(bytes(32)))
     assert drawn.shape == (5000, 3)
     standardised = (drawn - rows.mean(axis=0)) / rows.std(axis=0)
     assert stats.kstest(standardised, "norm", axis=0).pvalue.min() > 0.001
     assert np.abs(np.corrcoef(standardised.T) - np.eye(3)).max() < 0.05
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "rotated"])
+def test_anchors_have_equal_spreads_under_maps_that_only_centre(kind: Any) -> None:
+    rows = np.random.default_rng(0).normal([0.0, 1e3], [1.0, 30.0], (99, 2))
+    params = DataCollaboration(n_clusters=1, scaling="center", anchor=Anchor(kind=kind))
+    drawn = anchors.draw(params, 5000, moments(rows), KeyedStream(bytes(32)))
+    expected = np.sqrt(np.mean(rows.var(axis=0)))
+    np.testing.assert_allclose(drawn.std(axis=0), expected, rtol=0.05)
+    np.testing.assert_allclose(drawn.mean(axis=0), rows.mean(axis=0), atol=2.0)
+
+
 def test_uniform_anchors_are_uniform_in_the_range_of_each_feature() -> None:
     rows = np.random.default_rng(0).normal([0.0, 1e6], [1.0, 3.0], (99, 2))
-    anchor = Anchor(kind="uniform")
-    drawn = anchors.draw(anchor, 5000, moments(rows), KeyedStream(bytes(32)))
+    params = DataCollaboration(n_clusters=1, anchor=Anchor(kind="uniform"))
+    drawn = anchors.draw(params, 5000, moments(rows), KeyedStream(bytes(32)))
     low, high = rows.min(axis=0), rows.max(axis=0)
     placed = (drawn - low) / (high - low)
     assert stats.kstest(placed, "uniform", axis=0).pvalue.min() > 0.01
@@ -333,9 +344,12 @@ class Recorder:
         original = anchors.draw
 
         def draw(
-            anchor: Anchor, n_rows: int, moments: PooledMoments, stream: KeyedStream
+            params: DataCollaboration,
+            n_rows: int,
+            moments: PooledMoments,
+            stream: KeyedStream,
         ) -> FloatArray:
-            self.drawn.append(original(anchor, n_rows, moments, stream))
+            self.drawn.append(original(params, n_rows, moments, stream))
             self.moments.append(moments)
             return self.drawn[-1]
 

@@ -6,13 +6,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attacks import Upload, correlations, mixed, unmixed, uploads
+from attacks import (
+    Upload,
+    correlations,
+    mixed,
+    principal,
+    turned_back,
+    unmixed,
+    uploads,
+)
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from clustering_protocols import chain, enrolment, registry, simulation
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import GuardRefused
-from clustering_protocols.protocols.dc import Anchor, DataCollaboration, selfcheck
+from clustering_protocols.protocols.dc import (
+    Anchor,
+    DataCollaboration,
+    anchors,
+    selfcheck,
+)
 from clustering_protocols.terms import Lattice
 
 SETS = {"wine": load_wine, "breast cancer": load_breast_cancer}
@@ -48,6 +61,31 @@ def test_other_anchors_give_source_separation_no_more_than_a_guess(
     found = correlations(unmixed(upload, SEED), upload.truth).mean()
     guesses = [correlations(mixed(upload, s), upload.truth).mean() for s in range(10)]
     assert found <= np.mean(guesses) + 0.10
+
+
+@every_set
+@pytest.mark.parametrize("scaling", ["shared", "center", "none"])
+@pytest.mark.parametrize("kind", ["gaussian", "rotated"])
+def test_the_covariance_of_the_anchors_shows_no_feature(
+    name: str, scaling: Any, kind: Any
+) -> None:
+    """No more than the principal components of the rows do, which need no anchors."""
+    upload = upload_of(name, scaling=scaling, anchor=Anchor(kind=kind))
+    found = correlations(turned_back(upload), upload.truth)
+    known = correlations(principal(upload), upload.truth)
+    assert np.mean(found > 0.95) <= np.mean(known > 0.95) + 0.1
+    assert np.median(found) <= np.median(known) + 0.2
+
+
+@every_set
+def test_anchors_with_the_spreads_of_the_features_would_show_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anchors, "equal_spread", lambda _, spread: spread)
+    upload = upload_of(name, scaling="center")
+    found = correlations(turned_back(upload), upload.truth)
+    known = correlations(principal(upload), upload.truth)
+    assert np.mean(found > 0.95) >= np.mean(known > 0.95) + 0.25
 
 
 @every_set

@@ -170,6 +170,8 @@ def test_every_problem_has_an_exit_code_of_the_list(problem: Problem) -> None:
         "key-not-authentic",
         "envelope-refused",
         "equivocation",
+        "agreement-mismatch",
+        "version-mismatch",
     }
     ended = {
         "session-over",

@@ -14,7 +14,7 @@ import pytest
 from harness import wait_for
 
 from clustering_protocols import codec, packets, registry, simulation
-from clustering_protocols.data import MatrixSource
+from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
     AgreementMismatch,
     Cancelled,
@@ -43,6 +43,7 @@ from party_sdk import Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.client import SessionStatus
 from party_sdk.invitations import Invitation
+from party_sdk.sameness import marks, same_choices
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -651,7 +652,7 @@ def test_other_data_than_it_joined_with_are_refused(pair: Table) -> None:
     with pytest.raises(Unavailable):
         pair.run(cut("/agreement"))
     n_requests = len(pair.between.requests)
-    with pytest.raises(GuardRefused, match="joined with 20 rows and 3 columns"):
+    with pytest.raises(GuardRefused, match="joined with other data"):
         pair.run(data=np.ones((19, 3)))
     assert len(pair.between.requests) == n_requests
 
@@ -734,3 +735,42 @@ def test_an_expired_invitation_is_refused(alone: Table) -> None:
     with pytest.raises(InvitationExpired):
         alone.party()
     assert_only_previewed(alone)
+
+
+# Going on
+
+
+def test_the_same_rows_in_another_order_are_refused_when_a_party_goes_on(
+    pair: Table,
+) -> None:
+    """They would get each other's labels."""
+    with pytest.raises(Unavailable):
+        pair.run(cut("/agreement"))
+    source = pair.parts.data["r1c1"]
+    turned = MatrixSource(
+        matrix(source)[::-1], columns=source.columns, ids=(source.ids or ())[::-1]
+    )
+    with pytest.raises(GuardRefused, match="their order"):
+        pair.run(data=turned)
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "refused"),
+    [
+        ({"limit": 0.1}, {}, False),
+        ({"limit": 0.1}, {"limit": 0.1}, False),
+        ({"limit": 0.1}, {"limit": 0.9}, True),
+        ({}, {"limit": 0.9}, True),
+        ({"transformer": object()}, {}, True),
+        ({"transformer": object()}, {"transformer": object()}, False),
+    ],
+)
+def test_a_party_goes_on_with_the_choices_that_it_began_with(
+    kept: dict[str, Any], given: dict[str, Any], *, refused: bool
+) -> None:
+    remembered = json.loads(json.dumps(marks(kept)))
+    if refused:
+        with pytest.raises(GuardRefused, match="|".join({**kept, **given})):
+            same_choices(remembered, given)
+        return
+    assert set(same_choices(remembered, given)) == set(kept)

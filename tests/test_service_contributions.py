@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
@@ -520,10 +521,28 @@ def projections(api: Api) -> Upload:
 
 def test_a_used_invitation_refuses_other_keys(shared_api: Api) -> None:
     session = shared_api.open(Dummy(), PARTS).join(A)
-    other = session.member(A, entropy=bytes(32))
     assert_refused(
-        shared_api, lambda: session.try_join(A, other), Problem.INVITATION_USED
+        shared_api,
+        lambda: session.try_join(A, entropy=bytes(32)),
+        Problem.INVITATION_USED,
     )
+
+
+def test_a_join_is_refused_without_the_proof_of_the_members_key(
+    shared_api: Api,
+) -> None:
+    """Code and roster are known to the coordinator and others; the key is not."""
+    session = shared_api.open(Dummy(), PARTS).join(A)
+    body = session.joining(A)
+    forged = body | {"proof": session.joining(A, entropy=bytes(32))["proof"]}
+    moved = body | {"proof": session.joining(B)["proof"]}
+    for other in (forged, moved):
+        assert_refused(
+            shared_api,
+            partial(shared_api.send, "POST", "/v1/join", json=other),
+            Problem.KEY_NOT_AUTHENTIC,
+        )
+    assert shared_api.send("POST", "/v1/join", json=body).status_code == 200
 
 
 def test_a_join_for_another_slot_is_refused(shared_api: Api) -> None:
@@ -555,8 +574,9 @@ def test_a_bad_join_is_refused_and_leaves_no_trace(shared_api: Api, what: str) -
     session = shared_api.open(Dummy(), PARTS)
     given, problem = BAD_JSON[what]
     if isinstance(given, dict):
-        member = session.member(A).model_dump(mode="json") | given.get("member", {})
-        body = {"code": session.codes[A], **given, "member": member}
+        body = session.joining(A)
+        member = body["member"] | given.get("member", {})
+        body |= {**given, "member": member}
         given = json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     assert_refused(

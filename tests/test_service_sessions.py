@@ -476,10 +476,7 @@ def test_a_new_invitation_ends_the_earlier_one_of_its_slot(shared_api: Api) -> N
     earlier = dict(session.codes)
     session.codes |= session.invite(A)
     assert_problem(preview(shared_api, earlier[A]), Problem.INVITATION_EXPIRED)
-    body = {
-        "code": earlier[A],
-        "member": session.member(A).model_dump(mode="json"),
-    }
+    body = session.joining(A) | {"code": earlier[A]}
     refused = shared_api.send("POST", "/v1/join", json=body)
     assert_problem(refused, Problem.INVITATION_EXPIRED)
     session.join()
@@ -585,15 +582,15 @@ def n_waiting(api: Api) -> int | None:
 
 def test_of_two_that_join_one_slot_at_once_one_gets_it(shared_api: Api) -> None:
     session = shared_api.open(Dummy(), PARTS)
-    members = [session.member(A), session.member(A, entropy=bytes(32))]
+    keys = [session.keys[A], bytes(32)]
     with ThreadPoolExecutor(2) as threads:
         with held_up(session, n_requests=2):
-            joining = [threads.submit(session.try_join, A, m) for m in members]
+            joining = [threads.submit(session.try_join, A, None, key) for key in keys]
         responses = [future.result(30) for future in joining]
     won, lost = sorted(range(2), key=lambda i: responses[i].status_code)
     assert responses[won].status_code == 200
     assert_problem(responses[lost], Problem.INVITATION_USED)
-    assert session.try_join(A, members[won]).status_code == 200
+    assert session.try_join(A, None, keys[won]).status_code == 200
 
 
 def test_an_invitation_that_ends_while_its_party_joins_is_refused(

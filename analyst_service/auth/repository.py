@@ -41,15 +41,3 @@ class CredentialRepository:
             .returning(Credential.id)
         )
         return revoked.first() is not None
-
-    def revoke_party(self, session_id: str, slot: str, now: datetime) -> None:
-        """Revoke the tokens of a slot."""
-        self._unit.execute(
-            sa.update(Credential)
-            .where(
-                Credential.session_id == session_id,
-                Credential.slot == slot,
-                Credential.revoked_at.is_(None),
-            )
-            .values(revoked_at=now)
-        )

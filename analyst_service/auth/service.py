@@ -68,8 +68,11 @@ class AuthService:
         return self._create("ck", role, label, seconds)
 
     def create_party_token(self, session_id: str, slot: str, seconds: int) -> str:
-        """Return a new token of a slot; earlier ones of the slot end."""
-        self._credentials.revoke_party(session_id, slot, self._clock.now())
+        """Return a new token of a slot.
+
+        Earlier ones stay valid until they expire: of a join that was sent twice, either
+        response may be the one that arrives.
+        """
         _, secret = self._create("pt", Role.PARTY, slot, seconds, session_id, slot)
         return secret
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import threading
+import time
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -22,11 +23,13 @@ from analyst_service.errors import describe
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
 from analyst_service.models import Session
+from clustering_protocols.errors import StorageFull
 from clustering_protocols.problems import Problem
 
 log = logging.getLogger(__name__)
 
 MAX_CRASHES = 3
+RETRY_SECONDS = 5.0
 _Step = tuple[str, int, int]
 
 
@@ -50,6 +53,7 @@ class Driver:
         self._thread = threading.Thread(target=self._loop, name="driver")
         self._running: dict[_Step, _Running] = {}
         self._crashes: Counter[_Step] = Counter()
+        self._not_before: dict[_Step, float] = {}
         self._free = [self._new_pool() for _ in range(service.settings.workers)]
 
     def __enter__(self) -> Self:
@@ -84,7 +88,8 @@ class Driver:
             jobs = JobService(unit, service.clock)
             for session in jobs.ready():
                 step = _step_of(session)
-                if self._free and step not in self._running:
+                waits = time.monotonic() < self._not_before.get(step, 0.0)
+                if self._free and step not in self._running and not waits:
                     job = jobs.job(session, service.settings.blob_dir)
                     self._running[step] = self._submit(session, job)
 
@@ -102,6 +107,10 @@ class Driver:
             self._follow(done.session, done.future.result())
         except OperationalError:
             raise  # the database is away: the step is repeated once it is back
+        except (StorageFull, OSError) as error:
+            # the machine's trouble, not the session's: again, after a while
+            log.error("step of %s: %s", step[0], describe(error))  # noqa: TRY400  no traceback: it may hold values
+            self._not_before[step] = time.monotonic() + RETRY_SECONDS
         except Exception as error:  # noqa: BLE001  whatever it is, it is this session's
             log.error("step of %s: %s", step[0], describe(error))  # noqa: TRY400  no traceback: it may hold values
             self._crashes[step] += 1

@@ -53,6 +53,6 @@ def preview(body: CodeWrite, members: ReadingMembers) -> PreviewRead:
 @router.post("/v1/join")
 def join(body: JoinWrite, members: WritingMembers, response: Response) -> JoinRead:
     """Take the slot; the same code with the same keys again succeeds again."""
-    session, token = members.join(body.code, body.member)
+    session, token = members.join(body.code, body.member, body.proof)
     response.headers["Cache-Control"] = "no-store"
     return JoinRead(session=session.id, slot=body.member.slot, token=token)

@@ -44,6 +44,11 @@ class JoinWrite(BaseModel):
 
     code: str = _CODE
     member: Member
+    proof: str = Field(
+        pattern=r"^[0-9a-f]{128}$",
+        description="Ed25519 signature (hex) with the member's key over the join: see "
+        "docs/security.md.",
+    )
 
 
 class PreviewRead(BaseModel):

@@ -17,7 +17,7 @@ from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.sessions.states import Event
 from analyst_service.settings import Settings
 from clustering_protocols import terms as wire
-from clustering_protocols.enrolment import agree
+from clustering_protocols.enrolment import agree, check_proof
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidParameters,
@@ -62,8 +62,10 @@ class MemberService:
         invitation = self._find(code)
         return self._session_of(invitation), invitation.slot
 
-    def join(self, code: str, joining: wire.Member) -> tuple[Session, str]:
+    def join(self, code: str, joining: wire.Member, proof: str) -> tuple[Session, str]:
         """Take the slot of a code; return the session and the party's token.
+
+        Code and roster are known to others, so the holder of the private key signs.
 
         Repeating it with the same keys succeeds and gives a fresh token: the response
         to the first request may have been lost.
@@ -75,6 +77,7 @@ class MemberService:
         own = members[invitation.slot]
         if joining.slot != own.slot:
             raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
+        check_proof(joining, session.id, code, proof)
         if invitation.used_at is None:
             self._take(session, members, own, joining, invitation)
         elif _line(own) != joining:

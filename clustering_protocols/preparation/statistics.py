@@ -205,9 +205,10 @@ class Party(PartyRole):
         if view.slot.name != first:
             sent = Outgoing(receiver=first, content=own)
             return Reply(contribution=Measured(), envelopes=[sent])
-        kept = OwnMoments.model_validate(dict(own))
-        # A first slot without members receives nothing: pool what there is now.
-        return Reply(contribution=Measured(), remember=[kept, pool([own])])
+        kept: list[Record] = [OwnMoments.model_validate(dict(own))]
+        if len(group_of(view.plan.layout, view.slot, "column")) == 1:
+            kept.append(pool([own]))  # nobody will send any
+        return Reply(contribution=Measured(), remember=kept)
 
     def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
         """Pool the members' moments, or keep what the first slot pooled."""

@@ -13,7 +13,7 @@ def main() -> None:
     """Find clusters over data that institutions may not pool.
 
     Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 refused at home by a guard
-    or a risk that is not accepted (nothing was sent), 4 the session ended without a
-    result, 5 the input cannot be used, 6 the analyst cannot be reached, 7 the analyst
-    refused.
+    or a risk that is not accepted (nothing of that round was sent), 4 the session ended
+    without a result, 5 the input cannot be used, 6 the analyst cannot be reached, 7 the
+    analyst refused, or it cannot be done now.
     """

@@ -24,6 +24,8 @@ _REFUSED_AT_HOME = frozenset(
         Problem.KEY_NOT_AUTHENTIC,
         Problem.ENVELOPE_REFUSED,
         Problem.EQUIVOCATION,
+        Problem.AGREEMENT_MISMATCH,
+        Problem.VERSION_MISMATCH,
     }
 )
 _ENDED = frozenset(

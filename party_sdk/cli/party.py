@@ -19,6 +19,7 @@ from party_sdk.cli.party_options import (
     choice_option,
     data_options,
     here_options,
+    invitation_argument,
     labels_option,
     policy_options,
 )
@@ -34,7 +35,7 @@ def party() -> None:
 
 
 @party.command()
-@click.argument("invitation")
+@invitation_argument
 @policy_options
 @here_options(entropy=True)
 @json_option
@@ -56,11 +57,14 @@ def join(invitation: str, policy: Policy, here: Here, *, as_json: bool) -> None:
 
 
 @party.command()
-@click.argument("invitation")
+@invitation_argument
 @data_options
 @labels_option
 @policy_options
 @choice_option
+@click.option(
+    "--confirm", is_flag=True, help="Show each contribution and ask before it is sent."
+)
 @here_options(entropy=True)
 @json_option
 def run(
@@ -71,10 +75,16 @@ def run(
     choices: Mapping[str, Any],
     here: Here,
     *,
+    confirm: bool,
     as_json: bool,
 ) -> None:
-    """Take part until there are labels. Interrupted, run it again: it goes on."""
-    with here.join(invitation, policy, choices) as member:
+    """Take part until there are labels. Interrupted, run it again: it goes on.
+
+    INVITATION may be @FILE, or - for standard input: command lines can be read by other
+    users of this machine.
+    """
+    asked = _ask if confirm else None
+    with here.join(invitation, policy, choices, asked) as member:
         _run(member, data, labels, as_json=as_json)
 
 
@@ -189,12 +199,19 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
     }
 
 
+def _ask(found: Inspection) -> bool:
+    _show_inspection(found)
+    return click.confirm("Send this?", err=True)
+
+
 def _show_inspection(found: Inspection) -> None:
     click.echo(f"stage {found.stage}, round {found.round}, attempt {found.attempt}:")
     click.echo(f"{found.kind}, {found.n_bytes:,} bytes {json.dumps(found.values)}")
     for array in found.arrays:
         shape = " × ".join(map(str, array.shape))
-        between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
+        between = "empty"
+        if array.minimum is not None and array.maximum is not None:
+            between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
         click.echo(f"  array {array.name}: {shape} {array.dtype}, {between}")
     for envelope in found.envelopes:
         click.echo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from party_sdk.cli.output import show_notes
 from party_sdk.frames import open_table
 from party_sdk.invitations import Invitation
 from party_sdk.memory import PartyFolder
-from party_sdk.participant import Party
+from party_sdk.participant import Confirm, Party
 from party_sdk.policy import Policy
 
 Command = Callable[..., Any]
@@ -45,6 +46,7 @@ class Here:
         invitation: str,
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
+        confirm: Confirm | None = None,
     ) -> Party:
         """Return the party of an invitation."""
         url = Invitation.parse(invitation).url
@@ -56,6 +58,7 @@ class Here:
             transport=Transport(url, ca_file=self.ca_file, allow_http=self.allow_http),
             choices=choices,
             on_notes=show_notes,
+            confirm=confirm,
         )
 
     def folder(self, session_id: str, slot: str) -> PartyFolder:
@@ -181,6 +184,19 @@ def choice_option(command: Command) -> Command:
         return command(*args, choices=read_values(given), **rest)
 
     return gathered
+
+
+def read_invitation(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> str:
+    """Return an invitation as given, from @FILE, or from standard input for -."""
+    del context, parameter
+    if value == "-":
+        return sys.stdin.readline().strip()
+    return Path(value[1:]).read_text().strip() if value.startswith("@") else value
+
+
+invitation_argument = click.argument("invitation", callback=read_invitation)
 
 
 def labels_option(command: Command) -> Command:

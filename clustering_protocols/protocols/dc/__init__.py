@@ -46,6 +46,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "From projections of uniform anchors alone an analyst can separate your "
             "features by independent component analysis; Gaussian anchors prevent it."
         ),
+        "own-units-show-directions": (
+            "You scale by your own spreads while the anchors have the pooled ones: where "
+            "the two differ, the projected anchors show the directions of single features."
+        ),
         "anchors-from-first-slots-rows": (
             "The anchors are synthesised from the rows of the first party of your column "
             "group and known to its other members: they are near to real rows."
@@ -77,6 +81,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         codes = ["colluding-party-opens-column-group"]
         if params.anchor.kind == "uniform":
             codes.append("uniform-anchors-can-be-unmixed")
+        if params.scaling == "local" and layout.n_row_groups > 1:
+            codes.append("own-units-show-directions")
         if params.synthesises_anchors:
             codes.append("anchors-from-first-slots-rows")
         if params.output == "coordinates":

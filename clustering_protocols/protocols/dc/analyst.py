@@ -32,7 +32,7 @@ class Collaborator(AnalystRole):
         r = layouts.n_anchors(plan)
         return ask_all(
             plan,
-            messages.Project(n_anchors=r),
+            messages.Project(),
             expects=messages.Projections,
             state=messages.Waiting(),
             dims={slot: {"n": plan.member(slot).n_rows, "r": r} for slot in plan.slots},

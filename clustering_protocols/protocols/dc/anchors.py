@@ -9,7 +9,7 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.randomness import KeyedStream
 
-from .params import Anchor
+from .params import Anchor, DataCollaboration
 
 _UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
 _SMOTE_NEIGHBORS = 5
@@ -29,26 +29,38 @@ def minimum_anchors(n_features: int) -> int:
 
 
 def draw(
-    anchor: Anchor, n_rows: int, moments: PooledMoments, stream: KeyedStream
+    params: DataCollaboration, n_rows: int, moments: PooledMoments, stream: KeyedStream
 ) -> FloatArray:
     """Return X^anc (n_rows, m) in the units of the data.
 
-    gaussian: normal with the pooled mean and spread of each feature. Of independent
-    normal columns every rotation looks alike, so that a blind source separation of
-    their projections gains nothing.
-    rotated: standardised uniform numbers times a secret Haar-random rotation, with the
-    pooled mean and spread: no longer independent in the direction of any feature.
+    gaussian: normal, with the pooled mean. Of independent normal columns of equal
+    spread every rotation looks alike, so that a blind source separation of their
+    projections gains nothing.
+    rotated: standardised uniform numbers times a secret Haar-random rotation: no longer
+    independent in the direction of any feature.
     uniform: within the pooled range of each feature (the paper's choice).
+
+    The spread is equal in the units in which the private maps see the anchors. Were it
+    each feature's own under maps that only centre, the covariance of the projections
+    would show the direction of every feature.
     """
-    if anchor.kind == "gaussian":
-        drawn = stream.normal(n_rows, len(moments.mean))
-        return moments.mean + moments.spread * drawn
-    if anchor.kind == "rotated":
-        m = len(moments.mean)
+    if params.anchor.kind == "uniform":
+        span = moments.maximum - moments.minimum
+        return moments.minimum + span * stream.uniform(n_rows, len(span))
+    m = len(moments.mean)
+    if params.anchor.kind == "rotated":
         standard = (stream.uniform(n_rows, m) - 0.5) / _UNIFORM_SPREAD
-        return moments.mean + moments.spread * (standard @ stream.rotation(m))
-    span = moments.maximum - moments.minimum
-    return moments.minimum + span * stream.uniform(n_rows, len(span))
+        drawn = standard @ stream.rotation(m)
+    else:
+        drawn = stream.normal(n_rows, m)
+    return moments.mean + equal_spread(params, moments.spread) * drawn
+
+
+def equal_spread(params: DataCollaboration, spread: FloatArray) -> FloatArray:
+    """Return spreads (m,) of anchors that are equal after the parties' scaling."""
+    if params.scaling in {"shared", "local"}:
+        return spread
+    return np.full_like(spread, np.sqrt(np.mean(np.square(spread))))
 
 
 def synthesise(

@@ -9,11 +9,9 @@ from clustering_protocols.records import Record
 
 
 class Project(Record):
-    """Task: project your rows and the anchors."""
+    """Task: project your rows and the anchors, whose number follows from the roster."""
 
     kind = "project"
-
-    n_anchors: int
 
 
 class Projections(Record):

@@ -32,9 +32,11 @@ class Projector(PartyRole):
 
     def reply(self, view: View, task: Record, data: DataSource) -> Reply:
         """Return the projections, rows in the row group's secret order."""
+        messages.Project.narrow(task)
+        if view.memory.recall(messages.Reduction) is not None:
+            raise ProtocolFailed("The analyst asks for a second upload.")
         params = DataCollaboration.model_validate(view.plan.params)
         fitted = private_map.fit(view, params, data)
-        _check_task(view, messages.Project.narrow(task))
         drawn = _anchors(view, params)
         rows, images = fitted.function.rows(data), fitted.function(drawn)
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
@@ -46,13 +48,14 @@ class Projector(PartyRole):
                 messages.Reduction(width=fitted.width, rank=fitted.rank),
                 *(_kept_map(fitted) if params.predictor else []),
             ],
-            notes=rebuilt.notes(),
+            notes={**rebuilt.notes(), **_one_dimension(fitted.rank)},
         )
 
     def conclude(self, view: View, result: Record) -> Outcome:
         """Return the labels in the order of the party's own rows."""
         given = messages.RowGroupLabels.narrow(result)
         order = view.recall(RowOrder).order
+        given.require({"n": len(order)})
         report = _report(view)
         if not isinstance(given, messages.RowGroupModel):
             return Outcome(
@@ -92,20 +95,11 @@ class _Predictor:
         return nearest(Z, self._model.centroids)
 
 
-def _check_task(view: View, task: messages.Project) -> None:
-    """Refuse another number of anchors than the roster gives: it is not a choice."""
-    expected = layouts.n_anchors(view.plan)
-    if task.n_anchors != expected:
-        raise ProtocolFailed(
-            f"The analyst asks for {task.n_anchors} anchors instead of {expected}."
-        )
-
-
 def _anchors(view: View, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
         return view.recall(AnchorRows).rows
     return anchors.draw(
-        params.anchor,
+        params,
         layouts.n_anchors(view.plan),
         private_map.moments_of(view, params),
         group_stream(view, "column", "anchors"),
@@ -148,16 +142,20 @@ def _restore(travelled: _Rows, order: IntArray) -> _Rows:
     return own
 
 
+def _one_dimension(rank: int) -> dict[str, object]:
+    """Return the warning that such data bring."""
+    if rank > 1:
+        return {}
+    return {"warning": "The data have one dimension: it is sent up to shift and scale."}
+
+
 def _report(view: View) -> dict[str, object]:
     reduction = view.recall(messages.Reduction)
     report: dict[str, object] = {
         "dimensions sent": reduction.width,
         "dimensions of the data": reduction.rank,
     }
-    if reduction.rank <= 1:
-        report["warning"] = (
-            "The data have one dimension: it was sent up to sign, shift and scale."
-        )
+    report |= _one_dimension(reduction.rank)
     if not view.plan.layout.regular:
         report["ragged lattice"] = (
             "Row groups that lack columns stand at the anchors' mean there: distances "

@@ -42,10 +42,10 @@ def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
     width = kernels.reduced_width(rank, data.n_rows)
     if "transformer" in view.choices:
         return _own_transformer(view, data, rank)
-    rotation = view.stream("rotation").rotation(width)
+    rotation = view.lasting_stream("rotation").rotation(width)
     if params.reduction == "autoencoder":
         rows = (matrix(data) - offset) / scale
-        seed = int(view.stream("network").words(1)[0] >> np.uint64(33))
+        seed = int(view.lasting_stream("network").words(1)[0] >> np.uint64(33))
         encode = reductions.autoencoder(rows, width, seed)
         function: kernels.RowMap = kernels.Transformed(
             function=lambda X: encode((X - offset) / scale), rotation=rotation
@@ -55,7 +55,7 @@ def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
         R = kernels.triangular_factor(data, offset, scale)
         axes, _ = kernels.principal_axes(R, data.n_rows)
     elif params.reduction == "random":
-        axes = reductions.random_axes(len(own.mean), width, view.stream("axes"))
+        axes = reductions.random_axes(len(own.mean), width, view.lasting_stream("axes"))
     elif params.reduction == "lpp" and rank:
         rows = (matrix(data) - own.mean) / scale
         axes = reductions.locality_preserving_axes(rows, width)
@@ -91,7 +91,7 @@ def _own_transformer(view: View, data: DataSource, rank: int) -> Fitted:
             f"The transformer sends {width} of {rank} dimensions and leaves none out; "
             "the choice 'allow_full_width' overrides this."
         )
-    rotation = view.stream("rotation").rotation(width)
+    rotation = view.lasting_stream("rotation").rotation(width)
     mapped = kernels.Transformed(function=function, rotation=rotation)
     return Fitted(function=mapped, width=width, rank=rank)
 

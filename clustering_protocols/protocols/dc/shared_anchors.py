@@ -2,7 +2,7 @@
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| 1 | `make-anchors` (r) → `anchors-made` | `anchor-rows` from the first slot to the members |
+| 1 | `make-anchors` → `anchors-made` | `anchor-rows` from the first slot to the members |
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ class MakeAnchors(Record):
 
     kind = "make-anchors"
 
-    n_anchors: int
-
 
 class AnchorsMade(Record):
     """Contribution."""
@@ -76,8 +74,7 @@ class Analyst(AnalystRole):
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Ask everybody; only first slots have something to make."""
-        task = MakeAnchors(n_anchors=layouts.n_anchors(plan))
-        return ask_all(plan, task, expects=AnchorsMade, state=Making())
+        return ask_all(plan, MakeAnchors(), expects=AnchorsMade, state=Making())
 
     def step(
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]
@@ -95,7 +92,8 @@ class Party(PartyRole):
         if view.slot.name != first:
             return Reply(contribution=AnchorsMade())
         params = DataCollaboration.model_validate(view.plan.params)
-        n_rows = MakeAnchors.narrow(task).n_anchors
+        MakeAnchors.narrow(task)
+        n_rows = layouts.n_anchors(view.plan)
         made = anchors.synthesise(
             params.anchor, n_rows, matrix(data), view.stream("anchors")
         )
