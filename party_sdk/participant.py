@@ -30,17 +30,15 @@ from clustering_protocols.errors import (
 from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient, Preview, SessionStatus, end_of
+from party_sdk.client import AnalystClient, Preview, end_of
 from party_sdk.frames import Result, open_table
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Answered, Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.sameness import data_digest, marks, same_choices
+from party_sdk.watch import OnProgress, Watch
 
-_LONG_POLL_SECONDS = 20.0
-
-OnProgress = Callable[[SessionStatus], None]
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
 
@@ -241,7 +239,7 @@ class Party:
         self._choices = same_choices(self._identity.choices, self._choices)
         client = self._client.as_party(self._identity.token)
         agreement = self._agreement(
-            client, _Watch(client, self.invitation.session, None)
+            client, Watch(client, self.invitation.session, None)
         )
         task = client.task(self.invitation.session, wait=0)
         if task is None:
@@ -266,7 +264,7 @@ class Party:
         if kept is not None:
             return self._conclude(kept)
         client = self._client.as_party(self._identity.token or "")
-        watch = _Watch(client, self.invitation.session, on_progress)
+        watch = Watch(client, self.invitation.session, on_progress)
         agreement = self._agreement(client, watch)
         party = self._chain(agreement)
         while watch.look().state != "completed":
@@ -326,7 +324,7 @@ class Party:
         if ask is not None and not ask(Inspection.of(contribution, notes)):
             raise GuardRefused("The operator did not let this contribution go.")
 
-    def _agreement(self, client: AnalystClient, watch: _Watch) -> bytes:
+    def _agreement(self, client: AnalystClient, watch: Watch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""
         agreement = self.folder.load_agreement()
         if agreement is not None:
@@ -368,37 +366,6 @@ class Party:
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)
         self._identity = identity
-
-
-class _Watch:
-    """Tells the operator whenever the session has moved."""
-
-    def __init__(
-        self, client: AnalystClient, session: str, on_progress: OnProgress | None
-    ) -> None:
-        self._client = client
-        self._session = session
-        self._on_progress = on_progress
-        self._last: SessionStatus | None = None
-
-    def look(self) -> SessionStatus:
-        status = self._client.session(self._session)
-        if self._on_progress is not None and status != self._last:
-            self._on_progress(status)
-        self._last = status
-        return status
-
-    def task(self) -> bytes | None:
-        """Return the open task; None if there is none for now, or no more.
-
-        The analyst holds the request for a while. Raises what ended the session.
-        """
-        try:
-            return self._client.task(self._session, _LONG_POLL_SECONDS)
-        except SessionOver as over:
-            if over.state == "completed":
-                return None
-            raise end_of(over.state, over.reason, over.detail) from None
 
 
 def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:

@@ -15,6 +15,7 @@ from clustering_protocols.contract import Example, Memory
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import AgreementMismatch
 from clustering_protocols.registry import Proposal
+from clustering_protocols.secrecy import envelopes
 
 SEED = 3
 FOLDER = Path(registry.protocols.__path__[0])
@@ -174,13 +175,13 @@ def test_no_raw_row_leaves(
 ) -> None:
     """Neither rows nor sums of one or two rows are in any payload or envelope."""
     sealed: list[bytes] = []
-    seal = chain.sealing.seal
+    seal = envelopes.seal
 
     def recording(content: bytes, *others: Any) -> bytes:
         sealed.append(content)
         return seal(content, *others)
 
-    monkeypatch.setattr(chain.sealing, "seal", recording)
+    monkeypatch.setattr(envelopes, "seal", recording)
     sent = [message.payload for message in simulate(example).sent]
     found = np.unique(np.concatenate([*map(numbers, [*sent, *sealed]), [np.inf]]))
     for slot, data in split(example).data.items():

@@ -18,6 +18,7 @@ from attacks import (
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols.contract import Memory
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.protocols.dc import (
@@ -168,7 +169,7 @@ def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
             entropy=keys["r1c1"],
             choices={"rebuild_limit": limit},
         )
-        memory, move = chain.Memory(), chain.begin(agreement)
+        memory, move = Memory(), chain.begin(agreement)
         while isinstance(move, chain.Opened):
             memory, contribution, _ = party.reply(memory, move.tasks["r1c1"], data)
             move = chain.advance(

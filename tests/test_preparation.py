@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols import chain, enrolment, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Memory, Params
 from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matrix
@@ -328,7 +328,7 @@ def test_digests_tell_the_analyst_nothing_that_is_equal_between_groups() -> None
     digests = [
         values
         for sent in run.sent
-        for header in [chain.packets.read(sent.payload).header.record]
+        for header in [packets.read(sent.payload).header.record]
         if header["kind"] == "digests"
         for values in [header["values"]["rows"]]
     ]

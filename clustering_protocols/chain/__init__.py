@@ -1,0 +1,33 @@
+"""The chain of stages, run by either side on bytes.
+
+The analyst service, the party SDK and the simulation all run these functions and no
+others. They turn agreement, state, tasks and contributions (bytes that a database, a
+disk or a network hold) into the next bytes; they relay envelopes, number rounds through
+all stages and open a round again where a step declares it void.
+"""
+
+from clustering_protocols.chain.analyst import (
+    MAX_ATTEMPTS,
+    Closed,
+    Opened,
+    advance,
+    begin,
+    check_contribution,
+    read_result,
+)
+from clustering_protocols.chain.party import Answer, PartyChain, Position
+from clustering_protocols.chain.stages import load
+
+__all__ = [
+    "MAX_ATTEMPTS",
+    "Answer",
+    "Closed",
+    "Opened",
+    "PartyChain",
+    "Position",
+    "advance",
+    "begin",
+    "check_contribution",
+    "load",
+    "read_result",
+]

@@ -1,0 +1,253 @@
+"""The analyst's side of a session: rounds opened, contributions checked, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+from typing_extensions import Buffer
+
+from clustering_protocols import packets
+from clustering_protocols.arrays import ByteArray, Spec
+from clustering_protocols.chain.stages import load, stage_of
+from clustering_protocols.contract import Again, Ask, Finish, Plan, Stage
+from clustering_protocols.errors import Malformed, ProtocolFailed
+from clustering_protocols.packets import Address, Envelope, Expectation
+from clustering_protocols.records import Record
+
+MAX_ATTEMPTS = 5
+
+
+class AnalystState(Record):
+    """Where the analyst stands between two rounds."""
+
+    kind = "analyst-state"
+
+    stage: int
+    round: int
+    attempt: int
+    quorum: int
+    stage_state: Annotated[ByteArray, Spec("bytes")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A round is open: keep the state, hand out the tasks, wait for contributions."""
+
+    round: int
+    attempt: int
+    stage: str
+    stage_index: int
+    n_stages: int
+    quorum: int
+    state: bytes = field(repr=False)
+    tasks: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """The session is complete."""
+
+    results: Mapping[str, bytes] = field(repr=False)
+    summary: bytes | None = field(repr=False)
+
+
+def begin(agreement: bytes) -> Opened | Closed:
+    """Return the first round of a session whose parties have all joined."""
+    plan, stages = load(agreement)
+    return _enter(plan, stages, index=0, last_round=0, relay=[])
+
+
+def advance(
+    agreement: bytes,
+    state: Buffer,
+    tasks: Mapping[str, Buffer],
+    contributions: Mapping[str, Buffer],
+) -> Opened | Closed:
+    """Return what follows from a complete round.
+
+    Deterministic: equal bytes in, equal bytes out, whichever machine runs it and in
+    whichever order the contributions came.
+
+    Parameters
+    ----------
+    agreement : bytes
+    state : buffer
+        ``Opened.state`` of this round.
+    tasks, contributions : mapping of slot to buffer
+        Tasks as handed out; contributions of at least the quorum.
+
+    Raises
+    ------
+    CoterieError
+        If the session cannot go on; its problem is the reason of the end.
+    """
+    plan, stages = load(agreement)
+    current = AnalystState.decode(state)
+    stage = stages[current.stage]
+    given = {
+        s: packets.read(contributions[s]) for s in plan.slots if s in contributions
+    }
+    records = {
+        slot: packets.check_answers(packets.read(tasks[slot]), packet, stage)
+        for slot, packet in given.items()
+    }
+    stage_state = stage.analyst.state.decode(current.stage_state.data)
+    move = stage.analyst.step(plan, stage_state, records)
+    if isinstance(move, Again):
+        return _open_again(current, stages, tasks, move)
+    relay = [
+        _relayed(slot, envelope)
+        for slot, packet in given.items()
+        for envelope in packet.envelopes
+    ]
+    return _follow(plan, stages, current.stage, current.round, move, relay)
+
+
+def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
+    """Refuse bytes that do not answer a task; see :func:`packets.check_answers`."""
+    plan, stages = load(agreement)
+    asked, given = packets.read(task), packets.read(contribution)
+    stage = stage_of(stages, asked)
+    packets.check_answers(asked, given, stage)
+    here = given.address
+    for label in (envelope.label for envelope in given.envelopes):
+        sealed_now = (label.stage, label.round, label.attempt) == (
+            here.stage,
+            here.round,
+            here.attempt,
+        )
+        if not sealed_now or label.peer not in plan.slots or label.peer == here.slot:
+            raise Malformed("An envelope's label names another round or no other slot.")
+
+
+def read_result(agreement: bytes, result: Buffer) -> Record:
+    """Return the record in a result or summary of the last stage."""
+    _, stages = load(agreement)
+    return packets.read(result).read(stages[-1])
+
+
+def _enter(
+    plan: Plan,
+    stages: Sequence[Stage],
+    index: int,
+    last_round: int,
+    relay: Sequence[tuple[str, Envelope]],
+) -> Opened | Closed:
+    move = stages[index].analyst.start(plan)
+    return _follow(plan, stages, index, last_round, move, relay)
+
+
+def _follow(
+    plan: Plan,
+    stages: Sequence[Stage],
+    index: int,
+    last_round: int,
+    move: Ask | Finish,
+    relay: Sequence[tuple[str, Envelope]],
+) -> Opened | Closed:
+    """Go on in this stage, in the next one, or close."""
+    if isinstance(move, Ask):
+        return _open(plan, stages, index, last_round + 1, move, relay)
+    if index + 1 < len(stages):
+        return _enter(plan, stages, index + 1, last_round, relay)
+    return _close(plan, stages, index, max(last_round, 1), move)
+
+
+def _open(
+    plan: Plan,
+    stages: Sequence[Stage],
+    index: int,
+    round_: int,
+    ask: Ask,
+    relay: Sequence[tuple[str, Envelope]],
+) -> Opened:
+    state = AnalystState(
+        stage=index,
+        round=round_,
+        attempt=1,
+        quorum=ask.quorum or len(ask.tasks),
+        stage_state=np.frombuffer(ask.state.encode(), np.uint8),
+    )
+    tasks = {
+        slot: packets.write(
+            _address(plan, slot, stages[index], round_),
+            task,
+            expects=Expectation(
+                kind=ask.expects.kind, dims=dict(ask.dims.get(slot, {}))
+            ),
+            envelopes=[envelope for receiver, envelope in relay if receiver == slot],
+        )
+        for slot, task in ask.tasks.items()
+    }
+    return Opened(
+        round=round_,
+        attempt=1,
+        stage=stages[index].name,
+        stage_index=index,
+        n_stages=len(stages),
+        quorum=state.quorum,
+        state=state.encode(),
+        tasks=tasks,
+    )
+
+
+def _open_again(
+    current: AnalystState,
+    stages: Sequence[Stage],
+    tasks: Mapping[str, Buffer],
+    move: Again,
+) -> Opened:
+    attempt = current.attempt + 1
+    if attempt > MAX_ATTEMPTS:
+        raise ProtocolFailed(
+            f"Round {current.round} was void {MAX_ATTEMPTS} times: {move.reason}"
+        )
+    state = AnalystState(
+        stage=current.stage,
+        round=current.round,
+        attempt=attempt,
+        quorum=current.quorum,
+        stage_state=np.frombuffer(move.state.encode(), np.uint8),
+    )
+    return Opened(
+        round=current.round,
+        attempt=attempt,
+        stage=stages[current.stage].name,
+        stage_index=current.stage,
+        n_stages=len(stages),
+        quorum=current.quorum,
+        state=state.encode(),
+        tasks={slot: packets.restamp(task, attempt) for slot, task in tasks.items()},
+    )
+
+
+def _close(
+    plan: Plan, stages: Sequence[Stage], index: int, round_: int, move: Finish
+) -> Closed:
+    def packet(slot: str, record: Record) -> bytes:
+        return packets.write(_address(plan, slot, stages[index], round_), record)
+
+    return Closed(
+        results={slot: packet(slot, record) for slot, record in move.results.items()},
+        summary=packet("", move.summary) if move.summary else None,
+    )
+
+
+def _address(plan: Plan, slot: str, stage: Stage, round_: int) -> Address:
+    return Address(
+        session=plan.terms.session,
+        agreement=plan.agreement_digest,
+        slot=slot,
+        stage=stage.name,
+        round=round_,
+        attempt=1,
+    )
+
+
+def _relayed(sender: str, envelope: Envelope) -> tuple[str, Envelope]:
+    """Return the receiver, and the envelope with its sender on the label."""
+    label = envelope.label.model_copy(update={"peer": sender})
+    return envelope.label.peer, Envelope(label=label, sealed=envelope.sealed)

@@ -1,0 +1,189 @@
+"""A party's side of a session: envelopes opened, tasks answered, results read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from typing_extensions import Buffer
+
+from clustering_protocols import packets
+from clustering_protocols.chain.stages import load, stage_of
+from clustering_protocols.contract import (
+    Incoming,
+    Memory,
+    Outcome,
+    Outgoing,
+    Plan,
+    Stage,
+    View,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import AgreementMismatch, EnvelopeRefused
+from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy import envelopes as sealing
+from clustering_protocols.secrecy.keys import PartyKeys
+
+
+class Position(Record):
+    """The last round that a party answered; kept in its memory."""
+
+    kind = "position"
+
+    round: int
+    attempt: int
+
+
+class Answer(NamedTuple):
+    """What follows from a task: memory, bytes to send, and notes for the operator."""
+
+    memory: Memory
+    contribution: bytes
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyChain:
+    """One party of a session, between rounds: everything but memory and data.
+
+    Parameters
+    ----------
+    agreement : bytes
+        The exact bytes; the caller has checked terms, roster and marks.
+    slot : str
+    entropy : bytes
+        32 bytes from which every private draw follows.
+    choices : mapping, optional
+        What this party decides alone; see :class:`~clustering_protocols.contract.View`.
+    """
+
+    agreement: bytes = field(repr=False)
+    slot: str
+    entropy: bytes = field(repr=False)
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+    def reply(self, memory: Memory, task: Buffer, data: DataSource) -> Answer:
+        """Return the memory after this round, the contribution's bytes, and notes.
+
+        The caller writes both to disk before it sends the first byte; for a new attempt
+        of the same round it calls again with the memory before the round.
+
+        Raises
+        ------
+        AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray
+            If the task is not for this party, or not what the protocol declares.
+        """
+        plan, stages = load(self.agreement)
+        asked = packets.read(task)
+        self._check_address(plan, asked)
+        memory = self._receive(plan, stages, memory, asked)
+        stage = stage_of(stages, asked)
+        view = self._view(plan, stage.name, asked, memory)
+        reply = stage.party.reply(view, asked.read(stage), data)
+        contribution = packets.write(
+            asked.address,
+            reply.contribution,
+            envelopes=[self._seal(plan, asked, item) for item in reply.envelopes],
+        )
+        packets.check_answers(asked, packets.read(contribution), stage)
+        position = Position(round=asked.address.round, attempt=asked.address.attempt)
+        after = memory.remember([*reply.remember, position])
+        return Answer(after, contribution, reply.notes)
+
+    def conclude(self, memory: Memory, result: Buffer) -> Outcome:
+        """Return what the operator gets from this party's result."""
+        plan, stages = load(self.agreement)
+        packet = packets.read(result)
+        self._check_address(plan, packet)
+        view = self._view(plan, stages[-1].name, packet, memory)
+        return stages[-1].party.conclude(view, packet.read(stages[-1]))
+
+    def _check_address(self, plan: Plan, packet: Packet) -> None:
+        expected = (plan.terms.session, plan.agreement_digest, self.slot)
+        address = packet.address
+        if (address.session, address.agreement, address.slot) != expected:
+            raise AgreementMismatch("The analyst sent a message of another session.")
+
+    def _view(self, plan: Plan, stage: str, packet: Packet, memory: Memory) -> View:
+        return View(
+            plan=plan,
+            slot=plan.layout.slot(self.slot),
+            stage=stage,
+            round=packet.address.round,
+            attempt=packet.address.attempt,
+            memory=memory,
+            entropy=self.entropy,
+            choices=self.choices,
+        )
+
+    def _keys(self, plan: Plan) -> PartyKeys:
+        return PartyKeys(self.entropy, plan.terms.session, self.slot)
+
+    def _seal(self, plan: Plan, asked: Packet, item: Outgoing) -> Envelope:
+        here = asked.address
+        label = EnvelopeLabel(
+            peer=item.receiver,
+            kind=item.content.kind,
+            stage=here.stage,
+            round=here.round,
+            attempt=here.attempt,
+        )
+        bound = _bound(plan, label, sender=self.slot, receiver=item.receiver)
+        peer = plan.member(item.receiver).keys
+        content = item.content.encode()
+        return Envelope(
+            label=label, sealed=sealing.seal(content, bound, self._keys(plan), peer)
+        )
+
+    def _receive(
+        self, plan: Plan, stages: Sequence[Stage], memory: Memory, asked: Packet
+    ) -> Memory:
+        """Open the envelopes that came with a task and let their stages keep them."""
+        if not asked.envelopes:
+            return memory
+        self._check_freshness(memory, asked)
+        name = asked.envelopes[0].label.stage  # one round belongs to one stage
+        stage = next((stage for stage in stages if stage.name == name), None)
+        if stage is None:
+            raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
+        opened = [self._open(plan, stage, envelope) for envelope in asked.envelopes]
+        view = self._view(plan, name, asked, memory)
+        return memory.remember(stage.party.receive(view, opened))
+
+    def _check_freshness(self, memory: Memory, asked: Packet) -> None:
+        """Refuse envelopes of another round than the last, or of a void attempt."""
+        last = memory.recall(Position)
+        sealed = {(e.label.round, e.label.attempt) for e in asked.envelopes}
+        before = asked.address.round - 1
+        answered = last is not None and last.round == before
+        if len(sealed) > 1 or any(round_ != before for round_, _ in sealed):
+            raise EnvelopeRefused("It was not sealed in the round before this one.")
+        if answered and last is not None and sealed - {(before, last.attempt)}:
+            raise EnvelopeRefused("It was sealed under an attempt that was void.")
+
+    def _open(self, plan: Plan, stage: Stage, envelope: Envelope) -> Incoming:
+        label = envelope.label
+        kind = stage.record(label.kind)
+        if kind is None or label.peer not in plan.slots:
+            raise EnvelopeRefused("Its label names no known sender or kind.")
+        bound = _bound(plan, label, sender=label.peer, receiver=self.slot)
+        peer = plan.member(label.peer).keys
+        content = sealing.open_envelope(envelope.sealed, bound, self._keys(plan), peer)
+        return Incoming(sender=label.peer, content=kind.decode(content))
+
+
+def _bound(
+    plan: Plan, label: EnvelopeLabel, *, sender: str, receiver: str
+) -> sealing.Address:
+    return sealing.Address(
+        agreement=plan.agreement_digest,
+        session=plan.terms.session,
+        stage=label.stage,
+        round=label.round,
+        attempt=label.attempt,
+        sender=sender,
+        receiver=receiver,
+        kind=label.kind,
+    )

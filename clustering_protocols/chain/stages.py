@@ -1,0 +1,27 @@
+"""What both sides share: the stages of an agreement, and the stage of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from clustering_protocols import registry
+from clustering_protocols.contract import Plan, Stage
+from clustering_protocols.errors import Malformed
+from clustering_protocols.packets import Packet
+
+
+@lru_cache(maxsize=64)
+def load(agreement: bytes) -> tuple[Plan, tuple[Stage, ...]]:
+    """Return plan and stages of an agreement, given its exact bytes."""
+    plan = registry.plan(agreement)
+    known = registry.protocol(plan.terms.protocol.name)
+    return plan, tuple(known.stages(plan.params, plan.layout))
+
+
+def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
+    """Return the stage that a message names; :class:`Malformed` if there is none."""
+    for stage in stages:
+        if stage.name == packet.address.stage:
+            return stage
+    raise Malformed("The message names a stage that this session does not have.")

@@ -1,0 +1,45 @@
+"""Waiting in view of the operator: every move of the session is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from clustering_protocols.errors import SessionOver
+from party_sdk.client import AnalystClient, SessionStatus, end_of
+
+LONG_POLL_SECONDS: Final = 20.0
+
+OnProgress = Callable[[SessionStatus], None]
+
+
+class Watch:
+    """Tells the operator whenever the session has moved."""
+
+    def __init__(
+        self, client: AnalystClient, session: str, on_progress: OnProgress | None
+    ) -> None:
+        self._client = client
+        self._session = session
+        self._on_progress = on_progress
+        self._last: SessionStatus | None = None
+
+    def look(self) -> SessionStatus:
+        """Return where the session stands; tell if that is news."""
+        status = self._client.session(self._session)
+        if self._on_progress is not None and status != self._last:
+            self._on_progress(status)
+        self._last = status
+        return status
+
+    def task(self) -> bytes | None:
+        """Return the open task; None if there is none for now, or no more.
+
+        The analyst holds the request for a while. Raises what ended the session.
+        """
+        try:
+            return self._client.task(self._session, LONG_POLL_SECONDS)
+        except SessionOver as over:
+            if over.state == "completed":
+                return None
+            raise end_of(over.state, over.reason, over.detail) from None
