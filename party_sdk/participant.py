@@ -117,18 +117,7 @@ class Party:
         policy = policy or Policy()
         preview = None
         if not folder.exists:
-            try:
-                preview = AnalystClient(transport).preview(parsed.code)
-                _check_preview(parsed, preview, policy)
-            except CoterieError:
-                transport.close()
-                raise
-            drawn = secrets.token_bytes(32) if entropy is None else entropy
-            folder.save_identity(
-                Identity(
-                    invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
-                )
-            )
+            preview = _first_time(parsed, folder, transport, policy, entropy)
         return cls(
             parsed, folder, transport, policy, preview, choices or {}, on_notes, confirm
         )
@@ -366,6 +355,30 @@ class Party:
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)
         self._identity = identity
+
+
+def _first_time(
+    parsed: Invitation,
+    folder: PartyFolder,
+    transport: Transport,
+    policy: Policy,
+    entropy: bytes | None,
+) -> Preview:
+    """Return the preview of an invitation that the policy covers; remember it."""
+    try:
+        preview = AnalystClient(transport).preview(parsed.code)
+        _check_preview(parsed, preview, policy)
+    except CoterieError:
+        transport.close()
+        raise
+    drawn = secrets.token_bytes(32) if entropy is None else entropy
+    identity = Identity(
+        invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
+    )
+    with folder.locked():
+        if not folder.exists:  # of two that join at once the first one's draw counts
+            folder.save_identity(identity)
+    return preview
 
 
 def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:
