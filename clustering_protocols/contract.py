@@ -346,6 +346,8 @@ class ClusteringProtocol(ABC, Generic[P]):
         Who learns what, a sentence each.
     risks : mapping of str to str
         The closed list of risk codes, without the protocol's name, a sentence each.
+    choices : mapping of str to str
+        What a party may decide alone, a sentence each.
     """
 
     title: ClassVar[str]
@@ -355,6 +357,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     partitionings: ClassVar[tuple[str, ...]]
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
+    choices: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:

@@ -235,7 +235,7 @@ class Problem(Enum):
         "unavailable",
         503,
         "The service cannot answer now",
-        "Try again after the seconds of Retry-After.",
+        "Check the address and that the analyst runs; then try again.",
     )
 
     @property

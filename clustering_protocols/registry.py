@@ -7,7 +7,7 @@ the API schema and its risk codes get its folder's name in front.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -83,9 +83,22 @@ def parse_params(name: str, values: Mapping[str, Any]) -> Params:
     return params
 
 
+def check_choices(name: str, given: Iterable[str]) -> None:
+    """Refuse names that are no choice of a protocol: a misspelt limit limits nothing."""
+    known = protocol(name).choices
+    for choice in given:
+        if choice not in known:
+            raise InvalidParameters(
+                f"{name!r} knows no choice {choice!r}; it knows "
+                f"{', '.join(sorted(known)) or 'none'}."
+            )
+
+
 def explain(error: ValidationError) -> str:
     """Return the first finding of a validation as a sentence, without the input."""
-    finding = error.errors(include_input=False, include_url=False)[0]
+    findings = error.errors(include_input=False, include_url=False)
+    # A name that is not known comes first: another that is missing may be what it means.
+    finding = min(findings, key=lambda found: found["type"] != "extra_forbidden")
     place = ".".join(str(part) for part in finding["loc"])
     return f"{place or 'The whole'}: {finding['msg']}."
 
@@ -171,5 +184,6 @@ def describe(name: str) -> dict[str, Any]:
         "partitionings": list(known.partitionings),
         "learns": dict(known.learns),
         "risks": risk_sentences(name),
+        "choices": dict(known.choices),
         "params": schema.model_json_schema(),
     }

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from clustering_protocols.errors import GuardRefused, Unavailable
+from clustering_protocols.errors import GuardRefused, InvalidParameters, Unavailable
 from party_sdk._retries import next_delay
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -42,6 +42,8 @@ class Transport:
         http: httpx.Client | None = None,
     ) -> None:
         parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"}:
+            raise InvalidParameters("The analyst's address begins with https://.")
         if (
             parts.scheme == "http"
             and parts.hostname not in _LOOPBACK
@@ -112,4 +114,4 @@ class Transport:
         try:
             return self._http.send(request), ""
         except httpx.TransportError as error:
-            return None, f"{type(error).__name__} at {request.url.host}"
+            return None, f"{type(error).__name__} at {request.url.netloc.decode()}"

@@ -27,6 +27,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
+from clustering_protocols.registry import check_choices
 from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
@@ -139,8 +140,10 @@ class Party:
         The keys follow from entropy that is on disk already, so that a join whose
         response was lost is repeated with the same keys.
         """
-        self._policy.check_terms(self.terms)
+        if self._identity.token is None:  # what was accepted then is accepted
+            self._policy.check_terms(self.terms)
         self._policy.check_data(self.terms, data)
+        check_choices(self.terms.protocol.name, self._choices)
         digest = data_digest(data)
         known = self._identity
         if known.data_digest not in {None, digest}:

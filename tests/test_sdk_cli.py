@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +18,15 @@ from click.testing import CliRunner, Result
 from harness import Analyst, free_port, wait_for
 
 from clustering_protocols import simulation
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
+from clustering_protocols.registry import check_choices, parse_params
 from clustering_protocols.terms import Lattice
 from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
-from party_sdk.cli.output import exit_code
+from party_sdk.cli.output import exit_code, progress_line
+from party_sdk.client import SessionStatus
 from party_sdk.frames import open_table
 
 RISK = "dummy.row-count-is-known"
@@ -269,7 +273,8 @@ def test_a_session_that_was_cancelled_is_exit_code_4(
     session, invitation = opened(online)
     online("party", "join", invitation, *ACCEPT)
     assert online.json("session", "cancel", session)["state"] == "cancelled"
-    assert "cancelled: Stopped on request." in online("session", "show", session).stdout
+    shown = online("session", "show", session).stdout
+    assert "cancelled: The coordinator cancelled the session. Stopped on" in shown
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
     assert online.json(*run, expect=4)["exit_code"] == 4
 
@@ -596,3 +601,52 @@ def test_a_simulation_that_cannot_run_is_exit_code_5(
     monkeypatch.chdir(terminal.folder)
     document = terminal.json("simulate", *words, expect=5)
     assert (document["type"], document["exit_code"]) == (problem.urn, 5)
+
+
+# What a newcomer does
+
+
+def test_a_misspelt_choice_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(InvalidParameters, match=r"'rebuild_limt'.*rebuild_limit"):
+        check_choices("dc", ["rebuild_limt"])
+    check_choices("dc", ["rebuild_limit", "transformer"])
+
+
+def test_a_misspelt_parameter_is_named_before_the_one_that_is_missing() -> None:
+    with pytest.raises(InvalidParameters, match=r"\bn_cluster: "):
+        parse_params("dc", {"n_cluster": 3})
+
+
+def test_an_invitation_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    missing = f"@{tmp_path / 'missing'}"
+    done = CliRunner().invoke(main, ["party", "join", missing])
+    assert done.exit_code == 2
+    assert "cannot read the file" in done.output
+
+
+def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    status = SessionStatus(
+        id="s",
+        title="",
+        protocol="dc",
+        state="stepping",
+        round=0,
+        attempt=0,
+        stage_index=0,
+        n_stages=0,
+        slots=[],
+        waiting_since=now,
+        deadline=now,
+        risks=[],
+    )
+    assert "prepares the first round" in progress_line(status)
+    failed = status.model_copy(
+        update={
+            "state": "failed",
+            "reason": "rows-not-aligned",
+            "detail": "Compare a, b.",
+        }
+    )
+    assert "Sort the rows" in progress_line(failed)
+    assert "Compare a, b." in progress_line(failed)

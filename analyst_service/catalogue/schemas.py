@@ -17,6 +17,7 @@ class ProtocolRead(BaseModel):
     partitionings: list[str]
     learns: dict[str, str] = Field(description="Who learns what.")
     risks: dict[str, str] = Field(description="Risk codes with a sentence each.")
+    choices: dict[str, str] = Field(description="What a party decides alone.")
     params: dict[str, Any] = Field(description="JSON Schema of the parameters.")
 
 

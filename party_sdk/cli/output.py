@@ -116,15 +116,24 @@ def show_notes(notes: Mapping[str, Any]) -> None:
         click.echo(f"  {name}: {shown}", err=True)
 
 
+def _reason(status: SessionStatus) -> list[str]:
+    """Return why a session ended, and what to do, as sentences."""
+    if status.reason is None:
+        return []
+    problem = Problem.of_slug(status.reason)
+    return [f"{problem.title}.", status.detail or "", problem.remedy]
+
+
 def progress_line(status: SessionStatus) -> str:
     """Return where a session stands in one line."""
     if status.over:
-        because = f": {status.detail}" if status.detail else ""
-        return f"{status.state}{because}"
+        return " ".join([status.state + ":" * bool(status.reason), *_reason(status)])
     awaited = ", ".join(status.awaited) or "the analyst"
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
     if status.state == "recruiting":
         return f"recruiting: waiting until {until} for {awaited} to join"
+    if status.round == 0:
+        return "all have joined: the analyst prepares the first round"
     where = (
         f"stage {status.stage_index + 1}/{max(status.n_stages, 1)} {status.stage or ''}"
     )

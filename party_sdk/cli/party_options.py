@@ -164,6 +164,10 @@ def data_options(command: Command) -> Command:
     ) -> Any:
         names = [name.strip() for name in columns.split(",")] if columns else None
         data: DataSource = open_table(path, id_column=id_column, columns=names)
+        named = f"named by {id_column!r}" if id_column else "not named"
+        click.echo(
+            f"{data.n_rows} rows, {named}; columns {', '.join(data.columns)}", err=True
+        )
         return command(*args, data=data, **rest)
 
     return gathered
@@ -193,7 +197,12 @@ def read_invitation(
     del context, parameter
     if value == "-":
         return sys.stdin.readline().strip()
-    return Path(value[1:]).read_text().strip() if value.startswith("@") else value
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        raise click.BadParameter(f"cannot read the file {value[1:]!r}.") from None
 
 
 invitation_argument = click.argument("invitation", callback=read_invitation)

@@ -13,6 +13,7 @@ import click
 from pydantic import ValidationError
 
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.records import Record
 from clustering_protocols.registry import explain
 from clustering_protocols.terms import Deadlines, Guards, Lattice, Layout
 from party_sdk._transport import Transport
@@ -159,6 +160,8 @@ def invite(
     if as_json:
         click.echo(json.dumps(invitations))
         return
+    if not invitations:
+        click.echo("No slot is free: all parties have joined.", err=True)
     for slot, invitation in invitations.items():
         click.echo(f"{slot}  {invitation}")
 
@@ -187,6 +190,8 @@ def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
         click.echo(status.model_dump_json())
         return
     _show(status)
+    if status.state == "completed":
+        _show_summary(coordinator.session(session_id).summary())
 
 
 @session.command()
@@ -225,6 +230,15 @@ def _layout(slots: tuple[str, ...]) -> Layout:
         return Layout.model_validate({"slots": named})
     except ValidationError as error:
         raise InvalidParameters(explain(error)) from None
+
+
+def _show_summary(summary: Record) -> None:
+    """Print what the coordinator may read of the result: numbers and short lists."""
+    for name, value in summary.values.items():
+        click.echo(f"{name} {value}")
+    for name, array in summary.arrays.items():
+        if array.ndim == 1:
+            click.echo(f"{name} {', '.join(map(str, array.tolist()))}")
 
 
 def _show(status: SessionStatus) -> None:

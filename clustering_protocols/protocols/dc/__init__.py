@@ -66,6 +66,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         statistics.RISK_CODE: statistics.RISK_SENTENCE,
     }
 
+    choices: ClassVar = {
+        "transformer": "A fitted scikit-learn transformer instead of the reduction.",
+        "allow_full_width": "Let that transformer leave no dimension out.",
+        "rebuild_limit": (
+            "The largest share of rows that the self-check may find rebuilt within 10 %."
+        ),
+    }
+
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Refuse declared features that do not fit, and a predictor without a model."""
         _check_predictor(params, layout)
