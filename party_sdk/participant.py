@@ -207,8 +207,6 @@ class Party:
                 self._remember(self._identity.model_copy(update={"token": None}))
                 self.enrol(data)
                 outcome = self._to_the_end(data, on_progress)
-            except SessionOver as over:
-                raise end_of(over.state, over.reason, over.detail) from None
         return Result.of(outcome, data.ids)
 
     def inspect(
@@ -257,12 +255,14 @@ class Party:
             return self._conclude(kept)
         client = self._client.as_party(self._identity.token or "")
         watch = Watch(client, self.invitation.session, on_progress)
-        agreement = self._agreement(client, watch)
-        party = self._chain(agreement)
-        while watch.look().state != "completed":
-            task = watch.task()
-            if task is not None:
-                self._answer(client, party, task, data)
+        try:
+            party = self._chain(self._agreement(client, watch))
+            while watch.look().state != "completed":
+                task = watch.task()
+                if task is not None:
+                    self._answer(client, party, task, data)
+        except SessionOver as over:  # it ended while an answer was under way
+            raise end_of(over.state, over.reason, over.detail) from None
         result = client.result(self.invitation.session)
         outcome = self._conclude(result)
         self.folder.save_result(result)  # not before it has been checked

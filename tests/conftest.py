@@ -255,7 +255,7 @@ def in_process(
     folder.mkdir(exist_ok=True)
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        idle = lambda service: nullcontext()  # noqa: ARG005, E731
+        idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
         patch.setattr(application, "Driver", HandDriver if driven else idle)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
         database = application.Database(settings.database)

@@ -158,7 +158,7 @@ def test_every_row_gets_a_label_of_its_row_group(
 
 @pytest.mark.parametrize(
     ("name", "example"),
-    [case for case in EXAMPLES if len(case.values[1].layout.slots) > 1],  # type: ignore[union-attr]
+    [case for case in EXAMPLES if len(case.values[1].layout.slots) > 1],  # type: ignore[union-attr]  # pytest types its parameters as anything
 )
 def test_a_party_refuses_the_task_of_another(name: str, example: Example[Any]) -> None:
     session = Resumed(example)
@@ -264,7 +264,7 @@ def test_every_folder_explains_itself(name: str) -> None:
 
 def test_examples_are_large_enough_for_the_guards() -> None:
     for parameter in EXAMPLES:
-        example: Example[Any] = parameter.values[1]  # type: ignore[assignment]
+        example: Example[Any] = parameter.values[1]  # type: ignore[assignment]  # pytest types its parameters as anything
         sizes = [source.n_rows for source in split(example).data.values()]
         assert min(sizes) >= MINIMUM_ROWS
         assert all(isinstance(s, MatrixSource) for s in split(example).data.values())

@@ -58,6 +58,18 @@ def test_a_lost_join_response_is_repeated_and_succeeds(
     assert labels(crowd) == expected(Dummy())
 
 
+def test_a_token_that_is_no_longer_valid_is_replaced_by_the_key(gather: Gather) -> None:
+    crowd = gather(Dummy(), PARTS)
+    party = crowd.party("r1c1")
+    party.enrol(PARTS.data["r1c1"])
+    kept = party.folder.load_identity()
+    expired = kept.model_copy(update={"token": "pt_expired"})
+    party.folder.save_identity(expired)
+    crowd.start()
+    assert labels(crowd) == expected(Dummy())
+    assert party.folder.load_identity().token not in {None, "pt_expired"}
+
+
 def test_a_used_invitation_refuses_other_keys(gather: Gather) -> None:
     crowd = gather(Dummy(), PARTS)
     crowd.party("r1c1").enrol(PARTS.data["r1c1"])

@@ -166,7 +166,7 @@ def test_a_memory_of_another_release_is_refused(folder: PartyFolder) -> None:
 
 @pytest.mark.parametrize("shown", [repr, str, "{}".format])
 def test_an_identity_shows_no_secret(shown: object) -> None:
-    text = shown(IDENTITY)  # type: ignore[operator]
+    text = shown(IDENTITY)  # type: ignore[operator]  # parametrised by repr and str
     for secret in (IDENTITY.entropy, IDENTITY.token, "secret"):
         assert str(secret) not in text
 

@@ -78,12 +78,10 @@ class Driver:
     def _start_steps(self) -> None:
         service = self._service
         with service.database.read() as unit:
-            jobs = JobService(unit, service.clock)
-            idle = not jobs.has_work()
-        if idle:
-            return
-        with service.database.write() as unit:
-            JobService(unit, service.clock).close_rounds()
+            closing = JobService(unit, service.clock).has_rounds_to_close()
+        if closing:  # only then: on SQLite a write transaction holds up all others
+            with service.database.write() as unit:
+                JobService(unit, service.clock).close_rounds()
         with service.database.read() as unit:
             jobs = JobService(unit, service.clock)
             for session in jobs.ready():
@@ -105,6 +103,8 @@ class Driver:
         """Store what followed; a step that crashed is tried again a few times."""
         try:
             self._follow(done.session, done.future.result())
+            self._crashes.pop(step, None)
+            self._not_before.pop(step, None)
         except OperationalError:
             raise  # the database is away: the step is repeated once it is back
         except (StorageFull, OSError) as error:

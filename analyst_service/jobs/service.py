@@ -30,11 +30,10 @@ class JobService:
         self._results = ResultRepository(unit)
         self._clock = clock
 
-    def has_work(self) -> bool:
-        """Return whether any session is ready to move; takes no lock."""
+    def has_rounds_to_close(self) -> bool:
+        """Return whether :meth:`close_rounds` would move a session; takes no lock."""
         now = self._clock.now()
-        jobs = self._jobs
-        return bool(jobs.stepping() or jobs.complete(now) or jobs.overdue(now))
+        return bool(self._jobs.complete(now) or self._jobs.overdue(now))
 
     def close_rounds(self) -> None:
         """Let complete rounds step, and expire what waited in vain."""
