@@ -24,6 +24,7 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, derive_key, generator
 from clustering_protocols.records import Record
+from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.terms import Agreement, Layout, Member, Slot, Terms
 
 
@@ -84,6 +85,8 @@ class Ask:
         Sizes that the contribution's arrays must have.
     quorum : int, optional
         How many contributions suffice once the deadline has passed; None for all.
+    progress : mapping
+        JSON values for those who watch: how far a protocol of many rounds has come.
     """
 
     state: Record
@@ -91,6 +94,7 @@ class Ask:
     expects: type[Record]
     dims: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quorum: int | None = None
+    progress: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ask_all(
@@ -101,6 +105,7 @@ def ask_all(
     state: Record,
     dims: Mapping[str, Mapping[str, int]] | None = None,
     quorum: int | None = None,
+    progress: Mapping[str, Any] | None = None,
 ) -> Ask:
     """Return a round in which every slot gets the same task; see :class:`Ask`."""
     return Ask(
@@ -109,15 +114,27 @@ def ask_all(
         expects=expects,
         dims=dims or {},
         quorum=quorum,
+        progress=progress or {},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """The round is void: open it again under a new attempt, with the same tasks."""
+    """The round is void: open it again under a new attempt.
+
+    Attributes
+    ----------
+    state : Record
+    reason : str
+        Why, for the reader of a session that was void too often.
+    ask : Ask, optional
+        What is asked now, for example of fewer slots; None for the same tasks. Its
+        state counts, and envelopes of the round before come along again.
+    """
 
     state: Record
     reason: str
+    ask: Ask | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +230,19 @@ class View:
             raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
         return record
 
+    def pairwise_stream(self, peer: str, *labels: bytes | str | int) -> KeyedStream:
+        """Return the stream that this party and one other draw alike, for one use.
+
+        Nothing is sent for it: both derive it from their keys, under the agreement.
+        """
+        keys = party_keys(self.entropy, self.plan.terms.session, self.slot.name)
+        shared = keys.exchange(self.plan.member(peer).keys)
+        slots = self.plan.slots
+        pair = sorted((self.slot.name, peer), key=slots.index)
+        salt = bytes.fromhex(self.plan.agreement_digest)
+        key = derive_key(shared, "coterie/pair/1", *pair, salt=salt)
+        return KeyedStream(derive_key(key, *labels))
+
     def stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose of this attempt."""
         return self._stream("coterie/draw/1", self.round, self.attempt, purpose)
@@ -250,12 +280,15 @@ class Reply:
     """A contribution, envelopes to other parties, what to remember and what to note.
 
     ``notes`` are for the operator, who reads them before the contribution is sent.
+    ``inputs`` marks what the contribution was computed from, beside the party's data: a
+    party answers all attempts of a round from the same inputs, or not at all.
     """
 
     contribution: Record
     envelopes: Sequence[Outgoing] = ()
     remember: Sequence[Record] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
+    inputs: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -271,6 +304,8 @@ class Outcome:
     coordinates : float64 array of shape (n_rows, dimensions), optional
         The rows in the space of the centroids.
     memberships : float64 array of shape (n_rows, n_clusters), optional
+    item_memberships : float64 array of shape (n_clusters, n_columns), optional
+        How much each column belongs to each cluster.
     predict : callable, optional
         Labels new rows at home, where protocol and terms allow it.
     report : mapping
@@ -282,6 +317,7 @@ class Outcome:
     centroids: FloatArray | None = field(default=None, repr=False)
     coordinates: FloatArray | None = field(default=None, repr=False)
     memberships: FloatArray | None = field(default=None, repr=False)
+    item_memberships: FloatArray | None = field(default=None, repr=False)
     predict: Callable[[DataSource], IntArray] | None = field(default=None, repr=False)
     report: Mapping[str, Any] = field(default_factory=dict)
 
@@ -300,8 +336,11 @@ class PartyRole(ABC):
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()
 
-    def conclude(self, view: View, result: Record) -> Outcome:
-        """Return what the operator gets from the result of the last stage."""
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+        """Return what the operator gets from the result of the last stage.
+
+        ``data`` is None where the result is read again later, without the rows.
+        """
         raise ValueError(f"{type(self).__name__} is not the role of a last stage")
 
 
@@ -329,6 +368,15 @@ class Example(Generic[P]):
     params: P
     layout: Layout
     X: FloatArray = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a simulated session left: its plan, summary and every party's memory."""
+
+    plan: Plan
+    summary: Record | None
+    memories: Mapping[str, Memory] = field(repr=False)
 
 
 class ClusteringProtocol(ABC, Generic[P]):
@@ -376,13 +424,13 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return small examples that together use what the parameters offer."""
 
     @abstractmethod
-    def pooled(self, params: P, X: FloatArray, summary: Record | None) -> IntArray:
+    def pooled(self, params: P, X: FloatArray, trace: Trace | None) -> IntArray:
         """Return the labels of the same clustering on pooled data.
 
         Parameters
         ----------
         X : float64 array of shape (n, m)
-            All rows, in the order in which the analyst saw them.
-        summary : Record, optional
-            The session's summary, from which equal starts are taken.
+            All rows, in the order in which they travelled, columns by column group.
+        trace : Trace, optional
+            What a simulated session left, from which equal starts are taken.
         """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, vstack
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.errors import InvalidData
@@ -71,12 +72,7 @@ class MatrixSource:
         self._check()
 
     def _check(self) -> None:
-        width = self._X.shape[1]
-        if not len(self.columns) == len(set(self.columns)) == width:
-            raise InvalidData(f"{width} columns need as many different names.")
-        ids = self.ids
-        if ids is not None and not len(ids) == len(set(ids)) == self.n_rows:
-            raise InvalidData(f"{self.n_rows} rows need as many different ids.")
+        _check_names(self.columns, self._X.shape[1], self.ids, self.n_rows)
         finite = np.isfinite(self._X)
         if not finite.all():
             names = [
@@ -96,3 +92,63 @@ class MatrixSource:
 def matrix(source: DataSource) -> FloatArray:
     """Return all rows as one (n_rows, n_columns) array."""
     return np.concatenate(list(source.batches()))
+
+
+class SparseSource:
+    """A data source over a sparse matrix, never densified as a whole.
+
+    Parameters
+    ----------
+    R : scipy sparse array or matrix of shape (n_rows, n_columns)
+        Finite numbers; converted to float64, duplicates summed.
+    columns : sequence of str, optional
+        Names; ``x0 … `` by default.
+    ids : sequence of str, optional
+        One unique id per row.
+
+    Raises
+    ------
+    InvalidData
+        If R has no rows or columns, a value is not finite, or names or ids do not fit.
+    """
+
+    def __init__(
+        self,
+        R: Any,
+        columns: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        if R.ndim != 2 or 0 in R.shape:
+            raise InvalidData("The data must be a matrix with rows and columns.")
+        self.sparse = csr_array(R, dtype=np.float64)
+        if not self.sparse.has_canonical_format:  # the caller's arrays stay as they are
+            self.sparse = self.sparse.copy()
+            self.sparse.sum_duplicates()
+        self.n_rows, width = self.sparse.shape
+        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
+        self.ids = None if ids is None else tuple(ids)
+        _check_names(self.columns, width, self.ids, self.n_rows)
+        if not np.isfinite(self.sparse.data).all():
+            raise InvalidData("Values are missing or infinite.")
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield dense pieces of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
+        size = max(1, min(BATCH_ROWS, 4_000_000 // len(self.columns)))
+        for begin in range(0, self.n_rows, size):
+            yield self.sparse[begin : begin + size].toarray()
+
+
+def sparse_matrix(source: DataSource) -> csr_array:
+    """Return all rows as one sparse (n_rows, n_columns) array."""
+    if isinstance(source, SparseSource):
+        return source.sparse
+    return csr_array(vstack([csr_array(batch) for batch in source.batches()]))
+
+
+def _check_names(
+    columns: Sequence[str], width: int, ids: Sequence[str] | None, n_rows: int
+) -> None:
+    if not len(columns) == len(set(columns)) == width:
+        raise InvalidData(f"{width} columns need as many different names.")
+    if ids is not None and not len(ids) == len(set(ids)) == n_rows:
+        raise InvalidData(f"{n_rows} rows need as many different ids.")

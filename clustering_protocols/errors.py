@@ -167,8 +167,24 @@ class Equivocation(CoterieError, problem=Problem.EQUIVOCATION):
     """Two different tasks under one round and attempt."""
 
 
+class AuditBroken(CoterieError, problem=Problem.AUDIT_BROKEN):
+    """A hash-chained log that was changed, or that misses what a receipt names."""
+
+
 class InvalidData(CoterieError, problem=Problem.INVALID_DATA):
     """A table that cannot be clustered as it is."""
+
+
+class Timeout(CoterieError, problem=Problem.TIMEOUT):
+    """A request that came too slowly."""
+
+
+class HeaderTooLarge(CoterieError, problem=Problem.HEADER_TOO_LARGE):
+    """Headers over the limit."""
+
+
+class TooManyRequests(CoterieError, problem=Problem.TOO_MANY_REQUESTS):
+    """More requests than a caller, or the service, may have under way."""
 
 
 class Internal(CoterieError, problem=Problem.INTERNAL):

@@ -212,6 +212,12 @@ class Problem(Enum):
         "The analyst asked two different things under one round and attempt",
         "Nothing was sent. Stop and tell the coordinator.",
     )
+    AUDIT_BROKEN = Facts(
+        "audit-broken",
+        409,
+        "A log is not as it was written",
+        "Keep a copy of it and of the parties' receipts. Stop and find out who changed it.",
+    )
     INVALID_DATA = Facts(
         "invalid-data",
         422,
@@ -219,6 +225,24 @@ class Problem(Enum):
         "Correct the named column or row in the input.",
     )
     # The service itself
+    TIMEOUT = Facts(
+        "timeout",
+        408,
+        "The request came too slowly",
+        "Send it again over a faster connection.",
+    )
+    HEADER_TOO_LARGE = Facts(
+        "header-too-large",
+        431,
+        "The headers are larger than this service takes",
+        "Send fewer or shorter headers.",
+    )
+    TOO_MANY_REQUESTS = Facts(
+        "too-many-requests",
+        429,
+        "There are too many requests",
+        "Wait for the seconds of Retry-After, then send again.",
+    )
     INTERNAL = Facts(
         "internal",
         500,

@@ -20,7 +20,8 @@ from scipy.special import ndtri
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 
 KEY_BYTES: Final = 32
-_CHUNK_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 18  # fits the cache of one core
+_ZEROS: Final = memoryview(bytes(_CHUNK_BYTES))
 _NONCE: Final = bytes(16)  # a key serves one stream, so the nonce never repeats
 
 
@@ -56,7 +57,6 @@ class KeyedStream:
             raise ValueError(f"a stream takes {KEY_BYTES} bytes of key, not {len(key)}")
         cipher = Cipher(algorithms.ChaCha20(key, _NONCE), mode=None)
         self._encryptor = cipher.encryptor()
-        self._zeros = memoryview(bytes(_CHUNK_BYTES))
 
     def take(self, size: int) -> bytes:
         """Return the next ``size`` bytes of the stream."""
@@ -65,11 +65,15 @@ class KeyedStream:
     def words(self, size: int) -> WordArray:
         """Return ``size`` uniform words of 64 bits."""
         words: WordArray = np.empty(size, dtype="<u8")
-        out = words.view(np.uint8).data
-        for begin in range(0, len(out), _CHUNK_BYTES):
-            piece = out[begin : begin + _CHUNK_BYTES]
-            self._encryptor.update_into(self._zeros[: len(piece)], piece)
+        self.fill(words)
         return words
+
+    def fill(self, out: WordArray) -> None:
+        """Overwrite a contiguous array (size,) with uniform words of 64 bits."""
+        flat = out.view(np.uint8).data
+        for begin in range(0, len(flat), _CHUNK_BYTES):
+            piece = flat[begin : begin + _CHUNK_BYTES]
+            self._encryptor.update_into(_ZEROS[: len(piece)], piece)
 
     def uniform(self, *shape: int) -> FloatArray:
         """Return uniform numbers of the open interval (0, 1), 52 bits each.

@@ -16,7 +16,7 @@ import numpy as np
 
 from clustering_protocols import chain, enrolment, registry
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Memory, Outcome, Params
+from clustering_protocols.contract import Memory, Outcome, Params, Trace
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.preparation.alignment import RowOrder
@@ -62,6 +62,8 @@ class Simulated:
         ``orders[slot][k]`` is the slot's row that travelled at position k.
     summary : Record, optional
         What the coordinator reads.
+    trace : Trace
+        What the session left, for the pooled reference.
     sent : list of Sent
         Every message, in order.
     costs : mapping of role to Cost
@@ -70,6 +72,7 @@ class Simulated:
     outcomes: Mapping[str, Outcome] = field(repr=False)
     orders: Mapping[str, IntArray] = field(repr=False)
     summary: Record | None
+    trace: Trace = field(repr=False)
     sent: Sequence[Sent] = field(repr=False)
     costs: Mapping[str, Cost]
     rounds: int
@@ -184,15 +187,22 @@ class _Run:
 
     def conclude(self, closed: chain.Closed, rounds: int) -> Simulated:
         outcomes = {
-            slot: self.parties[slot].conclude(self.memories[slot], result)
+            slot: self.parties[slot].conclude(
+                self.memories[slot], result, self.data[slot]
+            )
             for slot, result in closed.results.items()
         }
-        summary = closed.summary
-        read = chain.read_result
+        summary = (
+            chain.read_result(self.agreement, closed.summary)
+            if closed.summary
+            else None
+        )
+        plan, _ = chain.load(self.agreement)
         return Simulated(
             outcomes=outcomes,
             orders={slot: self.order(slot) for slot in self.parties},
-            summary=read(self.agreement, summary) if summary else None,
+            summary=summary,
+            trace=Trace(plan=plan, summary=summary, memories=self.memories),
             sent=self.sent,
             costs=self.costs,
             rounds=rounds,
@@ -305,7 +315,8 @@ def evaluate(
     order = np.concatenate(travelled)
     known = registry.protocol(registry.name_of(params))
     pooled = np.empty(len(X), dtype=np.int64)
-    pooled[order] = known.pooled(params, X[order], simulated.summary)
+    columns = np.concatenate(list(parts.columns))
+    pooled[order] = known.pooled(params, X[np.ix_(order, columns)], simulated.trace)
     return Evaluated(
         labels=labels,
         pooled=pooled,

@@ -229,6 +229,7 @@ INVALID = {
 BAD_NAMES = ["../x", "", "A", "a/b", "a\n", "1a", ".a", "é", "a" * 64, "\x00"]
 
 
+@pytest.mark.threat(6)
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
 def test_a_file_that_is_not_well_formed_is_refused(content: bytes) -> None:
     with pytest.raises(Malformed):
@@ -304,6 +305,7 @@ def assert_reads_or_refuses(content: bytes) -> None:
 
 
 @given(edits=edits)
+@pytest.mark.threat(23)
 def test_a_damaged_file_is_read_whole_or_refused(
     edits: list[tuple[int, int, bytes]],
 ) -> None:
@@ -330,6 +332,7 @@ def test_any_text_as_a_header_is_read_or_refused(text: str) -> None:
 
 
 @given(content=st.binary(max_size=64))
+@pytest.mark.threat(23)
 def test_any_bytes_are_refused(content: bytes) -> None:
     with pytest.raises((Malformed, InvalidArray)):
         codec.decode(content)

@@ -86,7 +86,7 @@ class Driven:
             party = chain.PartyChain(
                 agreement=self.agreement, slot=slot, entropy=self.keys[slot]
             )
-            self.memories[slot], contributions[slot], _ = party.reply(
+            self.memories[slot], contributions[slot], *_ = party.reply(
                 self.memories[slot], task, self.data[slot]
             )
         return chain.advance(self.agreement, opened.state, opened.tasks, contributions)

@@ -140,6 +140,7 @@ def test_a_safety_number_is_twelve_groups_of_five_digits() -> None:
         assert number == safety_number(bytes([agreement]))
 
 
+@pytest.mark.threat(34)
 def test_a_safety_number_changes_with_any_byte() -> None:
     content = b"an agreement"
     variants = {content, content[:-1], content + b" ", b""}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from typing_extensions import Buffer
@@ -44,6 +44,7 @@ class Opened:
     quorum: int
     state: bytes = field(repr=False)
     tasks: Mapping[str, bytes] = field(repr=False)
+    progress: Mapping[str, Any] | None = None  # None: as before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def advance(
     stage_state = stage.analyst.state.decode(current.stage_state.data)
     move = stage.analyst.step(plan, stage_state, records)
     if isinstance(move, Again):
-        return _open_again(current, stages, tasks, move)
+        return _open_again(plan, current, stages, tasks, move)
     relay = [
         _relayed(slot, envelope)
         for slot, packet in given.items()
@@ -164,37 +165,12 @@ def _open(
     ask: Ask,
     relay: Sequence[tuple[str, Envelope]],
 ) -> Opened:
-    state = AnalystState(
-        stage=index,
-        round=round_,
-        attempt=1,
-        quorum=ask.quorum or len(ask.tasks),
-        stage_state=np.frombuffer(ask.state.encode(), np.uint8),
-    )
-    tasks = {
-        slot: packets.write(
-            _address(plan, slot, stages[index], round_),
-            task,
-            expects=Expectation(
-                kind=ask.expects.kind, dims=dict(ask.dims.get(slot, {}))
-            ),
-            envelopes=[envelope for receiver, envelope in relay if receiver == slot],
-        )
-        for slot, task in ask.tasks.items()
-    }
-    return Opened(
-        round=round_,
-        attempt=1,
-        stage=stages[index].name,
-        stage_index=index,
-        n_stages=len(stages),
-        quorum=state.quorum,
-        state=state.encode(),
-        tasks=tasks,
-    )
+    place = _Place(stage=index, round=round_, attempt=1)
+    return _opened(place, ask, _packed(plan, stages, place, ask, relay), stages)
 
 
 def _open_again(
+    plan: Plan,
     current: AnalystState,
     stages: Sequence[Stage],
     tasks: Mapping[str, Buffer],
@@ -205,22 +181,79 @@ def _open_again(
         raise ProtocolFailed(
             f"Round {current.round} was void {MAX_ATTEMPTS} times: {move.reason}"
         )
+    place = _Place(stage=current.stage, round=current.round, attempt=attempt)
+    if move.ask is not None:
+        relay = [
+            (slot, envelope)
+            for slot, task in tasks.items()
+            for envelope in packets.read(task).envelopes
+        ]
+        packed = _packed(plan, stages, place, move.ask, relay)
+        return _opened(place, move.ask, packed, stages)
+    same = {slot: packets.restamp(task, attempt) for slot, task in tasks.items()}
+    return _opened(place, _Kept(move.state, current.quorum), same, stages)
+
+
+class _Kept(NamedTuple):
+    """What an attempt with the same tasks brings beside them."""
+
+    state: Record
+    quorum: int
+    progress: None = None
+
+
+class _Place(NamedTuple):
+    """Where a round stands: index of its stage, number, attempt."""
+
+    stage: int
+    round: int
+    attempt: int
+
+
+def _packed(
+    plan: Plan,
+    stages: Sequence[Stage],
+    place: _Place,
+    ask: Ask,
+    relay: Sequence[tuple[str, Envelope]],
+) -> dict[str, bytes]:
+    """Return the tasks of a round as bytes, each with the envelopes for its slot."""
+    return {
+        slot: packets.write(
+            _address(plan, slot, stages[place.stage], place.round, place.attempt),
+            task,
+            expects=Expectation(
+                kind=ask.expects.kind, dims=dict(ask.dims.get(slot, {}))
+            ),
+            envelopes=[envelope for receiver, envelope in relay if receiver == slot],
+        )
+        for slot, task in ask.tasks.items()
+    }
+
+
+def _opened(
+    place: _Place,
+    ask: Ask | _Kept,
+    tasks: Mapping[str, bytes],
+    stages: Sequence[Stage],
+) -> Opened:
     state = AnalystState(
-        stage=current.stage,
-        round=current.round,
-        attempt=attempt,
-        quorum=current.quorum,
-        stage_state=np.frombuffer(move.state.encode(), np.uint8),
+        stage=place.stage,
+        round=place.round,
+        attempt=place.attempt,
+        quorum=ask.quorum or len(tasks),
+        stage_state=np.frombuffer(ask.state.encode(), np.uint8),
     )
     return Opened(
-        round=current.round,
-        attempt=attempt,
-        stage=stages[current.stage].name,
-        stage_index=current.stage,
+        round=place.round,
+        attempt=place.attempt,
+        stage=stages[place.stage].name,
+        stage_index=place.stage,
         n_stages=len(stages),
-        quorum=current.quorum,
+        quorum=state.quorum,
         state=state.encode(),
-        tasks={slot: packets.restamp(task, attempt) for slot, task in tasks.items()},
+        tasks=tasks,
+        progress=ask.progress,
     )
 
 
@@ -236,14 +269,16 @@ def _close(
     )
 
 
-def _address(plan: Plan, slot: str, stage: Stage, round_: int) -> Address:
+def _address(
+    plan: Plan, slot: str, stage: Stage, round_: int, attempt: int = 1
+) -> Address:
     return Address(
         session=plan.terms.session,
         agreement=plan.agreement_digest,
         slot=slot,
         stage=stage.name,
         round=round_,
-        attempt=1,
+        attempt=attempt,
     )
 
 

@@ -24,7 +24,7 @@ from clustering_protocols.errors import AgreementMismatch, EnvelopeRefused
 from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import envelopes as sealing
-from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.secrecy.keys import PartyKeys, party_keys
 
 
 class Position(Record):
@@ -42,6 +42,7 @@ class Answer(NamedTuple):
     memory: Memory
     contribution: bytes
     notes: Mapping[str, Any]
+    inputs: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +91,20 @@ class PartyChain:
         packets.check_answers(asked, packets.read(contribution), stage)
         position = Position(round=asked.address.round, attempt=asked.address.attempt)
         after = memory.remember([*reply.remember, position])
-        return Answer(after, contribution, reply.notes)
+        return Answer(after, contribution, reply.notes, reply.inputs)
 
-    def conclude(self, memory: Memory, result: Buffer) -> Outcome:
-        """Return what the operator gets from this party's result."""
+    def conclude(
+        self, memory: Memory, result: Buffer, data: DataSource | None
+    ) -> Outcome:
+        """Return what the operator gets from this party's result.
+
+        Without data :class:`NotReady` where labels are computed from the rows.
+        """
         plan, stages = load(self.agreement)
         packet = packets.read(result)
         self._check_address(plan, packet)
         view = self._view(plan, stages[-1].name, packet, memory)
-        return stages[-1].party.conclude(view, packet.read(stages[-1]))
+        return stages[-1].party.conclude(view, packet.read(stages[-1]), data)
 
     def _check_address(self, plan: Plan, packet: Packet) -> None:
         expected = (plan.terms.session, plan.agreement_digest, self.slot)
@@ -119,7 +125,7 @@ class PartyChain:
         )
 
     def _keys(self, plan: Plan) -> PartyKeys:
-        return PartyKeys(self.entropy, plan.terms.session, self.slot)
+        return party_keys(self.entropy, plan.terms.session, self.slot)
 
     def _seal(self, plan: Plan, asked: Packet, item: Outgoing) -> Envelope:
         here = asked.address

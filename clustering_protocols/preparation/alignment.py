@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated
 
@@ -102,19 +103,26 @@ def _compare(
         raise problem(f"Compare the inputs of {', '.join(group)}.")
 
 
+@dataclass(frozen=True)
 class Party(PartyRole):
     """Digests its ids and names; draws the row group's secret order."""
 
+    rows_travel: bool
+
     def reply(self, view: View, task: Record, data: DataSource) -> Reply:
-        """Send the digests and remember the order."""
-        order = group_stream(view, "row", "row-order").permutation(data.n_rows)
+        """Send the digests and remember the order, if rows are to travel in one."""
         return Reply(
             contribution=Digests(
                 rows=_digest(view, "row", data.ids or [f"rows:{data.n_rows}"]),
                 columns=_digest(view, "column", data.columns),
             ),
-            remember=[RowOrder(order=order)],
+            remember=[_row_order(view, data)] if self.rows_travel else [],
         )
+
+
+def _row_order(view: View, data: DataSource) -> RowOrder:
+    order = group_stream(view, "row", "row-order").permutation(data.n_rows)
+    return RowOrder(order=order)
 
 
 def _digest(view: View, scope: Scope, names: Sequence[str]) -> str:
@@ -128,11 +136,14 @@ def _digest(view: View, scope: Scope, names: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def stage() -> Stage:
-    """Return the stage; it needs the secrets of row and column groups."""
+def stage(*, rows_travel: bool = True) -> Stage:
+    """Return the stage; it needs the secrets of row and column groups.
+
+    Where no rows travel there is no order to agree on.
+    """
     return Stage(
         name=NAME,
         analyst=Analyst(),
-        party=Party(),
+        party=Party(rows_travel),
         records=(CompareDigests, Digests, Comparing),
     )

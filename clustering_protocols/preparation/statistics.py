@@ -3,7 +3,8 @@
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
 rows of a column group. Where they are not declared in the terms, each party seals its
 own to the group's first slot, which pools them and seals the outcome back. The analyst
-sees none of it; the first slot sees each member's moments, which is a risk code.
+sees none of it; the first slot sees each member's moments, which is a risk code. For
+moments of three parties or more there is :mod:`.moments`, where nobody sees them.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -33,7 +34,6 @@ from clustering_protocols.contract import (
     Reply,
     Stage,
     View,
-    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
@@ -164,16 +164,17 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
     )
 
 
+@dataclass(frozen=True)
 class Analyst(AnalystRole):
     """Relays; it learns nothing but that the parties answered."""
+
+    largest_group: int | None
 
     state = Progress
 
     def start(self, plan: Plan) -> Ask | Finish:
         """Have the members measure."""
-        return ask_all(
-            plan, Measure(), expects=Measured, state=Progress(measured=False)
-        )
+        return self._ask(plan, Measure(), Measured, measured=False)
 
     def step(
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]
@@ -181,7 +182,21 @@ class Analyst(AnalystRole):
         """Have the first slots pool, then finish."""
         if Progress.narrow(state).measured:
             return Finish()
-        return ask_all(plan, Pool(), expects=Pooled, state=Progress(measured=True))
+        return self._ask(plan, Pool(), Pooled, measured=True)
+
+    def _ask(
+        self, plan: Plan, task: Record, expects: type[Record], *, measured: bool
+    ) -> Ask:
+        sizes = {
+            s: len(group_of(plan.layout, plan.layout.slot(s), "column"))
+            for s in plan.slots
+        }
+        served = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
+        return Ask(
+            state=Progress(measured=measured),
+            tasks=dict.fromkeys(served, task),
+            expects=expects,
+        )
 
 
 @dataclass(frozen=True)
@@ -242,11 +257,14 @@ def _from_first(first: str, contents: Mapping[str, Moments]) -> PooledMoments:
     return PooledMoments.narrow(contents[first])
 
 
-def stage(*, moments: bool, ranges: bool) -> Stage:
-    """Return the stage for what a protocol needs of each feature."""
+def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:
+    """Return the stage for what a protocol needs of each feature.
+
+    Only column groups of at most ``largest_group`` parties take part, where it is given.
+    """
     return Stage(
         name=NAME,
-        analyst=Analyst(),
+        analyst=Analyst(largest_group),
         party=Party(moments=moments, ranges=ranges),
         records=(Measure, Measured, Pool, Pooled, Progress, Moments, PooledMoments),
     )

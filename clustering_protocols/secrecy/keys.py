@@ -8,7 +8,7 @@ secret*, which the invitations carry and the analyst never sees.
 from __future__ import annotations
 
 import hmac
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256, sha512
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -54,6 +54,7 @@ class PartyKeys:
         stream = KeyedStream(key)
         self.opening = X25519PrivateKey.from_private_bytes(stream.take(32))
         self.signing = Ed25519PrivateKey.from_private_bytes(stream.take(32))
+        self._exchanged: dict[str, bytes] = {}
 
     @cached_property
     def public(self) -> PublicKeys:
@@ -63,8 +64,27 @@ class PartyKeys:
             ed25519=self.signing.public_key().public_bytes_raw().hex(),
         )
 
+    def exchange(self, peer: PublicKeys) -> bytes:
+        """Return the 32 bytes that this party and a peer compute alike (X25519).
+
+        :class:`KeyNotAuthentic` for a public key of small order.
+        """
+        if peer.x25519 not in self._exchanged:
+            try:
+                shared = self.opening.exchange(peer.sealing)
+            except ValueError:
+                raise KeyNotAuthentic("A public key is of small order.") from None
+            self._exchanged[peer.x25519] = shared
+        return self._exchanged[peer.x25519]
+
     def __repr__(self) -> str:
         return "<PartyKeys>"
+
+
+@lru_cache(maxsize=64)
+def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
+    """Return a party's keys; in every round they are the same ones."""
+    return PartyKeys(entropy, session, slot)
 
 
 def mark(session_secret: bytes, session: str, slot: str, keys: PublicKeys) -> str:

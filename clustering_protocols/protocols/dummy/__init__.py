@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage
-from clustering_protocols.records import Record
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.terms import Lattice, Layout
 
 from . import analyst, messages, party, pooled
@@ -78,7 +77,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
             Example(params=Dummy(void_attempts=1), layout=Lattice(1), X=X),
         ]
 
-    def pooled(self, params: Dummy, X: FloatArray, summary: Record | None) -> IntArray:
+    def pooled(self, params: Dummy, X: FloatArray, trace: Trace | None) -> IntArray:
         """Return the labels of all rows in turn."""
         return pooled.labels(params, X)
 

@@ -69,6 +69,6 @@ class Counter(PartyRole):
                 raise ProtocolFailed("The echo is not the word that was sent.")
         return ()
 
-    def conclude(self, view: View, result: Record) -> Outcome:
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
         """Return the labels."""
         return Outcome(labels=messages.Labels.narrow(result).labels)

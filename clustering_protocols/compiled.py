@@ -1,0 +1,49 @@
+"""Functions compiled to machine code at their first call (decision record 12).
+
+For loops over integers and indices that numpy would spread over many passes through
+memory. The compiled code is kept between processes: beside the source where that folder
+can be written, else in the user's cache folder, else (a read-only installation without
+a home) nowhere, and then each process compiles anew. ``NUMBA_CACHE_DIR`` names another
+folder. What is kept is good for the function's own file as it is: whoever changes a
+compiled helper in another file removes ``__pycache__/*.nb?`` by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from numba import njit
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return the function compiled; it runs without the interpreter's lock.
+
+    Arithmetic is IEEE's, in the order written: equal on every machine.
+    """
+    return _compile(function)
+
+
+def compiled_in_any_order(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return the function compiled, its additions taken in whichever order is fast.
+
+    For sums of whole numbers below 2^53, which float64 adds up exactly in any order.
+    """
+    return _compile(function, fastmath={"nsz", "reassoc"})
+
+
+def _compile(function: Callable[_P, _R], **options: Any) -> Callable[_P, _R]:
+    try:
+        kept: Callable[_P, _R] = njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:  # numba found no folder that it may write to
+        kept = njit(nogil=True, **options)(function)
+    return kept
+
+
+def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a helper of compiled functions, copied into each of them."""
+    helper: Callable[_P, _R] = njit(inline="always")(function)
+    return helper

@@ -1,0 +1,65 @@
+"""Lines that nobody changes unnoticed: each names the SHA-256 of the one before it.
+
+The analyst keeps such lines of every session (its audit), a party of what left it. Only
+the exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,
+removing or exchanging lines breaks the chain. Leaving out the last lines does not: that
+shows against a receipt, which names a line by its number and its SHA-256.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from clustering_protocols.errors import AuditBroken
+
+START: Final = "0" * 64
+
+
+def digest(line: str) -> str:
+    """Return the SHA-256 (hex) by which the next line, or a receipt, names a line."""
+    return sha256(line.encode()).hexdigest()
+
+
+def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
+    """Return the line that follows the last one.
+
+    Parameters
+    ----------
+    last : str or None
+        The line before it; None for the first.
+    number : int
+        Of the new line, counted from 1.
+    fields : mapping
+        What it says: JSON values; ``number`` and ``previous`` are added.
+    """
+    previous = START if last is None else digest(last)
+    entry = {**fields, "number": number, "previous": previous}
+    return json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def read(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield what the lines say, checking the chain from its first line.
+
+    Raises
+    ------
+    AuditBroken
+        At the first line that is not the one that was written there.
+    """
+    previous = START
+    for number, line in enumerate(lines, start=1):
+        entry = _parse(line)
+        if entry.get("previous") != previous or entry.get("number") != number:
+            raise AuditBroken(f"Line {number} does not follow the line before it.")
+        yield entry
+        previous = digest(line)
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        entry = None
+    return entry if isinstance(entry, dict) else {}

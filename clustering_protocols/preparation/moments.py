@@ -1,0 +1,328 @@
+"""Stage: pooled mean and spread of a column group's features, by blind masked sums.
+
+For column groups of at least three parties. Nobody sees another party's moments, and the
+analyst reads none at all; nothing has to be declared. Fixed point needs a bound before it
+adds: so the parties first count how many of them have their largest absolute value in
+which power of two, per feature, and again for the deviations from the pooled mean.
+Squares are taken of deviations, never of values: with mean 10^6 and spread 1 sums of
+squares would keep no digit of the spread.
+
+| round | task → contribution: masked share |
+|---|---|
+| 1 | `add-up` → `share`: powers of two of the largest values |
+| 2 | `add-up` → `share`: sums of values |
+| 3 | `add-up` → `share`: powers of two of the largest deviations |
+| 4 | `add-up` → `share`: sums of squared deviations |
+| 5 | `add-up` → `share`: a one, under masks that the outcome is bound to |
+| 6 | `add-up` → `share`, empty: the ones add up, so all have the same outcome |
+
+All sums are of whole units, one rounding per row: they do not depend on how rows are cut
+into parties and batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import Field
+
+from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.contract import (
+    Again,
+    AnalystRole,
+    Ask,
+    Finish,
+    PartyRole,
+    Plan,
+    Reply,
+    Stage,
+    View,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import InvalidData, ProtocolFailed
+from clustering_protocols.preparation.secrets import group_of
+from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.preparation.sums import (
+    MINIMUM_MEMBERS,
+    MaskedSum,
+    blind,
+    mask,
+    unblind,
+)
+from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.secrecy.masks import add_all
+from clustering_protocols.terms import Layout
+
+NAME = "moments"
+LOWEST_POWER: Final = -128
+HIGHEST_POWER: Final = 63
+_POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
+_CONFIRM, _LAST_PHASE = 5, 6
+
+
+class AddUp(Record):
+    """Task: the phase in hand, and the total of the phase before."""
+
+    kind = "add-up"
+
+    phase: int = Field(ge=1, le=_LAST_PHASE)
+    total: Annotated[WordArray, Spec("before")]
+
+
+class Share(Record):
+    """Contribution: this party's masked share of the phase's sum."""
+
+    kind = "share"
+
+    words: Annotated[WordArray, Spec("words")]
+
+
+class AddingUp(Record):
+    """The analyst's state."""
+
+    kind = "adding-up"
+
+    phase: int
+
+
+class PartialMoments(Record):
+    """Memory: what is known so far; ``round`` and ``attempt`` of the last phase."""
+
+    kind = "partial-moments"
+
+    round: int
+    attempt: int
+    powers: Annotated[IntArray, Spec("powers")]
+    mean: Annotated[FloatArray, Spec("means")]
+    deviation_powers: Annotated[IntArray, Spec("deviation_powers")]
+
+
+def groups(layout: Layout) -> list[tuple[str, ...]]:
+    """Return the column groups that are large enough for masked sums."""
+    found = map(layout.column_group, range(layout.n_column_groups))
+    return [group for group in found if len(group) >= MINIMUM_MEMBERS]
+
+
+class Analyst(AnalystRole):
+    """Adds up, phase by phase, what it cannot read."""
+
+    state = AddingUp
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask for the first phase."""
+        nothing = np.empty(0, dtype=np.uint64)
+        return _ask(plan, 1, dict.fromkeys(groups(plan.layout), nothing))
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Hand back the totals with the next phase."""
+        phase = AddingUp.narrow(state).phase
+        if phase == _LAST_PHASE:
+            return Finish()
+        shares = {s: Share.narrow(record).words for s, record in contributions.items()}
+        totals = {
+            group: add_all(shares[slot] for slot in group)
+            for group in groups(plan.layout)
+        }
+        return _ask(plan, phase + 1, totals)
+
+
+def _ask(plan: Plan, phase: int, totals: Mapping[tuple[str, ...], WordArray]) -> Ask:
+    tasks = {
+        slot: AddUp(phase=phase, total=total)
+        for group, total in totals.items()
+        for slot in group
+    }
+    return Ask(
+        state=AddingUp(phase=phase),
+        tasks={slot: tasks[slot] for slot in plan.slots if slot in tasks},
+        expects=Share,
+        dims={
+            slot: {"words": _n_words(phase, plan.member(slot).n_columns)}
+            for slot in tasks
+        },
+    )
+
+
+def _n_words(phase: int, n_columns: int) -> int:
+    """Return how many ring elements a share of a phase has."""
+    of_phase = {1: _POWERS.size * n_columns, 3: _POWERS.size * n_columns}
+    return of_phase.get(phase, {_CONFIRM: 1, _LAST_PHASE: 0}.get(phase, n_columns))
+
+
+class Party(PartyRole):
+    """Adds its share, and reads each total when it comes back."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Return the masked share of the phase in hand."""
+        asked = AddUp.narrow(task)
+        known = _learn(view, asked) if asked.phase > 1 else _nothing_yet(view)
+        if asked.phase == _LAST_PHASE:
+            _check_agreed(view, asked)
+            return Reply(contribution=Share(words=np.empty(0, dtype=np.uint64)))
+        remember: list[Record] = [known]
+        alike: list[FloatArray | IntArray] = [
+            known.powers,
+            known.mean,
+            known.deviation_powers,
+        ]
+        if asked.phase == _CONFIRM:
+            outcome = _pooled(view, asked, known)
+            remember.append(outcome)
+            alike.append(outcome.deviations)
+            words = np.ones(1, dtype=np.uint64)
+        else:
+            words = _share(view, asked.phase, known, data)
+        of = _sum_of(view, asked.phase, view.round, view.attempt)
+        blind(view, words, of, "column")
+        inputs = _digest(alike)
+        mask(view, words, of, inputs=inputs)
+        return Reply(contribution=Share(words=words), remember=remember, inputs=inputs)
+
+
+def _nothing_yet(view: View) -> PartialMoments:
+    none = np.empty(0, dtype=np.int64)
+    return PartialMoments(
+        round=view.round,
+        attempt=view.attempt,
+        powers=none,
+        mean=np.empty(0),
+        deviation_powers=none,
+    )
+
+
+def _learn(view: View, asked: AddUp) -> PartialMoments:
+    """Return what is known with the total of the phase before."""
+    before = view.recall(PartialMoments)
+    total = _read(view, asked, before)
+    learnt: dict[str, object] = {"round": view.round, "attempt": view.attempt}
+    if asked.phase == 2:
+        learnt["powers"] = _largest_power(view, total)
+    elif asked.phase == 3:
+        values = _encoding(view, before.powers).decode(total)
+        learnt["mean"] = values / _n_rows(view)
+    elif asked.phase == 4:
+        learnt["deviation_powers"] = _largest_power(view, total)
+    return PartialMoments.model_validate(dict(before) | learnt)
+
+
+def _check_agreed(view: View, asked: AddUp) -> None:
+    """Refuse an outcome that others do not have: their masks did not cancel."""
+    ones = _read(view, asked, view.recall(PartialMoments))
+    if ones[0] != len(_members(view)):
+        raise ProtocolFailed("The parties do not agree on the pooled moments.")
+
+
+def _pooled(view: View, asked: AddUp, known: PartialMoments) -> PooledMoments:
+    before = view.recall(PartialMoments)
+    squares = _encoding(view, 2 * known.deviation_powers)
+    total = _read(view, asked, before)
+    deviations = np.maximum(squares.decode(total), 0.0)
+    # The mean is known to half a unit, or to its last digit: less spread is none.
+    last_digit = 4.0 * np.finfo(np.float64).eps * np.abs(known.mean)
+    step = np.maximum(1.0 / _encoding(view, known.powers).unit, last_digit)
+    constant = deviations <= _n_rows(view) * np.square(step)
+    return PooledMoments(
+        n_rows=_n_rows(view),
+        mean=known.mean,
+        deviations=np.where(constant, 0.0, deviations),
+        minimum=np.empty(0),
+        maximum=np.empty(0),
+    )
+
+
+def _share(
+    view: View, phase: int, known: PartialMoments, data: DataSource
+) -> WordArray:
+    if phase == 1:  # deviations may be twice as large
+        nothing = np.zeros(len(data.columns))
+        return _power_counts(data, nothing, HIGHEST_POWER - 1)
+    if phase == 3:
+        return _power_counts(data, known.mean, HIGHEST_POWER)
+    if phase == 2:
+        return _sum_of_units(data, _encoding(view, known.powers), None)
+    return _sum_of_units(data, _encoding(view, 2 * known.deviation_powers), known.mean)
+
+
+def _power_counts(data: DataSource, mean: FloatArray, most: int) -> WordArray:
+    """Return, per feature, a one at the power of two that bounds all |x - mean|."""
+    largest = np.zeros(len(data.columns))
+    for batch in data.batches():
+        np.maximum(largest, np.abs(batch - mean).max(axis=0), out=largest)
+    powers = np.maximum(np.frexp(largest)[1], LOWEST_POWER)
+    if (powers > most).any():
+        beyond = np.array(data.columns)[powers > most]
+        raise InvalidData(f"Values of 2^62 and more, in {', '.join(beyond)}.")
+    powers = np.where(largest == 0.0, LOWEST_POWER, powers)
+    counts = (powers[:, None] == _POWERS).astype(np.uint64)
+    return np.ascontiguousarray(counts.reshape(-1))
+
+
+def _sum_of_units(
+    data: DataSource, encoding: FixedPoint, mean: FloatArray | None
+) -> WordArray:
+    """Return Σ round(x · unit), or of squared deviations from a mean, per feature."""
+    total = np.zeros(len(data.columns), dtype=np.int64)
+    for batch in data.batches():
+        terms = batch if mean is None else np.square(batch - mean)
+        total += np.rint(terms * encoding.unit).astype(np.int64).sum(axis=0)
+    return total.view(np.uint64)
+
+
+def _encoding(view: View, powers: IntArray) -> FixedPoint:
+    return FixedPoint.of(_n_rows(view) * 2.0 ** powers.astype(np.float64))
+
+
+def _largest_power(view: View, total: WordArray) -> IntArray:
+    """Return the largest power of two that a member counted, per feature."""
+    counts = total.reshape(-1, _POWERS.size)
+    if not (counts.sum(axis=1) == len(_members(view))).all():
+        raise ProtocolFailed("The counted powers do not add up to the members.")
+    highest = _POWERS.size - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
+    return np.asarray(_POWERS[highest], dtype=np.int64)
+
+
+def _read(view: View, asked: AddUp, before: PartialMoments) -> WordArray:
+    width = view.plan.member(view.slot.name).n_columns
+    asked.require({"before": _n_words(asked.phase - 1, width)})
+    of = _sum_of(view, asked.phase - 1, before.round, before.attempt)
+    return unblind(view, asked.total, of, "column")
+
+
+def _sum_of(view: View, phase: int, round_: int, attempt: int) -> MaskedSum:
+    return MaskedSum(
+        members=tuple(_members(view)),
+        stage=NAME,
+        name=f"phase-{phase}",
+        round=round_,
+        attempt=attempt,
+    )
+
+
+def _members(view: View) -> Sequence[str]:
+    return group_of(view.plan.layout, view.slot, "column")
+
+
+def _n_rows(view: View) -> int:
+    return sum(view.plan.member(slot).n_rows for slot in _members(view))
+
+
+def _digest(alike: Sequence[FloatArray | IntArray]) -> bytes:
+    """Return a digest of what all members must know alike for masks to cancel."""
+    return sha256(length_prefixed(*(array.tobytes() for array in alike))).digest()
+
+
+def stage() -> Stage:
+    """Return the stage; it needs the secrets of column groups."""
+    return Stage(
+        name=NAME,
+        analyst=Analyst(),
+        party=Party(),
+        records=(AddUp, Share, AddingUp),
+    )

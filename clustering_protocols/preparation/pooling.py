@@ -1,0 +1,48 @@
+"""Which stages pool means and spreads, or ranges, of the features of a column group.
+
+Means and spreads go by blind masked sums where a column group has three parties or more.
+Groups of two go through envelopes to the group's first slot, and so do ranges, which
+cannot be summed: that is a risk code. A party that is alone measures at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustering_protocols.contract import Stage
+from clustering_protocols.preparation import moments as masked, statistics
+from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
+from clustering_protocols.terms import Layout
+
+RISK_CODE = statistics.RISK_CODE
+RISK_SENTENCE = statistics.RISK_SENTENCE
+
+
+def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
+    """Return the stages that a protocol needs; none where it needs nothing."""
+    if not (moments or ranges):
+        return ()
+    if ranges:
+        return (statistics.stage(moments=moments, ranges=True),)
+    small = any(size < MINIMUM_MEMBERS for size in _group_sizes(layout))
+    through_first = statistics.stage(
+        moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
+    )
+    return (
+        *([masked.stage()] if masked.groups(layout) else []),
+        *([through_first] if small else []),
+    )
+
+
+def shows_own(layout: Layout, *, moments: bool, ranges: bool) -> bool:
+    """Return whether a first slot sees what another party measured."""
+    largest = None if ranges else MINIMUM_MEMBERS - 1
+    return (moments or ranges) and any(
+        size > 1 and (largest is None or size <= largest)
+        for size in _group_sizes(layout)
+    )
+
+
+def _group_sizes(layout: Layout) -> Iterator[int]:
+    for column in range(layout.n_column_groups):
+        yield len(layout.column_group(column))

@@ -1,0 +1,118 @@
+"""Budgets of differential privacy: what a release costs, and how costs add up.
+
+OpenDP says how much noise a budget asks for (the optional extra ``dp``); the noise
+itself is that of :mod:`clustering_protocols.secrecy.noise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import fsum
+from types import ModuleType
+from typing import Any, Final, Literal, NamedTuple
+
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy.noise import discrete_gaussian, discrete_laplace
+
+Mechanism = Literal["laplace", "gaussian"]
+
+_ROUNDING: Final = 1e-9
+_SCALES: Final = (0.05, 1e14)  # least and largest noise, in sensitivities
+
+
+class Cost(NamedTuple):
+    """(ε, δ) of one or of several releases."""
+
+    epsilon: float
+    delta: float
+
+
+def sequential(costs: Iterable[Cost]) -> Cost:
+    """Return the cost of releases about the same people: their sum."""
+    each = list(costs)
+    return Cost(fsum(c.epsilon for c in each), fsum(c.delta for c in each))
+
+
+def parallel(costs: Iterable[Cost]) -> Cost:
+    """Return the cost of releases about different people: the largest of each."""
+    each = list(costs)
+    return Cost(max(c.epsilon for c in each), max(c.delta for c in each))
+
+
+_NOTHING: Final = Cost(0.0, 0.0)
+
+
+class Account:
+    """A budget for the same people, and what has been spent of it."""
+
+    def __init__(self, budget: Cost, spent: Cost = _NOTHING) -> None:
+        self.budget = budget
+        self.spent = spent
+
+    def spend(self, cost: Cost) -> None:
+        """Count a release, before it is made; :class:`GuardRefused` if it is too much."""
+        total = sequential([self.spent, cost])
+        over = [
+            wanted > allowed * (1 + _ROUNDING)
+            for wanted, allowed in zip(total, self.budget, strict=True)
+        ]
+        if any(over):
+            raise GuardRefused(
+                f"The privacy budget is exhausted: (ε, δ) would come to "
+                f"({total.epsilon:.4g}, {total.delta:.4g}) of "
+                f"({self.budget.epsilon:.4g}, {self.budget.delta:.4g})."
+            )
+        self.spent = total
+
+
+def noise_scale(mechanism: Mechanism, sensitivity: int, cost: Cost) -> float:
+    """Return the least scale of noise on whole numbers that keeps within a cost.
+
+    Never below a twentieth of the sensitivity: a cost that would allow less noise is no
+    privacy to speak of.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian"}
+    sensitivity : int
+        How much one person can move the number.
+    cost : Cost
+        ``delta`` counts for gaussian noise only.
+    """
+    dp = _opendp()
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+
+    def measurement(scale: float) -> Any:
+        if mechanism == "laplace":
+            return dp.m.make_laplace(*space, scale=scale)
+        concentrated = dp.m.make_gaussian(*space, scale=scale)
+        approximate = dp.c.make_zCDP_to_approxDP(concentrated)
+        return dp.c.make_fix_delta(approximate, cost.delta)
+
+    d_out = cost.epsilon if mechanism == "laplace" else tuple(cost)
+    least, most = (factor * sensitivity for factor in _SCALES)
+    if measurement(least).check(sensitivity, d_out):
+        return least
+    bounds = (least, most)
+    return float(dp.binary_search_param(measurement, sensitivity, d_out, bounds=bounds))
+
+
+def noise(
+    mechanism: Mechanism, stream: KeyedStream, scale: float, size: int
+) -> IntArray:
+    """Return noise (size,) of a mechanism."""
+    draw = discrete_laplace if mechanism == "laplace" else discrete_gaussian
+    return draw(stream, scale, size)
+
+
+def _opendp() -> ModuleType:
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        raise GuardRefused(
+            "Noise is calibrated by OpenDP: pip install 'coterie[dp]'."
+        ) from None
+    dp.enable_features("contrib")
+    return dp

@@ -1,0 +1,94 @@
+"""Real numbers as elements of Z_2^64, so that sums are exact and can be masked.
+
+A number x stands as round(x · 2^bits) mod 2^64. The number of fractional bits follows
+from a bound on the sum that both sides know, so that no sum wraps around: what exceeds
+its share of the bound is an error before anything is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.errors import GuardRefused
+
+RING_BITS: Final = 62
+"""Bits of the largest sum in the ring; one bit is the sign, one is kept free."""
+
+EXACT_BITS: Final = 52
+"""Bits of the largest sum whose float64 partial sums are exact, whatever their order."""
+
+_MOST_BITS: Final = 900  # 2^f and its products stay within float64
+_ROUNDINGS: Final = 2.0**20  # units by which rounding can lift a sum over its bound
+
+
+def fractional_bits(bound: FloatArray, total_bits: int = RING_BITS) -> FloatArray:
+    """Return f with bound · 2^f ≤ 2^total_bits, per item.
+
+    Parameters
+    ----------
+    bound : float64 array
+        Largest absolute value of the sum over all parties, > 0.
+    total_bits : int
+        ``RING_BITS`` for one rounding per party. ``EXACT_BITS`` where each row is
+        rounded and rows are added up in float64: then the sum does not depend on how
+        rows are cut into batches and parties.
+    """
+    exponent = np.frexp(bound)[1]  # bound < 2^exponent
+    bits = np.minimum(total_bits - exponent, _MOST_BITS)
+    return np.asarray(bits, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FixedPoint:
+    """The encoding of one array.
+
+    Attributes
+    ----------
+    bound : float64 array
+        Largest absolute value of the sum, per item; shapes broadcast.
+    unit : float64 array
+        2^f, per item.
+    """
+
+    bound: FloatArray
+    unit: FloatArray
+
+    @classmethod
+    def of(cls, bound: FloatArray | float, total_bits: int = RING_BITS) -> FixedPoint:
+        """Return the finest encoding whose sums stay within a bound."""
+        bound = np.asarray(bound, dtype=np.float64)
+        return cls(bound=bound, unit=2.0 ** fractional_bits(bound, total_bits))
+
+    def encode(self, x: FloatArray) -> WordArray:
+        """Return the ring elements of real numbers; see :meth:`encode_units`."""
+        return self.encode_units(np.rint(x * self.unit))
+
+    def encode_units(self, units: FloatArray) -> WordArray:
+        """Return the ring elements of whole numbers of units.
+
+        Raises
+        ------
+        GuardRefused
+            If one exceeds the bound of the sum: the text does not say which number.
+        """
+        excess = int(
+            np.count_nonzero(~(np.abs(units) <= self.bound * self.unit + _ROUNDINGS))
+        )
+        if excess:
+            raise GuardRefused(
+                f"{excess} numbers exceed the bound that the parties agreed on."
+            )
+        return units.astype(np.int64).view(np.uint64)
+
+    def fits(self, words: WordArray) -> bool:
+        """Return whether sums are as small as they must be; noise hardly ever is."""
+        largest = self.bound * self.unit + _ROUNDINGS
+        return bool((np.abs(words.view(np.int64).astype(np.float64)) <= largest).all())
+
+    def decode(self, words: WordArray) -> FloatArray:
+        """Return the real numbers of ring elements, read as signed."""
+        return words.view(np.int64) / self.unit

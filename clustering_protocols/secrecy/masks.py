@@ -1,0 +1,48 @@
+"""Masks that hide each party's numbers and cancel in the sum over all of them.
+
+For every pair of members both draw the same stream; the earlier slot adds it, the later
+one subtracts it, modulo 2^64 (pairwise masks after Bonawitz et al., "Practical secure
+aggregation for privacy-preserving machine learning", 2017, without its key exchange and
+dropout rounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import WordArray
+from clustering_protocols.randomness import KeyedStream
+
+_CHUNK_WORDS: Final = 1 << 15  # drawn and added while in cache
+
+
+def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
+    """Add a stream to an array of any shape, in place, modulo 2^64.
+
+    Parameters
+    ----------
+    words : uint64 array
+        Contiguous.
+    stream : KeyedStream
+    sign : int
+        1 to add, -1 to subtract.
+    """
+    flat = words.reshape(-1)
+    combine = np.add if sign > 0 else np.subtract
+    drawn = np.empty(min(_CHUNK_WORDS, flat.size), dtype=np.uint64)
+    for begin in range(0, flat.size, _CHUNK_WORDS):
+        piece = flat[begin : begin + _CHUNK_WORDS]
+        stream.fill(drawn[: piece.size])
+        combine(piece, drawn[: piece.size], out=piece)
+
+
+def add_all(parts: Iterable[WordArray]) -> WordArray:
+    """Return the sum of equally shaped arrays modulo 2^64, in one array of its own."""
+    first, *others = parts
+    total = np.array(first, dtype=np.uint64)
+    for part in others:
+        np.add(total, part, out=total)
+    return total
