@@ -20,7 +20,6 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -30,24 +29,13 @@ from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
 from benchmarks.datasets import MissingDataError, load
+from benchmarks.timing import ratio, seconds
 from clustering_protocols import registry, simulation
 from clustering_protocols.data import matrix
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
 from clustering_protocols.terms import Lattice
 
 PARAMS = DataCollaboration(n_clusters=10)
-
-
-def seconds(call: Callable[[], Any]) -> float:
-    """Return how long a call takes."""
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
-def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], runs: int) -> float:
-    """Return the median ratio of interleaved runs."""
-    return median(seconds(ours) / seconds(theirs) for _ in range(runs))
 
 
 def maps() -> None:

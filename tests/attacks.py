@@ -1,9 +1,11 @@
-"""Attacks on what `dc` uploads, by an analyst who keeps everything."""
+"""Attacks by an analyst who keeps everything, and how noise is told from numbers."""
 
 from __future__ import annotations
 
 import warnings
+import zlib
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,3 +97,133 @@ def correlations(guess: Matrix, truth: Matrix) -> Matrix:
     both = np.corrcoef(guess.T, truth[:, varies].T)
     best: Matrix = np.abs(both[: guess.shape[1], guess.shape[1] :]).max(axis=0)
     return best
+
+
+# Sums over rounds
+
+
+def determined(labels: NDArray[np.int64], k: int, below: int = 2) -> int:
+    """Return how many rows the sums of all rounds determine.
+
+    Parameters
+    ----------
+    labels : int64 array of shape (rounds, rows)
+        Whose sum each row stood in. Rows of equal history cannot be told apart: a group
+        of them counts if its sum is determined and it has fewer rows than ``below``.
+    """
+    histories, sizes = np.unique(labels.T, axis=0, return_counts=True)
+    M = np.zeros((len(labels) * k, len(sizes)))
+    for round_ in range(len(labels)):
+        M[round_ * k + histories[:, round_], np.arange(len(sizes))] = 1
+    _, s, V = np.linalg.svd(M, full_matrices=False)
+    V = V[: np.count_nonzero(s > 1e-9)]
+    known = np.square(V).sum(axis=0) > 1 - 1e-8
+    return int(sizes[known & (sizes < below)].sum())
+
+
+def single_movers(totals: NDArray[np.uint64], k: int, unit: Matrix) -> Matrix:
+    """Return the rows (r, F) that moved alone from one cluster to another.
+
+    Parameters
+    ----------
+    totals : uint64 array of shape (rounds, k * F + k)
+        Ring elements, as the analyst adds them up: sums, then counts.
+    unit : float64 array of shape (F,)
+    """
+    found = [np.empty((0, unit.size))]
+    for before, after in pairwise(totals):
+        step = (after - before).view(np.int64)
+        counts = step[-k:]
+        if np.abs(counts).sum() == 2 and np.abs(counts).max() == 1:
+            sums = step[:-k].reshape(k, -1)
+            found.append(sums[counts == 1] / unit)
+    return np.vstack(found)
+
+
+# Distances over rounds
+
+
+def rigid(L: Matrix, width: int) -> Matrix:
+    """Return rows (n, width) whose pairwise distances are those of the data.
+
+    Parameters
+    ----------
+    L : float64 array of shape (n, rounds * k)
+        Squared distances to centroids that lie among the rows.
+    """
+    P = affine(L, width)
+    upper = np.triu_indices(width)
+    products = [
+        P[:, i] * P[:, j] * (1 if i == j else 2) for i, j in zip(*upper, strict=True)
+    ]
+    design = np.hstack([np.stack(products, 1), P, np.ones((len(P), 1))])
+    solved = np.linalg.lstsq(design, L.mean(axis=1), rcond=None)[0]
+    Q = np.zeros((width, width))
+    Q[upper] = solved[: len(upper[0])]
+    Q = Q + Q.T - np.diag(np.diag(Q))
+    w, V = np.linalg.eigh(Q)
+    found: Matrix = P @ V * np.sqrt(np.maximum(w, 0))
+    return found
+
+
+def affine(L: Matrix, width: int) -> Matrix:
+    """Return an affine image (n, width) of the data: differences of distances do."""
+    Y = L - L.mean(axis=1, keepdims=True)
+    Y = Y - Y.mean(axis=0)
+    U, s, _ = np.linalg.svd(Y, full_matrices=False)
+    image: Matrix = U[:, :width] * s[:width]
+    return image
+
+
+def from_differences(differences: Matrix, width: int) -> Matrix:
+    """Return rows (n, width) whose pairwise distances are those of the data.
+
+    No distance is needed: the slopes of the differences along an affine image P of the
+    data are -2 G (v_c - v_0), and the analyst, who knows who is in which cluster, knows
+    the centroids in P as well. G = A A' for the map A that makes rows of P.
+
+    Parameters
+    ----------
+    differences : float64 array of shape (rounds, n, k)
+        Squared distances less that to the first centroid, of c-means.
+    """
+    P = affine(np.hstack(list(differences)), width)
+    design = np.hstack([P, np.ones((len(P), 1))])
+    equations, slopes = [], []
+    for before, after in pairwise(differences):
+        labels = before.argmin(axis=1)
+        V = np.array([P[labels == c].mean(axis=0) for c in range(before.shape[1])])
+        solved = np.linalg.lstsq(design, after, rcond=None)[0][:width]
+        for c in range(1, len(V)):
+            equations.append(np.kron(np.eye(width), V[c] - V[0]))
+            slopes.append(solved[:, c] / -2)
+    found = np.linalg.lstsq(np.vstack(equations), np.concatenate(slopes), rcond=None)
+    G = found[0].reshape(width, width)
+    w, axes = np.linalg.eigh((G + G.T) / 2)
+    rows: Matrix = P @ axes * np.sqrt(np.maximum(w, 0))
+    return rows
+
+
+def with_known_rows(image: Matrix, X: Matrix, known: NDArray[np.int64]) -> Matrix:
+    """Return all rows, from an affine image of them and some that are known."""
+    A = np.hstack([image, np.ones((len(image), 1))])
+    found: Matrix = A @ np.linalg.lstsq(A[known], X[known], rcond=None)[0]
+    return found
+
+
+# Noise
+
+
+def looks_like_noise(words: NDArray[np.uint64]) -> None:
+    """Assert the statistics of threat test 75; bounds of four sigma for fewer bytes."""
+    raw = words.tobytes()
+    octets = np.frombuffer(raw, np.uint8)
+    assert octets.size >= 20_000, "too few bytes to tell"
+    expected = octets.size / 256
+    counts = np.bincount(octets, minlength=256)
+    chi2 = float(np.square(counts - expected).sum() / expected)
+    assert 0.64 <= chi2 / 255 <= 1.36
+    x = octets.astype(np.float64)
+    bound = max(0.01, 4 / np.sqrt(octets.size))
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < bound
+    assert len(zlib.compress(raw, 6)) / len(raw) > 0.999

@@ -171,7 +171,7 @@ def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
         )
         memory, move = Memory(), chain.begin(agreement)
         while isinstance(move, chain.Opened):
-            memory, contribution, _ = party.reply(memory, move.tasks["r1c1"], data)
+            memory, contribution, *_ = party.reply(memory, move.tasks["r1c1"], data)
             move = chain.advance(
                 agreement, move.state, move.tasks, {"r1c1": contribution}
             )

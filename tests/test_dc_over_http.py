@@ -78,6 +78,7 @@ def test_a_party_forgets_all_but_its_disk_around_every_upload(
     assert labels(crowd) == expected()
 
 
+@pytest.mark.threat(20)
 def test_rows_in_another_order_end_the_session_and_name_the_parties(
     gather: Gather,
 ) -> None:

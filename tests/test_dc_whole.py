@@ -197,11 +197,11 @@ def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
     while isinstance(move, chain.Opened):
         contributions = {}
         for slot, task in move.tasks.items():
-            memories[slot], contributions[slot], _ = parties[slot].reply(
+            memories[slot], contributions[slot], *_ = parties[slot].reply(
                 memories[slot], task, parts.data[slot]
             )
         move = chain.advance(agreement, move.state, move.tasks, contributions)
-    return parties[names[0]].conclude(memories[names[0]], move.results[names[0]])
+    return parties[names[0]].conclude(memories[names[0]], move.results[names[0]], None)
 
 
 def first_rows() -> Any:

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import alignment, secrets, statistics
-from clustering_protocols.records import Record
+from clustering_protocols.preparation import alignment, pooling, secrets
 from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled, shared_anchors
@@ -63,7 +62,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "Parties get the collaboration map and the centroids: whoever sees one "
             "party's reduced rows can place them in the common space."
         ),
-        statistics.RISK_CODE: statistics.RISK_SENTENCE,
+        pooling.RISK_CODE: pooling.RISK_SENTENCE,
     }
 
     choices: ClassVar = {
@@ -97,8 +96,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append("coordinates-open-the-row-group")
         if params.predictor:
             codes.append("predictor-lets-the-map-out")
-        if _pooling(params) and layout.n_row_groups > 1:
-            codes.append(statistics.RISK_CODE)
+        if pooling.shows_own(layout, **_pooled_statistics(params)):
+            codes.append(pooling.RISK_CODE)
         return codes
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
@@ -119,7 +118,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return (
             secrets.stage("row", "column"),
             alignment.stage(),
-            *_pooling(params),
+            *pooling.stages(layout, **_pooled_statistics(params)),
             *([shared_anchors.stage()] if params.synthesises_anchors else []),
             upload,
         )
@@ -129,18 +128,19 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return examples.examples()
 
     def pooled(
-        self, params: DataCollaboration, X: FloatArray, summary: Record | None
+        self, params: DataCollaboration, X: FloatArray, trace: Trace | None
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
-        return pooled.labels(params, X, summary)
+        return pooled.labels(params, X, trace.summary if trace else None)
 
 
-def _pooling(params: DataCollaboration) -> list[Stage]:
-    """Return the stage that pools statistics, where any are needed and not declared."""
-    needed = params.needs_moments or params.needs_ranges
-    if params.features is not None or not needed:
-        return []
-    return [statistics.stage(moments=params.needs_moments, ranges=params.needs_ranges)]
+def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:
+    """Return which statistics parties pool: those that are needed and not declared."""
+    declared = params.features is not None
+    return {
+        "moments": params.needs_moments and not declared,
+        "ranges": params.needs_ranges and not declared,
+    }
 
 
 def _check_predictor(params: DataCollaboration, layout: Layout) -> None:

@@ -51,7 +51,7 @@ class Projector(PartyRole):
             notes={**rebuilt.notes(), **_one_dimension(fitted.rank)},
         )
 
-    def conclude(self, view: View, result: Record) -> Outcome:
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
         """Return the labels in the order of the party's own rows."""
         given = messages.RowGroupLabels.narrow(result)
         order = view.recall(RowOrder).order
