@@ -16,7 +16,13 @@ SOURCES = {
     "waveform": "UCI: Waveform Database Generator (Version 1)",
     "banknote": "UCI: Banknote Authentication",
     "phoneme": "ELENA, KEEL and OpenML: phoneme",
+    "xclara": "clustering-benchmark: xclara",
+    "s1_deric": "clustering-benchmark: s-set1",
+    "terrorist": "LINQS: Terrorist Attacks",
     "pendigits": "UCI: Pen-Based Recognition of Handwritten Digits",
+    "coil20": "Columbia Object Image Library, 32 × 32 pixels",
+    "mnist": "MNIST, 60,000 training rows first",
+    "fmnist": "Fashion-MNIST",
 }
 
 

@@ -44,8 +44,14 @@ def spectral_embedding(
     rng : Generator
         Of the iteration's start.
     """
-    affinity = neighbor_graph(X, min(N_NEIGHBORS, len(X)))
-    normalised, root_degree = _normalise(affinity)
+    return embed_neighbors(_nearest(X, min(N_NEIGHBORS, len(X))), n_components, rng)
+
+
+def embed_neighbors(
+    neighbors: IntArray, n_components: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the same from the row numbers (n, n_neighbors) of each row's nearest rows."""
+    normalised, root_degree = _normalise(_symmetrised(neighbors))
     vectors = _leading_vectors(normalised, root_degree, n_components, rng)
     return _with_fixed_signs(vectors / root_degree[:, None])
 
@@ -55,8 +61,11 @@ def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
 
     A row counts among its own neighbours, as in scikit-learn.
     """
-    n = len(X)
-    neighbors = _nearest(X, n_neighbors)
+    return _symmetrised(_nearest(X, n_neighbors))
+
+
+def _symmetrised(neighbors: IntArray) -> sparse.csr_matrix:
+    n, n_neighbors = neighbors.shape
     rows = np.repeat(np.arange(n, dtype=np.int32), n_neighbors)
     weights = np.full(len(rows), 0.5)
     directed = sparse.csr_matrix((weights, (rows, neighbors.ravel())), shape=(n, n))

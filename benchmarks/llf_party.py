@@ -1,0 +1,73 @@
+"""One party process of `benchmarks.llf_speed`: tells where its time went.
+
+Reads its invitation, says that it is ready, waits for a line, runs, and prints seconds
+as JSON: on its rows, on its disk, for its uploads, and waiting for tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clustering_protocols.chain import PartyChain
+from clustering_protocols.protocols.llf import kernels
+from party_sdk.client import AnalystClient
+from party_sdk.frames import open_table
+from party_sdk.ledger import Ledger
+from party_sdk.memory import PartyFolder
+from party_sdk.participant import Party
+from party_sdk.policy import Policy
+
+TIMED = (
+    (PartyChain, "reply", "rows"),
+    (PartyFolder, "save_answered", "disk"),
+    (Ledger, "sending", "disk"),
+    (Ledger, "received", "disk"),
+    (AnalystClient, "contribute", "upload"),
+    (AnalystClient, "task", "waiting"),
+)
+
+
+def main() -> None:
+    """Take part once."""
+    folder, slot = Path(sys.argv[1]), sys.argv[2]
+    spent = {name: 0.0 for _, _, name in TIMED}
+    for owner, method, name in TIMED:
+        setattr(owner, method, _timed(getattr(owner, method), name, spent))
+    invitation = sys.stdin.readline().strip()
+    data = open_table(folder / f"{slot}.parquet")
+    _compile(len(data.columns))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    risks = frozenset({"llf.parties-see-all-centroids"})
+    policy = Policy(accepted_risks=risks)
+    with Party.join(invitation, policy=policy, home=folder / slot) as party:
+        party.run(data)
+    print(json.dumps(spent))
+
+
+def _compile(width: int) -> None:
+    """Load the compiled passes, which a party does once in its life."""
+    V, ones = np.zeros((1, width)), np.ones(width)
+    rows = np.zeros((1, width))
+    kernels.cmeans_sums(rows, ones, ones, V, ones, np.zeros((1, width)), np.zeros(1))
+
+
+def _timed(method: Any, name: str, spent: dict[str, float]) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
+        begin = time.perf_counter()
+        try:
+            return method(*args, **options)
+        finally:
+            spent[name] += time.perf_counter() - begin
+
+    return call
+
+
+if __name__ == "__main__":
+    main()

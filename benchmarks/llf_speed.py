@@ -1,0 +1,285 @@
+"""Speed of `llf` and of masked sums, as ratios to named primitives of one run.
+
+    python -m benchmarks.llf_speed [--session]
+
+passes   one c-means pass over 1,000,000 × 16 rows, k = 10, against one matrix product
+         X V'; one fuzzy pass against the products X V' and U' X; and scikit-fuzzy's pass
+         against the same. One BLAS thread, processor time.
+masking  10,000,000 ring elements with one pairwise mask against `words.copy()`, and
+         against a copy into memory that was touched before.
+wire     bytes of one party and round, up and down, beside (k·F + k) · 8.
+session  --session: a whole blind run over HTTP, ten party processes, 1,000,000 × 16
+         rows, 20 updates, SQLite, against scikit-learn's KMeans on the pooled rows from
+         the same start with as many iterations; and where the time of a round goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import IO, Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from skfuzzy.cluster._cmeans import _cmeans0
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from threadpoolctl import threadpool_limits
+
+from benchmarks.timing import cpu_seconds, ratio, seconds
+from clustering_protocols import simulation
+from clustering_protocols.protocols.llf import LosslessFederated, Range, kernels
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy.masks import add_stream
+from clustering_protocols.terms import Lattice
+from party_sdk.coordinator import Coordinator
+
+N_ROWS, N_FEATURES, N_CLUSTERS = 1_000_000, 16, 10
+N_PARTIES, N_UPDATES = 10, 20
+
+
+def passes() -> None:
+    """Print the ratios of one party's passes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, N_FEATURES))
+    V = rng.normal(size=(N_CLUSTERS, N_FEATURES))
+    U = rng.random((N_ROWS, N_CLUSTERS))
+    D, S = np.empty((N_ROWS, N_CLUSTERS)), np.empty((N_CLUSTERS, N_FEATURES))
+    fixed = (np.zeros(N_FEATURES), np.ones(N_FEATURES), V)
+    units = np.full(N_FEATURES, 2.0**30)
+    sums, weights = np.zeros_like(V), np.zeros(N_CLUSTERS)
+
+    def product() -> None:
+        np.dot(X, V.T, out=D)
+
+    def both_products() -> None:
+        np.dot(X, V.T, out=D)
+        np.dot(U.T, X, out=S)
+
+    def cmeans() -> None:
+        kernels.cmeans_sums(X, *fixed, units, sums, weights)
+
+    def fuzzy() -> None:
+        kernels.fuzzy_sums(X, *fixed, 2.0, units, 2.0**30, sums, weights)
+
+    def skfuzzy() -> None:
+        _cmeans0(X.T, U.T.copy(), N_CLUSTERS, 2.0, "euclidean")
+
+    cmeans(), fuzzy()  # compiled now
+    with threadpool_limits(1):
+        found = ratio(cmeans, product, 7, cpu_seconds)
+        print(f"c-means pass: {found:.2f} × one product X V' (goal 2)")
+        found = ratio(fuzzy, both_products, 7, cpu_seconds)
+        print(f"fuzzy pass: {found:.2f} × the products X V' and U' X (goal 2)")
+        found = ratio(skfuzzy, both_products, 1, cpu_seconds)
+        print(f"  scikit-fuzzy's pass: {found:.1f} ×")
+
+
+def masking() -> None:
+    """Print the ratio of masking to copying."""
+    words = np.arange(10_000_000, dtype=np.uint64)
+    touched = np.ones_like(words)
+
+    def masked() -> None:
+        add_stream(words, KeyedStream(bytes(32)))
+
+    found = ratio(masked, words.copy, 9, cpu_seconds)
+    print(f"masking 10^7 elements for one other party: {found:.2f} × a copy (goal 3)")
+    found = ratio(masked, lambda: np.copyto(touched, words), 9, cpu_seconds)
+    print(f"  {found:.2f} × a copy into memory that was touched before")
+
+
+def wire() -> None:
+    """Print the bytes of one party and round."""
+    X = np.random.default_rng(0).normal(size=(3000, N_FEATURES))
+    parts = simulation.split(X, Lattice(N_PARTIES, 1), 0)
+    params = LosslessFederated(n_clusters=N_CLUSTERS, max_iter=5, tol=0)
+    run = simulation.run(params, parts.layout, parts.data, 0)
+    numbers = 8 * N_CLUSTERS * (N_FEATURES + 1)
+    last_update = max(sent.round for sent in run.sent) - 2
+    for sender, way in (("r2c1", "up"), (simulation.ANALYST, "down")):
+        sizes = [
+            len(sent.payload)
+            for sent in run.sent
+            if sent.round == last_update
+            and sent.sender == sender
+            and "r2c1" in (sent.sender, sent.receiver)
+        ]
+        beyond = max(sizes) - 1.1 * numbers
+        print(
+            f"wire, {way}: {max(sizes)} bytes; 1.1 × (k·F + k) × 8 = {1.1 * numbers:.0f}"
+        )
+        print(f"  beyond that {beyond:.0f} (goal: under 1,024)")
+
+
+# A whole session
+
+
+def session() -> None:
+    """Print the ratio of a session over HTTP to pooled k-means."""
+    X, _ = make_blobs(N_ROWS, N_FEATURES, centers=30, cluster_std=4.0, random_state=0)
+    bound = float(np.abs(X).max())
+    start = X[np.random.default_rng(0).choice(N_ROWS, N_CLUSTERS, replace=False)]
+    params = LosslessFederated(
+        n_clusters=N_CLUSTERS,
+        scaling="none",
+        ranges=Range(minimum=-bound, maximum=bound),
+        init="given",
+        initial_centroids=tuple(tuple(map(float, row)) for row in start),
+        max_iter=N_UPDATES,
+        tol=0,
+    )
+    pooled = KMeans(N_CLUSTERS, init=start, n_init=1, max_iter=N_UPDATES, tol=0)
+    with tempfile.TemporaryDirectory() as folder:
+        took, rounds, parts = _federated(Path(folder), X, params)
+    reference = median(seconds(lambda: pooled.fit(X)) for _ in range(3))
+    print(
+        f"session, {N_PARTIES} party processes, {rounds} rounds: {took / reference:.1f} × "
+        f"pooled KMeans with {pooled.n_iter_} iterations (goal 5)"
+    )
+    print(f"  {took:.2f} s against {reference:.2f} s")
+    for name, each in parts.items():
+        print(f"  {name}: {1000 * each:.1f} ms per round")
+    overhead = (took - rounds * parts["party: rows"]) / (rounds * N_PARTIES)
+    print(f"  overhead per party and round: {1000 * overhead:.1f} ms (aim 10)")
+
+
+def _federated(
+    folder: Path, X: np.ndarray[Any, Any], params: LosslessFederated
+) -> tuple[float, int, dict[str, float]]:
+    layout = Lattice(N_PARTIES, 1)
+    for slot, rows in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
+        named = {f"x{f}": rows[:, f] for f in range(N_FEATURES)}
+        parquet.write_table(pa.table(named), folder / f"{slot}.parquet")
+    with (
+        _service(folder) as (url, key),
+        Coordinator(url, key, home=folder) as coordinator,
+    ):
+        session = coordinator.create_session("speed", params, layout)
+        invitations = session.invite()
+        parties = [_party(folder, slot, invitations[slot]) for slot in layout.names]
+        for party in parties:
+            _pipe(party.stdout).readline()  # imports are done, rows are read
+        begin = time.perf_counter()
+        for party in parties:
+            _say(party, "go")
+        reports = [json.loads(party.communicate()[0]) for party in parties]
+        took = time.perf_counter() - begin
+        rounds = session.status().round
+        stepping = _stepping(session.audit())
+    parts = {
+        f"party: {name}": median(report[name] for report in reports) / rounds
+        for name in reports[0]
+    }
+    return took, rounds, parts | {"analyst: database and stepping": stepping / rounds}
+
+
+def _party(folder: Path, slot: str, invitation: str) -> subprocess.Popen[str]:
+    party = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.llf_party", str(folder), slot],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    _say(party, invitation)
+    return party
+
+
+def _say(party: subprocess.Popen[str], line: str) -> None:
+    stdin = _pipe(party.stdin)
+    stdin.write(line + "\n")
+    stdin.flush()
+
+
+def _pipe(end: IO[str] | None) -> IO[str]:
+    if end is None:
+        raise ValueError("not a pipe")
+    return end
+
+
+def _stepping(entries: list[dict[str, Any]]) -> float:
+    """Return the seconds between complete rounds and the next ones, from the audit."""
+    total, complete = 0.0, None
+    for entry in entries:
+        at = datetime.fromisoformat(entry["at"])
+        if entry["event"] in {"round-complete", "all-joined"}:
+            complete = at
+        elif complete is not None and entry["event"] in {"round-opened", "finished"}:
+            total += (at - complete).total_seconds()
+            complete = None
+    return total
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[tuple[str, str]]:
+    """Run `coterie serve` on SQLite and yield its address and a coordinator's key."""
+    environment: Mapping[str, str] = os.environ | {
+        "COTERIE_DATA_DIR": str(folder / "a")
+    }
+    command = [sys.executable, "-m", "party_sdk.cli"]
+
+    def call(*words: str) -> str:
+        done = subprocess.run(
+            [*command, *words],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    call("migrate")
+    key = json.loads(call("key", "create", "--role", "coordinator", "--json"))["key"]
+    url = "http://127.0.0.1:8765"
+    with (folder / "log").open("w") as log:
+        serving = subprocess.Popen(
+            [*command, "serve", "--port", "8765"],
+            env=environment,
+            stderr=log,
+            stdout=log,
+        )
+        try:
+            _await(url)
+            yield url, key
+        finally:
+            serving.terminate()
+            serving.wait(30)
+
+
+def _await(url: str) -> None:
+    for _ in range(600):
+        try:
+            httpx.get(f"{url}/v1/protocols", timeout=5)
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError(url)
+
+
+def main() -> None:
+    """Print all ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--session", action="store_true", help="The whole run too.")
+    whole = parser.parse_args().session
+    passes()
+    masking()
+    wire()
+    if whole:
+        session()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Classical scaling: rows whose distances are the given ones.
+
+W. S. Torgerson, "Multidimensional scaling", 1952. Distances between points of a
+d-dimensional space give a Gram matrix of rank d, so a pivoted Cholesky factor of it is
+exact after d columns and reads d + 1 rows of the distances: there is no n × n matrix and
+no eigenvalue problem of that size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustering_protocols.algorithms.condensed import n_rows, read_row
+from clustering_protocols.arrays import FloatArray
+
+_NOTHING_LEFT = (
+    1e-13  # of the largest squared distance: the rounding of the differences
+)
+
+
+def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
+    """Return rows (n, at most n_dimensions), centred, along their principal axes.
+
+    Parameters
+    ----------
+    squared : float64 array of shape (n (n - 1) / 2,)
+        Condensed squared distances of points in at most ``n_dimensions`` dimensions.
+    n_dimensions : int
+    """
+    n = n_rows(squared)
+    from_origin, row = np.empty(n), np.empty(n)
+    read_row(squared, n, 0, from_origin)
+    rest = from_origin.copy()  # squared distance from the span of the pivots so far
+    scale = rest.max(initial=0.0)
+    factor = np.zeros((n, min(n_dimensions, n - 1)))
+    rank = 0
+    while rank < factor.shape[1]:
+        pivot = int(np.argmax(rest))
+        if rest[pivot] <= _NOTHING_LEFT * scale:
+            break
+        read_row(squared, n, pivot, row)
+        gram = (from_origin + from_origin[pivot] - row) / 2
+        column = gram - factor[:, :rank] @ factor[pivot, :rank]
+        column /= np.sqrt(rest[pivot])
+        factor[:, rank] = column
+        rest -= column * column
+        rest[pivot] = 0.0
+        rank += 1
+    centred = factor[:, :rank] - factor[:, :rank].mean(axis=0)
+    if not rank:
+        return np.zeros((n, 1))
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    turned: FloatArray = centred @ axes[:, ::-1]
+    return turned

@@ -1,0 +1,171 @@
+"""Fuzzy c-means with starts that can be repeated elsewhere.
+
+J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. One
+pass over the rows per iteration; nothing of the size of rows × clusters is kept before
+the end.
+
+In many dimensions centroids may fall into one (with m = 2 usually they all do): that is
+the method's own limit, and a smaller m the way out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.compiled import compiled
+
+TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
+TIE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FuzzyClustering:
+    """The best of several runs.
+
+    Attributes
+    ----------
+    memberships : float64 array of shape (n, n_clusters)
+        Each row adds up to 1.
+    centroids : float64 array of shape (n_clusters, width)
+    objective : float
+        Σ u_ij^m ‖x_i - v_j‖².
+    """
+
+    memberships: FloatArray = field(repr=False)
+    centroids: FloatArray = field(repr=False)
+    objective: float
+
+    @property
+    def labels(self) -> IntArray:
+        """Return the cluster of largest membership; equal ones go to the lower.
+
+        Equal within ``TIE``: where centroids have fallen into one, which of them is
+        nearer is rounding.
+        """
+        largest = self.memberships.max(axis=1, keepdims=True)
+        found: IntArray = (self.memberships >= largest * (1 - TIE)).argmax(axis=1)
+        return found
+
+
+def fuzzy_cmeans(
+    X: FloatArray, starts: IntArray, fuzziness: float, max_iter: int
+) -> FuzzyClustering:
+    """Iterate from the rows that each row of starts names; return the best run.
+
+    A run ends when no centroid moves by more than ``TOLERANCE`` of the data's spread.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, width)
+    starts : int64 array of shape (n_init, n_clusters)
+        Row numbers of X.
+    fuzziness : float
+        m, larger than 1.
+    max_iter : int
+    """
+    X = np.ascontiguousarray(X)
+    limit = TOLERANCE**2 * _variance(X, X.mean(axis=0))
+    runs = [_run(X, X[rows], fuzziness, max_iter, limit) for rows in starts]
+    centroids, objective = min(runs, key=lambda run: run[1])
+    degrees = np.empty((len(X), len(centroids)))
+    _degrees(X, np.ascontiguousarray(centroids.T), fuzziness, degrees)
+    return FuzzyClustering(
+        memberships=degrees, centroids=centroids, objective=objective
+    )
+
+
+def _run(
+    X: FloatArray,
+    centroids: FloatArray,
+    fuzziness: float,
+    max_iter: int,
+    limit: float,
+) -> tuple[FloatArray, float]:
+    objective = np.inf
+    for _ in range(max_iter):
+        totals, weights = np.zeros_like(centroids), np.zeros(len(centroids))
+        columns = np.ascontiguousarray(centroids.T)
+        objective = _add_up(X, columns, fuzziness, totals, weights)
+        moved = totals / np.maximum(weights, np.finfo(np.float64).tiny)[:, None]
+        shift = float(np.square(moved - centroids).sum(axis=1).max())
+        centroids = moved
+        if shift <= limit:
+            break
+    return centroids, objective
+
+
+@compiled
+def _variance(X: FloatArray, mean: FloatArray) -> float:
+    """Return the sum of all features' variances, without a copy of the rows."""
+    total = 0.0
+    for i in range(len(X)):
+        for f in range(len(mean)):
+            away = X[i, f] - mean[f]
+            total += away * away
+    return total / len(X)
+
+
+@compiled
+def _row_degrees(
+    row: FloatArray,
+    columns: FloatArray,
+    fuzziness: float,
+    squared: FloatArray,
+    degrees: FloatArray,
+) -> None:
+    """Fill squared distances and memberships (k,) of one row.
+
+    From the ratio of the smallest distance to each, so that no power leaves the range of
+    floats. A row on centroids belongs to these in equal parts.
+    """
+    squared[:] = 0.0
+    for f in range(len(row)):
+        for c in range(len(squared)):
+            away = row[f] - columns[f, c]
+            squared[c] += away * away
+    least = squared.min()
+    total = 0.0
+    for c in range(len(squared)):
+        if squared[c] == least:
+            degrees[c] = 1.0
+        else:
+            degrees[c] = (least / squared[c]) ** (1.0 / (fuzziness - 1.0))
+        total += degrees[c]
+    degrees /= total
+
+
+@compiled
+def _degrees(
+    X: FloatArray, columns: FloatArray, fuzziness: float, out: FloatArray
+) -> None:
+    squared = np.empty(columns.shape[1])
+    for i in range(len(X)):
+        _row_degrees(X[i], columns, fuzziness, squared, out[i])
+
+
+@compiled
+def _add_up(
+    X: FloatArray,
+    columns: FloatArray,
+    fuzziness: float,
+    totals: FloatArray,
+    weights: FloatArray,
+) -> float:
+    """Add u^m x to totals (k, width) and u^m to weights (k,); return the objective."""
+    k = len(weights)
+    squared, degrees = np.empty(k), np.empty(k)
+    objective = 0.0
+    for i in range(len(X)):
+        row = X[i]
+        _row_degrees(row, columns, fuzziness, squared, degrees)
+        for c in range(k):
+            weight = degrees[c] ** fuzziness
+            weights[c] += weight
+            objective += weight * squared[c]
+            for f in range(len(row)):
+                totals[c, f] += weight * row[f]
+    return objective

@@ -1,0 +1,51 @@
+"""Agglomerative clustering on condensed distances, by fastcluster."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import fastcluster
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from clustering_protocols.algorithms.condensed import n_rows
+from clustering_protocols.arrays import FloatArray, IntArray
+
+Linkage = Literal["single", "complete", "average", "ward"]
+
+
+def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
+    """Return labels (n,): the tree of merges, cut where n_clusters are left.
+
+    Parameters
+    ----------
+    condensed : float64 array of shape (n (n - 1) / 2,)
+        Distances (not squared, for ward too); copied once.
+    n_clusters : int
+        At most n.
+    linkage : str
+
+    References
+    ----------
+    D. Müllner, "fastcluster: fast hierarchical, agglomerative clustering routines for R
+    and Python", 2013.
+    """
+    n = n_rows(condensed)
+    # it copies on entry whatever is asked; False spares a second copy
+    merges = fastcluster.linkage(condensed, linkage, preserve_input=False)
+    kept = merges[: n - n_clusters, :2].astype(np.int64)
+    made = n + np.arange(len(kept))
+    edges = (np.concatenate([kept[:, 0], kept[:, 1]]), np.concatenate([made, made]))
+    size = n + len(kept)
+    tree = sparse.coo_array((np.ones(2 * len(kept), np.int8), edges), (size, size))
+    return in_order(connected_components(tree, directed=False)[1][:n])
+
+
+def in_order(labels: IntArray) -> IntArray:
+    """Return the same partition with clusters numbered by their first row."""
+    _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
+    ranks = np.empty(len(first), dtype=np.int64)
+    ranks[np.argsort(first)] = np.arange(len(first))
+    renumbered: IntArray = ranks[numbers]
+    return renumbered

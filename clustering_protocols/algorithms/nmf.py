@@ -1,0 +1,25 @@
+"""Non-negative matrix factorisation as features to cluster, by scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from clustering_protocols.arrays import FloatArray
+
+
+def nmf(A: FloatArray, n_components: int, max_iter: int, seed: int) -> FloatArray:
+    """Return W (n, n_components), where A ≈ W H and neither has negative numbers.
+
+    Parameters
+    ----------
+    A : float64 array of shape (n, width)
+        Non-negative.
+    """
+    model = NMF(n_components, init="nndsvda", max_iter=max_iter, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter is the caller's
+        W: FloatArray = model.fit_transform(A)
+    return W

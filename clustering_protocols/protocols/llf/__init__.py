@@ -1,0 +1,251 @@
+"""Lossless federated c-means and fuzzy c-means (Corcuera Bárcena et al.)."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.terms import Layout
+
+from . import (
+    columns_analyst,
+    columns_party,
+    examples,
+    messages,
+    pooled,
+    rows_analyst,
+    rows_party,
+    start_stage,
+)
+from .params import LosslessFederated, Range
+
+__all__ = ["PROTOCOL", "LosslessFederated", "Range"]
+
+_FROM_PARTIES = ("careful", "random_party")
+
+
+class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
+    """Rows split or columns split; sums per round; equal to the pooled result."""
+
+    title = "Lossless federated c-means and fuzzy c-means"
+    summary = (
+        "Rows split or columns split. In every round the parties' sums (or distances) "
+        "are added up, masked so that nobody sees a single party's; the result is that "
+        "of the pooled data."
+    )
+    params = LosslessFederated
+    partitionings = ("horizontal", "vertical")
+    learns: ClassVar = {
+        "analyst": (
+            "Split rows: numbers of rows and features, how far the centroids move in "
+            "each round, and of the result what the terms let out; with analyst_view "
+            "'sums' also the sums over all parties. Split columns: the cluster of each "
+            "row (in a secret order) and how much nearer it is than the others; fuzzy: "
+            "all distances of rows to centroids."
+        ),
+        "party": (
+            "The cluster of each of its rows, cluster sizes; split rows: the centroids "
+            "of every round; split columns: its own coordinates of them."
+        ),
+        "coordinator": "What the analyst learns of the result.",
+    }
+    risks: ClassVar = {
+        "parties-see-all-centroids": (
+            "Every party sees the centroids of every round: where few rows change their "
+            "cluster between two rounds it can compute single rows of others."
+        ),
+        "sums-over-rounds-single-out-rows": (
+            "The analyst reads the sums over all parties in every round; together they "
+            "determine single rows."
+        ),
+        "own-sums-are-read": (
+            "The analyst reads your own sums in every round, without any mask; together "
+            "they determine single rows of yours."
+        ),
+        "leaver-shows-its-sums": (
+            "The analyst reads sums, and the session goes on without a party that is "
+            "away: an analyst that keeps a void attempt may subtract the two totals."
+        ),
+        "two-parties-see-each-other": (
+            "There are two parties: each can take its own share off a sum and read the "
+            "other's."
+        ),
+        "start-shows-means-of-five-rows": (
+            "The first party sees k means of five neighbouring rows of yours (start "
+            "'careful'), or all parties see those of the first ('random_party')."
+        ),
+        "differences-show-geometry": (
+            "The analyst sees which cluster is nearest to each row, and by how much: over "
+            "a few rounds that gives all rows together up to rotation and shift; with as "
+            "many known rows as there are columns, and one more, all of them."
+        ),
+        "distances-are-data-up-to-motion": (
+            "The analyst sees the distances of rows to centroids in every round: they "
+            "give all rows together up to rotation and shift."
+        ),
+        "own-distances-are-your-columns": (
+            "The analyst sees your own distances without any mask: over a few rounds "
+            "they are your columns up to rotation and shift."
+        ),
+        pooling.RISK_CODE: pooling.RISK_SENTENCE,
+    }
+
+    def check(self, params: LosslessFederated, layout: Layout) -> None:
+        """Refuse layouts split both ways, and parameters that do not fit the split."""
+        if layout.n_row_groups > 1 and layout.n_column_groups > 1:
+            raise InvalidParameters(
+                "llf takes split rows or split columns; for both at once there is 'dc'."
+            )
+        _check_parties(params, layout)
+        _check_start(params, layout)
+        if params.scaling != "standard" and params.ranges is None:
+            raise InvalidParameters(
+                f"scaling {params.scaling!r} needs declared ranges, from which the scale "
+                "of the masked sums follows."
+            )
+        if isinstance(params.ranges, tuple) and (
+            len(params.ranges) != layout.n_column_groups
+        ):
+            raise InvalidParameters(
+                f"ranges declares {len(params.ranges)} column groups; the layout has "
+                f"{layout.n_column_groups}."
+            )
+        if params.output == "memberships" and not params.fuzzy:
+            raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
+
+    def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that parameters and layout bring."""
+        codes = _risks_of_rows(params) if _rows_split(layout) else [_of_columns(params)]
+        if params.masked and len(layout.slots) == 2:
+            codes.append("two-parties-see-each-other")
+        if pooling.shows_own(layout, **_pooled_statistics(params)):
+            codes.append(pooling.RISK_CODE)
+        return codes
+
+    def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
+        """Return secrets, alignment, pooled moments if needed, a start, the updates."""
+        rows = _rows_split(layout)
+        start = params.start(rows_split=rows)
+        return (
+            secrets.stage("row", "column"),
+            alignment.stage(rows_travel=not rows),
+            *pooling.stages(layout, **_pooled_statistics(params)),
+            *([start_stage.stage()] if start in _FROM_PARTIES else []),
+            _updates_of_rows() if rows else _updates_of_columns(),
+        )
+
+    def examples(self) -> Sequence[Example[LosslessFederated]]:
+        """Return both algorithms, split both ways."""
+        return examples.examples()
+
+    def pooled(
+        self, params: LosslessFederated, X: FloatArray, trace: Trace | None
+    ) -> IntArray:
+        """Return the labels of the same algorithm on pooled data."""
+        return pooled.labels(params, X, trace)
+
+
+def _rows_split(layout: Layout) -> bool:
+    return layout.n_column_groups == 1
+
+
+def _pooled_statistics(params: LosslessFederated) -> dict[str, bool]:
+    return {"moments": params.scaling == "standard", "ranges": False}
+
+
+def _check_parties(params: LosslessFederated, layout: Layout) -> None:
+    n_slots = len(layout.slots)
+    if n_slots < params.least_parties:
+        raise InvalidParameters(
+            f"A masked sum needs {params.least_parties} parties, the layout has "
+            f"{n_slots}: invite more, allow_two_parties, or accept aggregation 'plain'."
+        )
+    quorum = params.quorum
+    if quorum is not None and not params.least_parties <= quorum <= n_slots:
+        raise InvalidParameters(
+            f"quorum must lie between {params.least_parties} and {n_slots} parties."
+        )
+    if not _rows_split(layout) and (quorum is not None or params.participation < 1):
+        raise InvalidParameters(
+            "With split columns every party is needed in every round: leave quorum and "
+            "participation at their defaults."
+        )
+
+
+def _check_start(params: LosslessFederated, layout: Layout) -> None:
+    start = params.start(rows_split=_rows_split(layout))
+    if start in _FROM_PARTIES and not _rows_split(layout):
+        raise InvalidParameters(f"init {start!r} is for split rows.")
+    if start == "random_rows" and _rows_split(layout):
+        raise InvalidParameters(
+            "init 'random_rows' is for split columns: with split rows a row would leave."
+        )
+    if start == "bounds" and params.ranges is None:
+        raise InvalidParameters("init 'bounds' needs declared ranges.")
+    given = params.initial_centroids
+    if (start == "given") != (given is not None):
+        raise InvalidParameters("init 'given' and initial_centroids go together.")
+    if given is not None and len(given) != params.n_clusters:
+        raise InvalidParameters(
+            f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
+        )
+
+
+def _risks_of_rows(params: LosslessFederated) -> list[str]:
+    codes = ["parties-see-all-centroids"]
+    if not params.masked:
+        codes.append("own-sums-are-read")
+    elif not params.blind:
+        codes.append("sums-over-rounds-single-out-rows")
+        if params.quorum is not None:
+            codes.append("leaver-shows-its-sums")
+    if params.start(rows_split=True) in _FROM_PARTIES:
+        codes.append("start-shows-means-of-five-rows")
+    return codes
+
+
+def _of_columns(params: LosslessFederated) -> str:
+    if not params.masked:
+        return "own-distances-are-your-columns"
+    if params.fuzzy:
+        return "distances-are-data-up-to-motion"
+    return "differences-show-geometry"
+
+
+def _updates_of_rows() -> Stage:
+    return Stage(
+        name=rows_party.NAME,
+        analyst=rows_analyst.Analyst(),
+        party=rows_party.Party(),
+        records=(
+            messages.Update,
+            messages.Sums,
+            messages.Close,
+            messages.Closing,
+            messages.Tell,
+            messages.Told,
+            messages.Updating,
+            messages.Closed,
+            messages.Summary,
+        ),
+    )
+
+
+def _updates_of_columns() -> Stage:
+    return Stage(
+        name=columns_party.NAME,
+        analyst=columns_analyst.Analyst(),
+        party=columns_party.Party(),
+        records=(
+            messages.Measure,
+            messages.Distances,
+            messages.Measuring,
+            messages.Grouped,
+            messages.ColumnsSummary,
+        ),
+    )
+
+
+PROTOCOL = LosslessFederatedProtocol()

@@ -1,0 +1,152 @@
+"""Moving centroids by totals: whoever knows V(t-1) and a total computes the same V(t).
+
+The analyst runs this where it may read the totals, every party where it may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.contract import Plan
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
+
+from .features import Scaler, params_of
+from .params import LosslessFederated
+
+NUDGE = 1e-3
+"""How far the centroid of an empty cluster is moved, in steps of each feature."""
+
+
+class Moved(NamedTuple):
+    """V(t), and ‖V(t) - V(t-1)‖_F over the clusters that have rows."""
+
+    centroids: FloatArray
+    moved: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Encoding:
+    """How sums and weights of one update stand as ring elements.
+
+    Attributes
+    ----------
+    sums : FixedPoint
+        Per feature.
+    weights : FixedPoint
+        Counts are whole; degrees to the power λ are not.
+    n_clusters, n_features : int
+    """
+
+    sums: FixedPoint
+    weights: FixedPoint
+    n_clusters: int
+    n_features: int
+
+    @classmethod
+    def of(cls, params: LosslessFederated, scale: Scaler, n_rows: int) -> Encoding:
+        """Return the encoding of a session whose parties hold n_rows together."""
+        counts = FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
+        degrees = FixedPoint.of(n_rows, EXACT_BITS)
+        return cls(
+            sums=FixedPoint.of(scale.sum_limit, EXACT_BITS),
+            weights=degrees if params.fuzzy else counts,
+            n_clusters=params.n_clusters,
+            n_features=scale.offset.size,
+        )
+
+    @property
+    def n_words(self) -> int:
+        """Return the number of ring elements: k·F sums and k weights."""
+        return self.n_clusters * (self.n_features + 1)
+
+    def encode(self, sums: FloatArray, weights: FloatArray) -> WordArray:
+        """Return the ring elements of whole units: (k, F) sums, then (k,) weights."""
+        parts = (
+            self.sums.encode_units(sums).reshape(-1),
+            self.weights.encode_units(weights),
+        )
+        return np.concatenate(parts)
+
+    def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums (k, F) and weights (k,) of a total.
+
+        Raises
+        ------
+        ProtocolFailed
+            If the total cannot be one: its masks did not cancel.
+        """
+        sums, weights = self._split(words)
+        if not (self.sums.fits(sums) and self.weights.fits(weights)):
+            raise ProtocolFailed(
+                "A total is larger than it can be: the parties did not add up the same."
+            )
+        return self.sums.decode(sums), self.weights.decode(weights)
+
+    def _split(self, words: WordArray) -> tuple[WordArray, WordArray]:
+        size = self.n_clusters * self.n_features
+        return words[:size].reshape(self.n_clusters, self.n_features), words[size:]
+
+
+def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -> None:
+    """Refuse counts that are not those of the rows that took part.
+
+    Raises
+    ------
+    ProtocolFailed
+    """
+    suppressed = not params.masked and params.suppress_below > 1
+    if (weights < 0).any() or weights.sum() > n_rows * (1 + 1e-9):
+        raise ProtocolFailed("A total counts more rows than the parties hold.")
+    if not params.fuzzy and not suppressed and weights.sum() != n_rows:
+        raise ProtocolFailed("The counts of a total do not add up to the rows.")
+
+
+def move(
+    V: FloatArray, sums: FloatArray, weights: FloatArray, nudge: FloatArray
+) -> Moved:
+    """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
+
+    An empty cluster keeps its centroid, moved by a nudge that does not count.
+
+    Parameters
+    ----------
+    V, sums, nudge : float64 arrays of shape (k, F)
+    weights : float64 array of shape (k,)
+    """
+    filled = weights > 0
+    divisor = np.where(filled, weights, 1.0)[:, None]
+    centroids = np.where(filled[:, None], sums / divisor, V)
+    moved = float(np.sqrt(np.square(centroids - V).sum()))
+    return Moved(np.where(filled[:, None], centroids, centroids + nudge), moved)
+
+
+def nudge(plan: Plan, column: int, number: int, scale: Scaler) -> FloatArray:
+    """Return the small seeded steps (k, m) of an update, for a column group."""
+    rng = plan.generator("llf", "nudge", column, number)
+    shape = (params_of(plan).n_clusters, scale.step.size)
+    drawn: FloatArray = NUDGE * scale.step * rng.normal(size=shape)
+    return drawn
+
+
+def rows_of(plan: Plan, slots: Sequence[str]) -> int:
+    """Return how many rows some parties hold together."""
+    return sum(plan.member(slot).n_rows for slot in slots)
+
+
+def digest(V: FloatArray, number: int) -> bytes:
+    """Return a digest of the centroids after an update, bit for bit."""
+    return sha256(
+        number.to_bytes(8, "big") + np.ascontiguousarray(V).tobytes()
+    ).digest()
+
+
+def stops(params: LosslessFederated, moved: float | None) -> bool:
+    """Return whether the centroids moved by no more than the tolerance."""
+    return moved is not None and moved <= params.tol

@@ -1,0 +1,108 @@
+"""Who is asked in which round of split rows, and which totals each slot still lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.contract import Plan
+from clustering_protocols.errors import ProtocolFailed
+
+from . import messages
+from .features import params_of
+
+
+def members_of(plan: Plan, cohort: ByteArray) -> list[str]:
+    """Return the slots that a cohort marks, in order."""
+    return [slot for slot, there in zip(plan.slots, cohort, strict=True) if there]
+
+
+def marked(plan: Plan, members: Sequence[str]) -> ByteArray:
+    """Return a one for each member among the slots."""
+    return np.array([slot in members for slot in plan.slots], dtype=np.uint8)
+
+
+def draw(plan: Plan, now: messages.Updating, number: int) -> messages.Updating:
+    """Return the state with the cohort of an update: a share γ of those at hand."""
+    params = params_of(plan)
+    now = everybody(plan, now)
+    at_hand = np.flatnonzero(now.cohort)
+    wanted = max(
+        params.least_parties, math.ceil(params.participation * len(plan.slots))
+    )
+    if wanted >= len(at_hand):
+        return now
+    rng = plan.generator("llf", "cohort", number)
+    cohort = np.zeros_like(now.cohort)
+    cohort[rng.choice(at_hand, wanted, replace=False)] = 1
+    return changed(now, cohort=cohort)
+
+
+def everybody(plan: Plan, now: messages.Updating) -> messages.Updating:
+    """Return the state with all slots in the cohort that are not left out."""
+    at_hand = now.sits_out == 0
+    if at_hand.sum() < params_of(plan).least_parties:
+        at_hand = np.ones_like(at_hand)  # ask those who were away rather than end
+    rest = np.maximum(now.sits_out - 1, 0)
+    return changed(now, cohort=at_hand.astype(np.uint8), sits_out=rest)
+
+
+def without(
+    plan: Plan, now: messages.Updating, absent: Sequence[str]
+) -> messages.Updating:
+    """Return the state in which a round is opened again for those who answered.
+
+    Who misses a deadline is asked again in the next round; who misses several in a row
+    sits out 1, 3, 7 … rounds, so that a party that is gone does not cost every round a
+    deadline.
+
+    Raises
+    ------
+    ProtocolFailed
+        If too few are left.
+    """
+    gone = marked(plan, absent).astype(bool)
+    left = now.cohort.astype(bool) & ~gone
+    if left.sum() < params_of(plan).least_parties:
+        raise ProtocolFailed(f"Only {int(left.sum())} parties answered in time.")
+    misses = now.misses + gone
+    sits_out = np.where(gone, 2 ** np.maximum(misses - 1, 0) - 1, now.sits_out)
+    return changed(now, cohort=left.astype(np.uint8), misses=misses, sits_out=sits_out)
+
+
+def answered(now: messages.Updating) -> messages.Updating:
+    """Return the state after all of the cohort answered: they have all totals so far."""
+    there = now.cohort.astype(bool)
+    given = now.number - 1 if now.phase == "update" else now.number
+    seen = np.where(there, np.maximum(now.seen, given), now.seen)
+    return changed(now, seen=seen, misses=np.where(there, 0, now.misses))
+
+
+def lacking(now: messages.Updating, slot_index: int) -> dict[str, Any]:
+    """Return the fields of :class:`messages.Totals` for one slot."""
+    lacks = now.updates[:, 0] > now.seen[slot_index]
+    return {
+        "updates": now.updates[lacks],
+        "cohorts": now.cohorts[lacks],
+        "totals": now.totals[lacks],
+    }
+
+
+def pruned(now: messages.Updating) -> messages.Updating:
+    """Return the state without totals that every slot has got."""
+    kept = now.updates[:, 0] > now.seen.min()
+    return changed(
+        now,
+        updates=now.updates[kept],
+        cohorts=now.cohorts[kept],
+        totals=now.totals[kept],
+    )
+
+
+def changed(now: messages.Updating, **changes: Any) -> messages.Updating:
+    """Return the state with some fields replaced, checked again."""
+    return messages.Updating.model_validate(dict(now) | changes)

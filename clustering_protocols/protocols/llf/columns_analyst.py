@@ -1,0 +1,159 @@
+"""The analyst role for split columns: nearest clusters from distances that it adds up.
+
+| task → contribution |
+|---|
+| `measure` → `distances`, at most T + 1 times |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy.masks import add_all
+
+from . import messages
+from .columns_party import encoding
+from .features import check_widths, params_of
+
+_NO_LABELS = np.empty(0, dtype=np.int64)
+_NOT_THE_SAME = "Distances are no distances: the parties did not add up the same."
+
+
+class Analyst(AnalystRole):
+    """Runs updates until labels (or distances) rest, then hands out labels."""
+
+    state = messages.Measuring
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask for the distances to the start."""
+        check_widths(plan)
+        nothing = np.empty((0, params_of(plan).n_clusters))
+        first = messages.Measuring(
+            number=1,
+            labels=_NO_LABELS,
+            memberships=nothing,
+            roots=nothing,
+            tolerances=np.empty(0),
+        )
+        return _ask(plan, first)
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Return the next update, or the labels."""
+        before = messages.Measuring.narrow(state)
+        shares = (
+            messages.Distances.narrow(each).words for each in contributions.values()
+        )
+        total = add_all(shares)
+        fuzzy = params_of(plan).fuzzy
+        of = _degrees if fuzzy else _nearest
+        found = of(plan, total, before)
+        now = messages.Measuring(
+            number=before.number + 1,
+            labels=found.labels,
+            memberships=found.memberships,
+            roots=found.roots,
+            tolerances=np.append(before.tolerances, found.moved),
+        )
+        rests = before.number > 1 and found.moved <= (
+            params_of(plan).tol if fuzzy else 0
+        )
+        if rests or before.number > params_of(plan).max_iter:
+            return _finish(plan, now)
+        return _ask(plan, now)
+
+
+class _Found(NamedTuple):
+    """Clusters of all rows, and how much changed: rows, or roots of distances."""
+
+    labels: IntArray
+    memberships: FloatArray
+    roots: FloatArray
+    moved: float
+
+
+def _nearest(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found:
+    """Return the nearest clusters from distances that are shifted alike in each row.
+
+    Differences to the first cluster are exact as signed numbers while none exceeds
+    2^62; the shift falls out of them.
+    """
+    words = total - total[:, :1]
+    if not encoding(plan).fits(words):
+        raise ProtocolFailed(_NOT_THE_SAME)
+    differences = words.view(np.int64)
+    labels = np.argmin(differences, axis=1).astype(np.int64)
+    known = len(before.labels) > 0
+    moved = float(np.count_nonzero(labels != before.labels)) if known else len(labels)
+    nothing = np.empty((0, total.shape[1]))
+    return _Found(labels, nothing, nothing, float(moved))
+
+
+def _degrees(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found:
+    """Return memberships from ratios to the smallest distance (equation 18)."""
+    code = encoding(plan)
+    if not code.fits(total) or (total.view(np.int64) < 0).any():
+        raise ProtocolFailed(_NOT_THE_SAME)
+    D = np.maximum(code.decode(total), 0.0)
+    labels = np.argmin(D, axis=1).astype(np.int64)
+    smallest = D.min(axis=1, keepdims=True)
+    near = smallest == D
+    ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
+    ratios **= 1.0 / (params_of(plan).fuzzifier - 1.0)
+    roots = np.sqrt(D)
+    known = len(before.roots) > 0
+    moved = float(np.linalg.norm(roots - before.roots)) if known else 0.0
+    return _Found(labels, ratios / ratios.sum(axis=1, keepdims=True), roots, moved)
+
+
+def _ask(plan: Plan, now: messages.Measuring) -> Ask:
+    params = params_of(plan)
+    n_rows = plan.member(plan.slots[0]).n_rows
+    task = messages.Measure(
+        number=now.number,
+        labels=_NO_LABELS if params.fuzzy else now.labels,
+        memberships=now.memberships,
+    )
+    moved = [float(each) for each in now.tolerances[1:]]
+    return ask_all(
+        plan,
+        task,
+        expects=messages.Distances,
+        state=now,
+        dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in plan.slots},
+        progress={
+            "updates": now.number - 1,
+            "of_at_most": params.max_iter,
+            "moved": moved,
+        },
+    )
+
+
+def _finish(plan: Plan, now: messages.Measuring) -> Finish:
+    params = params_of(plan)
+    sizes = np.bincount(now.labels, minlength=params.n_clusters)
+    n_updates = now.number - 2
+    wanted = params.output == "memberships"
+    result = messages.Grouped(
+        labels=now.labels,
+        memberships=now.memberships if wanted else now.memberships[:0],
+        cluster_sizes=sizes,
+        n_updates=n_updates,
+    )
+    large = np.flatnonzero(sizes >= params.min_cluster_rows)
+    told = large[:0] if params.publish == "nothing" else large
+    summary = messages.ColumnsSummary(
+        clusters=told,
+        cluster_sizes=sizes[told],
+        n_updates=n_updates,
+        tolerances=now.tolerances[1:],
+    )
+    return Finish(results=dict.fromkeys(plan.slots, result), summary=summary)

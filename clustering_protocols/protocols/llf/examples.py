@@ -1,0 +1,89 @@
+"""Examples of `llf` on made data: three groups of rows, features of different units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Example
+from clustering_protocols.terms import Lattice
+
+from .params import LosslessFederated as Llf, Range
+
+_WIDTH = 6
+
+
+def examples() -> Sequence[Example[Llf]]:
+    """Return both algorithms on split rows and columns, each alternative once."""
+    X, centres = _made(np.random.default_rng(0))
+    wide = Range(minimum=-60.0, maximum=60.0)
+    start = tuple(tuple(map(float, row)) for row in centres)
+    variants = (
+        ((3, 1), Llf(n_clusters=3)),
+        ((4, 1), Llf(n_clusters=3, algorithm="fuzzy_cmeans", output="memberships")),
+        (
+            (5, 1),
+            Llf(
+                n_clusters=3,
+                init="random_party",
+                analyst_view="sums",
+                participation=0.6,
+                quorum=3,
+                max_iter=12,
+            ),
+        ),
+        (
+            (3, 1),
+            Llf(
+                n_clusters=3,
+                algorithm="fuzzy_cmeans",
+                fuzzifier=1.7,
+                scaling="minmax",
+                ranges=wide,
+                init="bounds",
+                analyst_view="sums",
+            ),
+        ),
+        (
+            (2, 1),
+            Llf(
+                n_clusters=3,
+                scaling="none",
+                ranges=((wide,) * _WIDTH,),
+                init="given",
+                initial_centroids=start,
+                aggregation="plain",
+            ),
+        ),
+        ((2, 1), Llf(n_clusters=2, allow_two_parties=True, publish="sizes")),
+        ((1, 3), Llf(n_clusters=3)),
+        (
+            (1, 3),
+            Llf(n_clusters=3, algorithm="fuzzy_cmeans", output="memberships", tol=1e-3),
+        ),
+        (
+            (1, 2),
+            Llf(
+                n_clusters=3,
+                scaling="minmax",
+                ranges=wide,
+                init="bounds",
+                aggregation="plain",
+                publish="nothing",
+            ),
+        ),
+    )
+    return [
+        Example(params=params, layout=Lattice(*cells), X=X)
+        for cells, params in variants
+    ]
+
+
+def _made(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Return rows and the centres that they were drawn around."""
+    units = np.array([1.0, 3.0, 0.1, 1.0, 2.0, 0.5])
+    centres = 4.0 * rng.normal(size=(3, _WIDTH))
+    rows = centres[rng.integers(3, size=150)] + rng.normal(size=(150, _WIDTH))
+    return rows * units, centres * units

@@ -1,0 +1,160 @@
+"""The units in which rows are compared, and what bounds follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Plan, View
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.preparation.statistics import PooledMoments
+
+from .params import LosslessFederated, Range
+
+_ROUNDING: Final = 1.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scaler:
+    """A row counts as (x - offset) · inverse.
+
+    Attributes
+    ----------
+    offset, inverse : float64 arrays of shape (m,)
+    limit : float64 array of shape (m,)
+        Largest absolute value of a scaled feature in any row.
+    sum_limit : float64 array of shape (m,)
+        Largest sum of its absolute values over all rows.
+    step : float64 array of shape (m,)
+        The unit of a small step, by which an empty cluster's centroid is moved.
+    low, high : float64 arrays of shape (m,)
+        Declared range, in the units of the data; infinite where nothing is declared.
+    """
+
+    offset: FloatArray
+    inverse: FloatArray
+    limit: FloatArray
+    sum_limit: FloatArray
+    step: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return rows (n, m) in scaled units."""
+        scaled: FloatArray = (X - self.offset) * self.inverse
+        return scaled
+
+    def undo(self, Z: FloatArray) -> FloatArray:
+        """Return scaled rows (n, m) in the units of the data."""
+        unscaled: FloatArray = Z / self.inverse + self.offset
+        return unscaled
+
+
+def params_of(plan: Plan) -> LosslessFederated:
+    """Return the parameters with their type known."""
+    return LosslessFederated.model_validate(plan.params)
+
+
+def check_widths(plan: Plan) -> None:
+    """Refuse declarations that are not as wide as the data."""
+    params = params_of(plan)
+    widths = [
+        plan.member(plan.layout.column_group(column)[0]).n_columns
+        for column in range(plan.layout.n_column_groups)
+    ]
+    if isinstance(params.ranges, tuple):
+        declared = [len(group) for group in params.ranges]
+        if declared != widths:
+            raise InvalidParameters(
+                f"ranges declares {declared} features per column group; the parties "
+                f"hold {widths}."
+            )
+    given = params.initial_centroids
+    if given is not None and any(len(row) != sum(widths) for row in given):
+        raise InvalidParameters(
+            f"initial_centroids needs {sum(widths)} numbers in each row."
+        )
+
+
+def scaler_of(view: View) -> Scaler:
+    """Return the scaler of a party's column group."""
+    standard = params_of(view.plan).scaling == "standard"
+    moments = view.recall(PooledMoments) if standard else None
+    return scaler(view.plan, view.slot.column, moments)
+
+
+def scaler(plan: Plan, column: int, moments: PooledMoments | None) -> Scaler:
+    """Return the scaler of a column group.
+
+    Parameters
+    ----------
+    moments : PooledMoments, optional
+        For scaling 'standard'; the analyst, who has none, gets bounds and steps alone.
+    """
+    params = params_of(plan)
+    group = plan.layout.column_group(column)
+    width = plan.member(group[0]).n_columns
+    n_rows = sum(plan.member(slot).n_rows for slot in group)
+    low, high = declared_range(params, column, width)
+    ones = np.ones(width)
+    if params.scaling == "standard":
+        mean = moments.mean if moments else np.zeros(width)
+        spread = moments.spread if moments else ones
+        # |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for rounding.
+        return Scaler(
+            offset=mean,
+            inverse=1.0 / np.where(spread > 0, spread, 1.0),
+            limit=_ROUNDING * np.sqrt(n_rows) * ones,
+            sum_limit=_ROUNDING * n_rows * ones,
+            step=ones,
+            low=low,
+            high=high,
+        )
+    extent = np.where(high > low, high - low, 1.0)
+    minmax = params.scaling == "minmax"
+    farthest = np.maximum(np.abs(low), np.abs(high))
+    largest = ones if minmax else np.where(farthest > 0, farthest, 1.0)
+    return Scaler(
+        offset=low if minmax else np.zeros(width),
+        inverse=1.0 / extent if minmax else ones,
+        limit=largest,
+        sum_limit=n_rows * largest,
+        step=ones if minmax else extent,
+        low=low,
+        high=high,
+    )
+
+
+def declared_range(
+    params: LosslessFederated, column: int, width: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return declared smallest and largest values (m,) of a column group's features."""
+    if params.ranges is None:
+        return np.full(width, -np.inf), np.full(width, np.inf)
+    if isinstance(params.ranges, Range):
+        features = (params.ranges,) * width
+    else:
+        features = params.ranges[column]
+    low = np.array([feature.minimum for feature in features])
+    return low, np.array([feature.maximum for feature in features])
+
+
+def check_ranges(scale: Scaler, data: DataSource) -> None:
+    """Refuse rows outside the declared ranges, before anything of them is sent."""
+    outside = np.zeros(len(data.columns), dtype=bool)
+    for batch in data.batches():
+        outside |= ((batch < scale.low) | (batch > scale.high)).any(axis=0)
+    if outside.any():
+        named = ", ".join(np.array(data.columns)[outside])
+        raise InvalidData(f"Values outside the declared range, in {named}.")
+
+
+def contiguous(data: DataSource) -> Iterator[FloatArray]:
+    """Yield the batches as the compiled passes want them."""
+    for batch in data.batches():
+        yield np.ascontiguousarray(batch)

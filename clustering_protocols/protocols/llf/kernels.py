@@ -1,0 +1,282 @@
+"""The passes over rows: compiled, one read of the rows, O(block × k) of memory.
+
+Every term is rounded to whole units before it is added. Whole numbers below 2^53 add up
+exactly in float64, so a sum depends neither on batches nor on how rows are cut into
+parties; the caller's encoding sees to it that no sum is larger.
+
+Rows are handled in blocks that stay in the cache, features first, so that the inner
+loops run over rows and become vector instructions whatever k and F are. Arithmetic is
+IEEE's, in the order written: a row gets the same memberships on every machine.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.compiled import compiled, compiled_in_any_order
+
+_BLOCK: Final = 256
+
+
+@compiled
+def _scaled_block(
+    X: FloatArray,
+    begin: int,
+    size: int,
+    offset: FloatArray,
+    inverse: FloatArray,
+    block: FloatArray,
+) -> None:
+    """Write (x - offset) · inverse of a block of rows, features first."""
+    for i in range(size):
+        for f in range(X.shape[1]):
+            block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
+
+
+@compiled
+def _distances(block: FloatArray, size: int, V: FloatArray, D: FloatArray) -> None:
+    """Write squared distances (k, size) of a block to all centroids (k, F).
+
+    Four features a turn: a quarter of the loads and stores of D.
+    """
+    n_features = V.shape[1]
+    whole = n_features - n_features % 4
+    for c in range(V.shape[0]):
+        for i in range(size):
+            D[c, i] = 0.0
+        for f in range(0, whole, 4):
+            v0, v1, v2, v3 = V[c, f], V[c, f + 1], V[c, f + 2], V[c, f + 3]
+            for i in range(size):
+                a = block[f, i] - v0
+                b = block[f + 1, i] - v1
+                e = block[f + 2, i] - v2
+                g = block[f + 3, i] - v3
+                D[c, i] += (a * a + b * b) + (e * e + g * g)
+        for f in range(whole, n_features):
+            v0 = V[c, f]
+            for i in range(size):
+                a = block[f, i] - v0
+                D[c, i] += a * a
+
+
+@compiled
+def _nearest(D: FloatArray, size: int, labels: IntArray, smallest: FloatArray) -> None:
+    """Write the nearest centroid and its squared distance; ties go to the lowest."""
+    for i in range(size):
+        smallest[i] = D[0, i]
+        labels[i] = 0
+    for c in range(1, D.shape[0]):
+        for i in range(size):
+            if D[c, i] < smallest[i]:
+                smallest[i] = D[c, i]
+                labels[i] = c
+
+
+@compiled
+def _memberships(
+    D: FloatArray, size: int, smallest: FloatArray, exponent: float, total: FloatArray
+) -> None:
+    """Turn squared distances into memberships μ (k, size), in place.
+
+    Equation 6 of Corcuera Bárcena et al., from ratios to the smallest distance: nothing
+    overflows, and a row on h coincident centroids belongs 1/h to each.
+    ``exponent`` is 1/(λ-1).
+    """
+    for i in range(size):
+        total[i] = 0.0
+    for c in range(D.shape[0]):
+        if exponent == 1.0:
+            for i in range(size):
+                near = D[c, i] == smallest[i]
+                D[c, i] = 1.0 if near else smallest[i] / D[c, i]
+                total[i] += D[c, i]
+        else:
+            for i in range(size):
+                near = D[c, i] == smallest[i]
+                D[c, i] = 1.0 if near else (smallest[i] / D[c, i]) ** exponent
+                total[i] += D[c, i]
+    for c in range(D.shape[0]):
+        for i in range(size):
+            D[c, i] /= total[i]
+
+
+@compiled_in_any_order
+def _sum_units(a: FloatArray, b: FloatArray, unit: float, size: int) -> float:
+    """Return Σ round(a · b · unit), exact in any order."""
+    total = 0.0
+    for i in range(size):
+        total += np.rint(a[i] * b[i] * unit)
+    return total
+
+
+@compiled
+def cmeans_sums(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    V: FloatArray,
+    units: FloatArray,
+    sums: FloatArray,
+    counts: FloatArray,
+) -> None:
+    """Add a batch's share of Ls_c and n_c (equation 3), in whole units.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F), C-contiguous
+    offset, inverse : float64 arrays of shape (F,)
+        A row counts as (x - offset) · inverse.
+    V : float64 array of shape (k, F)
+    units : float64 array of shape (F,)
+    sums : float64 array of shape (k, F), added to
+    counts : float64 array of shape (k,), added to
+    """
+    n, n_features = X.shape
+    block = np.empty((n_features, _BLOCK))
+    D = np.empty((V.shape[0], _BLOCK))
+    smallest = np.empty(_BLOCK)
+    labels = np.empty(_BLOCK, np.int64)
+    for begin in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - begin)
+        _scaled_block(X, begin, size, offset, inverse, block)
+        _distances(block, size, V, D)
+        _nearest(D, size, labels, smallest)
+        for i in range(size):
+            c = labels[i]
+            counts[c] += 1.0
+            for f in range(n_features):
+                x = (X[begin + i, f] - offset[f]) * inverse[f]
+                sums[c, f] += np.rint(x * units[f])
+
+
+@compiled
+def fuzzy_sums(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    V: FloatArray,
+    fuzzifier: float,
+    units: FloatArray,
+    weight_unit: float,
+    sums: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """Add a batch's share of WS_c and u_c (algorithm 3), in whole units.
+
+    Parameters
+    ----------
+    X, offset, inverse, V, units, sums
+        As in :func:`cmeans_sums`.
+    fuzzifier : float
+        λ > 1.
+    weight_unit : float
+    weights : float64 array of shape (k,), added to
+        Σ μ^λ.
+    """
+    n, n_features = X.shape
+    n_clusters = V.shape[0]
+    block = np.empty((n_features, _BLOCK))
+    D = np.empty((n_clusters, _BLOCK))
+    smallest, total = np.empty(_BLOCK), np.empty(_BLOCK)
+    labels = np.empty(_BLOCK, np.int64)
+    ones = np.ones(_BLOCK)
+    exponent = 1.0 / (fuzzifier - 1.0)
+    for begin in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - begin)
+        _scaled_block(X, begin, size, offset, inverse, block)
+        _distances(block, size, V, D)
+        _nearest(D, size, labels, smallest)
+        _memberships(D, size, smallest, exponent, total)
+        _raise(D, size, fuzzifier)
+        for c in range(n_clusters):
+            weights[c] += _sum_units(D[c], ones, weight_unit, size)
+            for f in range(n_features):
+                sums[c, f] += _sum_units(D[c], block[f], units[f], size)
+
+
+@compiled
+def _raise(D: FloatArray, size: int, fuzzifier: float) -> None:
+    """Turn μ into μ^λ, in place."""
+    for c in range(D.shape[0]):
+        for i in range(size):
+            D[c, i] = D[c, i] * D[c, i] if fuzzifier == 2.0 else D[c, i] ** fuzzifier
+
+
+@compiled
+def assign(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    V: FloatArray,
+    exponent: float,
+    labels: IntArray,
+    memberships: FloatArray,
+    within: FloatArray,
+) -> None:
+    """Write a batch's labels, memberships and distances to its centroid.
+
+    Parameters
+    ----------
+    X, offset, inverse, V
+        As in :func:`cmeans_sums`.
+    exponent : float
+        1/(λ-1); 0 for c-means, where memberships are 0 and 1.
+    labels : int64 array of shape (n,), written
+    memberships : float64 array of shape (n, k), written
+    within : float64 array of shape (n, k), written
+        Squared distances.
+    """
+    n, n_features = X.shape
+    block = np.empty((n_features, _BLOCK))
+    D = np.empty((V.shape[0], _BLOCK))
+    smallest, total = np.empty(_BLOCK), np.empty(_BLOCK)
+    for begin in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - begin)
+        _scaled_block(X, begin, size, offset, inverse, block)
+        _distances(block, size, V, D)
+        _nearest(D, size, labels[begin : begin + size], smallest)
+        for i in range(size):
+            for c in range(V.shape[0]):
+                within[begin + i, c] = D[c, i]
+        if exponent > 0.0:
+            _memberships(D, size, smallest, exponent, total)
+        for i in range(size):
+            for c in range(V.shape[0]):
+                hard = 1.0 if labels[begin + i] == c else 0.0
+                memberships[begin + i, c] = D[c, i] if exponent > 0.0 else hard
+
+
+@compiled
+def distance_units(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    V: FloatArray,
+    unit: float,
+    places: IntArray,
+    words: WordArray,
+) -> None:
+    """Write squared distances as ring elements, each row at its place.
+
+    Parameters
+    ----------
+    X, offset, inverse, V
+        As in :func:`cmeans_sums`.
+    unit : float
+    places : int64 array of shape (n,)
+        Where each row of the batch travels.
+    words : uint64 array of shape (n_rows, k), written
+    """
+    n, n_features = X.shape
+    block = np.empty((n_features, _BLOCK))
+    D = np.empty((V.shape[0], _BLOCK))
+    for begin in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - begin)
+        _scaled_block(X, begin, size, offset, inverse, block)
+        _distances(block, size, V, D)
+        for i in range(size):
+            for c in range(V.shape[0]):
+                words[places[begin + i], c] = np.uint64(np.rint(D[c, i] * unit))

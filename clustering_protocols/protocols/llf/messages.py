@@ -1,0 +1,324 @@
+"""Records of lossless federated c-means and fuzzy c-means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from clustering_protocols.arrays import (
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Spec,
+    WordArray,
+)
+from clustering_protocols.records import Record
+
+# Start of split rows
+
+
+class Propose(Record):
+    """Task: seal candidates to the first party."""
+
+    kind = "propose"
+
+
+class Proposed(Record):
+    """Contribution."""
+
+    kind = "proposed"
+
+
+class Candidates(Record):
+    """Envelope: means of five neighbours, in scaled units."""
+
+    kind = "candidates"
+
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+
+
+class ProposedByAll(Candidates):
+    """Memory of the first party: the candidates of all, one below the other."""
+
+    kind = "proposed-by-all"
+
+
+class Settle(Record):
+    """Task: the first party seals the start to all."""
+
+    kind = "settle"
+
+
+class Settled(Record):
+    """Contribution."""
+
+    kind = "settled"
+
+
+class Confirm(Record):
+    """Task: keep the start that came; who is left out of the first update needs it too."""
+
+    kind = "confirm"
+
+
+class Confirmed(Record):
+    """Contribution."""
+
+    kind = "confirmed"
+
+
+class Starting(Record):
+    """The analyst's state while the parties agree on a start: what it asked last."""
+
+    kind = "starting"
+
+    asked: Literal["propose", "settle", "confirm"]
+
+
+class StartCentroids(Record):
+    """Envelope and memory: V(0), in scaled units."""
+
+    kind = "start-centroids"
+
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+
+
+# Updates of split rows
+
+
+class Totals(Record):
+    """The totals of updates that a party has not seen yet, in order.
+
+    updates: number of the update, round and attempt in which its sum was made.
+    cohorts: who took part, 0 or 1 for each slot.
+    totals: ring elements, k·F of sums, then k of weights.
+    """
+
+    kind = "totals"
+
+    updates: Annotated[IntArray, Spec("h", 3, low=1)]
+    cohorts: Annotated[ByteArray, Spec("h", "slots", high=1)]
+    totals: Annotated[WordArray, Spec("h", "w")]
+
+
+class Update(Totals):
+    """Task: add up your rows around the centroids that follow from the totals."""
+
+    kind = "update"
+
+    number: int = Field(ge=1)
+    members: list[str]
+
+
+class Sums(Record):
+    """Contribution to an update: the sums of one party, masked where terms say so.
+
+    ``round`` and ``attempt`` are where the masks belong: who was not asked has to know.
+    The member that leads says how far the centroids moved in the update before (to two
+    digits), and whether that was no more than the tolerance; where the analyst is to
+    move the centroids it also sends V(0) with the first update.
+    """
+
+    kind = "sums"
+
+    words: Annotated[WordArray, Spec("w")]
+    round: int
+    attempt: int
+    start: Annotated[FloatArray, Spec("k", "m")]
+    moved: float | None = Field(default=None, ge=0)
+    stop: bool = False
+
+
+class Close(Totals):
+    """Task: count your rows around the final centroids."""
+
+    kind = "close"
+
+    members: list[str]
+
+
+class Closing(Record):
+    """Contribution: sizes and the sums of the intrinsic indices, as ring elements."""
+
+    kind = "closing"
+
+    words: Annotated[WordArray, Spec("w")]
+    round: int
+    attempt: int
+
+
+class Closed(Totals):
+    """The totals of the last round of sums, with what was missing before.
+
+    closed_in: its round and attempt.
+    closed_by: who took part.
+    closing: ring elements.
+    """
+
+    kind = "closed"
+
+    closed_in: Annotated[IntArray, Spec(2, low=1)]
+    closed_by: Annotated[ByteArray, Spec("slots", high=1)]
+    closing: Annotated[WordArray, Spec("closing")]
+
+
+class Tell(Closed):
+    """Task: say the digest of the result; the first of the members says what is let out."""
+
+    kind = "tell"
+
+    members: list[str]
+
+
+class Published(Record):
+    """What the analyst and the coordinator may know of a result.
+
+    clusters: numbers of the clusters that are large enough to be told of.
+    centroids: theirs, in the units of the data; none where terms keep them back.
+    sizes: theirs.
+    """
+
+    kind = "published"
+
+    clusters: Annotated[IntArray, Spec("p", low=0)]
+    centroids: Annotated[FloatArray, Spec("centroids", "m")]
+    sizes: Annotated[IntArray, Spec("p", low=0)]
+    n_updates: int = Field(ge=0)
+    xie_beni: float | None = None
+    soft_davies_bouldin: float | None = None
+
+
+class Told(Published):
+    """Contribution: the digest of the result, and what the leader lets out."""
+
+    kind = "told"
+
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Summary(Published):
+    """What the coordinator reads; ``tolerances`` are the moves of each update."""
+
+    kind = "summary"
+
+    tolerances: Annotated[FloatArray, Spec("t", low=0)]
+
+
+class Updating(Record):
+    """The analyst's state between rounds of split rows.
+
+    cohort: who is asked, 0 or 1 for each slot.
+    seen: the last update whose total each slot has got.
+    sits_out, misses: rounds for which a slot that missed deadlines is left out, and how
+    many it missed in a row.
+    updates, cohorts, totals: as in :class:`Totals`, for whoever has seen least.
+    known: V of the last update, where the analyst moves the centroids.
+    """
+
+    kind = "updating"
+
+    phase: Literal["update", "close", "tell"]
+    number: int
+    cohort: Annotated[ByteArray, Spec("slots")]
+    seen: Annotated[IntArray, Spec("slots")]
+    sits_out: Annotated[IntArray, Spec("slots")]
+    misses: Annotated[IntArray, Spec("slots")]
+    updates: Annotated[IntArray, Spec("h", 3)]
+    cohorts: Annotated[ByteArray, Spec("h", "slots")]
+    totals: Annotated[WordArray, Spec("h", "w")]
+    tolerances: Annotated[FloatArray, Spec("t")]
+    known: Annotated[FloatArray, Spec("k", "m")]
+    closed_in: Annotated[IntArray, Spec("closings")]
+    closed_by: Annotated[ByteArray, Spec("closed_slots")]
+    closing: Annotated[WordArray, Spec("closing")]
+
+
+class Centroids(Record):
+    """Memory: V after an update, in scaled units, and how far it moved."""
+
+    kind = "centroids"
+
+    number: int
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+    moved: float | None
+
+
+class FinalRows(Record):
+    """Memory: clusters of this party's rows around the final centroids."""
+
+    kind = "final-rows"
+
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+
+
+# Split columns
+
+
+class Measure(Record):
+    """Task: measure all rows against your coordinates of the centroids.
+
+    labels, memberships: of the update before, in the order in which rows travel; the
+    one that the algorithm does not have stays empty, and both do at first.
+    """
+
+    kind = "measure"
+
+    number: int = Field(ge=1)
+    labels: Annotated[IntArray, Spec("n_labels", low=0)]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+
+
+class Distances(Record):
+    """Contribution: squared distances over own columns, as ring elements."""
+
+    kind = "distances"
+
+    words: Annotated[WordArray, Spec("n", "k")]
+
+
+class Measuring(Record):
+    """The analyst's state between rounds of split columns.
+
+    roots: roots of the squared distances of the update before (fuzzy c-means).
+    """
+
+    kind = "measuring"
+
+    number: int
+    labels: Annotated[IntArray, Spec("n_labels")]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k")]
+    roots: Annotated[FloatArray, Spec("n_roots", "k")]
+    tolerances: Annotated[FloatArray, Spec("t")]
+
+
+class Grouped(Record):
+    """Result for the row group, in the order in which rows travelled."""
+
+    kind = "grouped"
+
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+    cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
+    n_updates: int
+
+
+class ColumnsSummary(Record):
+    """What the coordinator reads of split columns."""
+
+    kind = "columns-summary"
+
+    cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
+    clusters: Annotated[IntArray, Spec("clusters", low=0)]
+    n_updates: int
+    tolerances: Annotated[FloatArray, Spec("t", low=0)]
+
+
+class OwnCentroids(Record):
+    """Memory of split columns: this party's coordinates of the centroids."""
+
+    kind = "own-centroids"
+
+    number: int
+    centroids: Annotated[FloatArray, Spec("k", "m")]

@@ -1,0 +1,143 @@
+"""Parameters of lossless federated c-means and fuzzy c-means."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.contract import Params
+
+Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
+
+
+class Range(Params):
+    """Declared smallest and largest value of a feature; the analyst knows it too."""
+
+    minimum: float = 0.0
+    maximum: float = 1.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError("minimum is larger than maximum")
+        return self
+
+
+class LosslessFederated(Params):
+    """Parameters of `llf`; the defaults equal the pooled result and show least."""
+
+    n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")
+    algorithm: Literal["cmeans", "fuzzy_cmeans"] = Field(
+        default="cmeans", description="Hard or fuzzy c-means."
+    )
+    fuzzifier: float = Field(
+        default=2.0, gt=1.0, le=100.0, description="λ of fuzzy c-means."
+    )
+    scaling: Literal["standard", "minmax", "none"] = Field(
+        default="standard",
+        description="standard: by pooled mean and spread of each feature. minmax: by "
+        "the declared ranges, to [0, 1]. none: as given, within the declared ranges.",
+    )
+    ranges: Range | tuple[tuple[Range, ...], ...] | None = Field(
+        default=None,
+        description="Declared ranges: one for all features, or a list of features for "
+        "each column group. A value outside stops its party before anything is sent.",
+    )
+    init: Start | None = Field(
+        default=None,
+        description="Start. careful: every party's k-means++ on means of five "
+        "neighbours, merged by the first party (default for split rows). random_party: "
+        "means of five neighbours of random rows of the first party. bounds: uniform "
+        "in the declared ranges. given: initial_centroids. random_rows: k joint rows "
+        "that only the parties know (default for split columns).",
+    )
+    initial_centroids: tuple[tuple[float, ...], ...] | None = Field(
+        default=None,
+        description="Start 'given': k rows in the units of the data, the columns in "
+        "the order of the column groups.",
+    )
+    max_iter: int = Field(default=100, ge=1, le=1000, description="T, most updates.")
+    tol: float = Field(
+        default=1e-5,
+        ge=0,
+        description="ε: stop once the centroids (split columns, fuzzy: the distances) "
+        "move by no more, in the scaled units, as a Frobenius norm. 0: once nothing "
+        "moves at all.",
+    )
+    aggregation: Literal["masked", "plain"] = Field(
+        default="masked",
+        description="plain: the analyst reads each party's sums, as in the paper (a "
+        "risk).",
+    )
+    analyst_view: Literal["blind", "sums"] = Field(
+        default="blind",
+        description="For split rows. blind: the analyst adds numbers that it cannot "
+        "read. sums: it reads the sums over parties and moves the centroids, as in the "
+        "paper (a risk).",
+    )
+    participation: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1.0,
+        description="γ: the share of parties that are drawn for each update of split "
+        "rows; below 1 the result is not the pooled one.",
+    )
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="For split rows: how many parties suffice to go on when others "
+        "miss a deadline. Default: all, so that the session ends.",
+    )
+    allow_two_parties: bool = Field(
+        default=False,
+        description="Let two parties mask their sums; each can take its own off.",
+    )
+    suppress_below: int = Field(
+        default=1,
+        ge=1,
+        description="plain, c-means: a party sends nothing of a cluster in which it has "
+        "fewer rows (paper: 2). Above 1 the result is not the pooled one.",
+    )
+    min_cluster_rows: int = Field(
+        default=10,
+        ge=1,
+        description="The analyst and the coordinator get nothing of a cluster with "
+        "fewer rows.",
+    )
+    publish: Literal["centroids", "sizes", "nothing"] = Field(
+        default="centroids",
+        description="What they get of the result: final centroids and cluster sizes, "
+        "sizes alone, or only that it is done.",
+    )
+    output: Literal["labels", "memberships"] = Field(
+        default="labels",
+        description="memberships: each party also gets the memberships of its rows "
+        "(fuzzy c-means).",
+    )
+
+    @property
+    def fuzzy(self) -> bool:
+        """Return whether rows belong to all clusters by degrees."""
+        return self.algorithm == "fuzzy_cmeans"
+
+    @property
+    def masked(self) -> bool:
+        """Return whether a party's own sums are hidden."""
+        return self.aggregation == "masked"
+
+    @property
+    def blind(self) -> bool:
+        """Return whether the analyst cannot read the totals either."""
+        return self.masked and self.analyst_view == "blind"
+
+    @property
+    def least_parties(self) -> int:
+        """Return the fewest parties of a sum."""
+        if not self.masked:
+            return 1
+        return 2 if self.allow_two_parties else 3
+
+    def start(self, *, rows_split: bool) -> Start:
+        """Return the start, with the default filled in."""
+        return self.init or ("careful" if rows_split else "random_rows")

@@ -1,0 +1,134 @@
+"""The same clustering on pooled data: what the fidelity of `llf` is measured by.
+
+Plain numpy in float64, one matrix, no parties: it shares nothing with the compiled
+passes but the start and the nudges of empty clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.cluster import kmeans_plusplus
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Plan, Trace
+from clustering_protocols.randomness import generator
+
+from . import messages
+from .centroids import move, nudge
+from .features import declared_range, scaler
+from .params import LosslessFederated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pooled:
+    """How a pooled run went; centroids in scaled units."""
+
+    labels: IntArray = field(repr=False)
+    centroids: FloatArray = field(repr=False)
+    memberships: FloatArray = field(repr=False)
+    n_updates: int
+
+
+def labels(params: LosslessFederated, X: FloatArray, trace: Trace | None) -> IntArray:
+    """Return the labels of the same algorithm on X, from the same start."""
+    return run(params, X, trace).labels
+
+
+def run(params: LosslessFederated, X: FloatArray, trace: Trace | None) -> Pooled:
+    """Return the same clustering of X (n, m), columns by column group."""
+    if trace is None:
+        Z = _scaled(params, X, None)
+        seed = int(generator(0, "llf", "pooled").integers(2**31))
+        V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
+        return _updates(params, Z, V, None)
+    plan = trace.plan
+    Z = _scaled(params, X, plan)
+    V = np.hstack([_start(trace, column) for column in range(_n_columns(plan))])
+    return _updates(params, Z, V, plan)
+
+
+def _start(trace: Trace, column: int) -> FloatArray:
+    slot = trace.plan.layout.column_group(column)[0]
+    start = trace.memories[slot].recall(messages.StartCentroids)
+    if start is None:
+        raise ValueError("the trace holds no start")
+    return start.centroids
+
+
+def _n_columns(plan: Plan) -> int:
+    return plan.layout.n_column_groups
+
+
+def _scaled(params: LosslessFederated, X: FloatArray, plan: Plan | None) -> FloatArray:
+    if params.scaling == "none":
+        return X
+    if params.scaling == "standard":
+        spread = X.std(axis=0)
+        constant = X.max(axis=0) == X.min(axis=0)
+        scaled: FloatArray = (X - X.mean(axis=0)) / np.where(constant, 1.0, spread)
+        return scaled
+    widths = [X.shape[1]]
+    if plan is not None:
+        groups = map(plan.layout.column_group, range(_n_columns(plan)))
+        widths = [plan.member(group[0]).n_columns for group in groups]
+    ranges = [declared_range(params, column, m) for column, m in enumerate(widths)]
+    low, high = (np.concatenate(ends) for ends in zip(*ranges, strict=True))
+    minmax: FloatArray = (X - low) / np.where(high > low, high - low, 1.0)
+    return minmax
+
+
+def _updates(
+    params: LosslessFederated, Z: FloatArray, V: FloatArray, plan: Plan | None
+) -> Pooled:
+    rows_split = plan is None or _n_columns(plan) == 1
+    before = None
+    n_updates = 0
+    while n_updates < params.max_iter:
+        D = cdist(Z, V, "sqeuclidean")
+        if not rows_split and before is not None and _rests(params, D, before):
+            break
+        before = D
+        n_updates += 1
+        degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
+        step = _nudge(plan, n_updates, V.shape)
+        V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step)
+        if rows_split and moved <= params.tol:
+            break
+    D = cdist(Z, V, "sqeuclidean")
+    return Pooled(
+        labels=np.argmin(D, axis=1).astype(np.int64),
+        centroids=V,
+        memberships=_memberships(params, D),
+        n_updates=n_updates,
+    )
+
+
+def _rests(params: LosslessFederated, D: FloatArray, before: FloatArray) -> bool:
+    if params.fuzzy:
+        return bool(np.linalg.norm(np.sqrt(D) - np.sqrt(before)) <= params.tol)
+    return bool((D.argmin(axis=1) == before.argmin(axis=1)).all())
+
+
+def _memberships(params: LosslessFederated, D: FloatArray) -> FloatArray:
+    """Return degrees (n, k), equation 6; 0 and 1 for c-means."""
+    if not params.fuzzy:
+        hard: FloatArray = np.eye(D.shape[1])[D.argmin(axis=1)]
+        return hard
+    smallest = D.min(axis=1, keepdims=True)
+    near = smallest == D
+    ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
+    ratios **= 1.0 / (params.fuzzifier - 1.0)
+    degrees: FloatArray = ratios / ratios.sum(axis=1, keepdims=True)
+    return degrees
+
+
+def _nudge(plan: Plan | None, number: int, shape: tuple[int, ...]) -> FloatArray:
+    if plan is None:
+        rng = generator(0, "llf", "pooled", "nudge", number)
+        return 1e-3 * rng.normal(size=shape)
+    columns = range(_n_columns(plan))
+    steps = [nudge(plan, c, number, scaler(plan, c, None)) for c in columns]
+    return np.hstack(steps)

@@ -1,0 +1,167 @@
+"""Stage for split rows: agree on a start that comes from rows of parties.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1, `careful` | `propose` → `proposed` | `candidates` to the first party |
+| 2 | `settle` → `settled` | `start-centroids` from the first party to all |
+| 3 | `confirm` → `confirmed`: all have the start, whoever the first update asks |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from clustering_protocols.contract import (
+    Again,
+    AnalystRole,
+    Ask,
+    Finish,
+    Incoming,
+    Outgoing,
+    PartyRole,
+    Plan,
+    Reply,
+    Stage,
+    View,
+    ask_all,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.records import Record
+
+from . import messages, starts
+from .features import check_ranges, check_widths, params_of, scaler_of
+
+NAME = "start"
+_Asked = Literal["propose", "settle", "confirm"]
+
+
+class Analyst(AnalystRole):
+    """Relays; it learns nothing but that the parties answered."""
+
+    state = messages.Starting
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask for candidates, or straight for the start."""
+        check_widths(plan)
+        if params_of(plan).start(rows_split=True) == "careful":
+            return _ask(plan, "propose")
+        return _ask(plan, "settle")
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Have the first party settle, the others keep what it sealed; then go on."""
+        asked = messages.Starting.narrow(state).asked
+        if asked == "confirm":
+            return Finish()
+        return _ask(plan, "settle" if asked == "propose" else "confirm")
+
+
+_ROUNDS: Mapping[_Asked, tuple[type[Record], type[Record]]] = {
+    "propose": (messages.Propose, messages.Proposed),
+    "settle": (messages.Settle, messages.Settled),
+    "confirm": (messages.Confirm, messages.Confirmed),
+}
+
+
+def _ask(plan: Plan, asked: _Asked) -> Ask:
+    task, contribution = _ROUNDS[asked]
+    state = messages.Starting(asked=asked)
+    return ask_all(plan, task(), expects=contribution, state=state)
+
+
+class Party(PartyRole):
+    """Proposes; settles where it is the first party."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Seal candidates to the first party, or the start to all."""
+        params = params_of(view.plan)
+        first, *others = view.plan.slots
+        scale = scaler_of(view)
+        if isinstance(task, messages.Propose):
+            return _propose(view, data)
+        if isinstance(task, messages.Confirm):
+            return Reply(contribution=messages.Confirmed())
+        if view.slot.name != first:
+            check_ranges(scale, data)
+            return Reply(contribution=messages.Settled())
+        if params.start(rows_split=True) == "careful":
+            proposed = view.recall(messages.ProposedByAll).centroids
+            V = starts.merge(proposed, params.n_clusters, view.stream("merge"))
+        else:
+            check_ranges(scale, data)
+            starts.check_enough_rows(data, params.n_clusters)
+            rows = starts.sample(data, scale, view.stream("sample"))
+            V = starts.random_means(rows, params.n_clusters, view.stream("start"))
+        settled = messages.StartCentroids(centroids=V)
+        return Reply(
+            contribution=messages.Settled(),
+            envelopes=[Outgoing(receiver=slot, content=settled) for slot in others],
+            remember=[settled],
+        )
+
+    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+        """Keep the start, or collect the candidates of all."""
+        first, *others = view.plan.slots
+        if view.slot.name != first:
+            if [envelope.sender for envelope in envelopes] != [first]:
+                raise EnvelopeRefused("A start came from a party that does not lead.")
+            return [
+                _checked(view, messages.StartCentroids.narrow(envelopes[0].content))
+            ]
+        contents = {e.sender: messages.Candidates.narrow(e.content) for e in envelopes}
+        if set(contents) != set(others):
+            raise ProtocolFailed("The candidates of a party are missing.")
+        own = view.recall(messages.ProposedByAll)
+        all_of_them = [own, *(_checked(view, contents[slot]) for slot in others)]
+        centroids = np.concatenate([each.centroids for each in all_of_them])
+        return [messages.ProposedByAll(centroids=centroids)]
+
+
+def _propose(view: View, data: DataSource) -> Reply:
+    params = params_of(view.plan)
+    scale = scaler_of(view)
+    check_ranges(scale, data)
+    starts.check_enough_rows(data, params.n_clusters)
+    rows = starts.sample(data, scale, view.stream("sample"))
+    V = starts.careful_candidates(rows, params.n_clusters, view.stream("candidates"))
+    first = view.plan.slots[0]
+    if view.slot.name == first:
+        return Reply(
+            contribution=messages.Proposed(),
+            remember=[messages.ProposedByAll(centroids=V)],
+        )
+    sealed = Outgoing(receiver=first, content=messages.Candidates(centroids=V))
+    return Reply(contribution=messages.Proposed(), envelopes=[sealed])
+
+
+def _checked(
+    view: View, record: messages.Candidates | messages.StartCentroids
+) -> messages.Candidates | messages.StartCentroids:
+    width = view.plan.member(view.slot.name).n_columns
+    record.require({"k": params_of(view.plan).n_clusters, "m": width})
+    return record
+
+
+def stage() -> Stage:
+    """Return the stage."""
+    return Stage(
+        name=NAME,
+        analyst=Analyst(),
+        party=Party(),
+        records=(
+            messages.Propose,
+            messages.Proposed,
+            messages.Candidates,
+            messages.Settle,
+            messages.Settled,
+            messages.Confirm,
+            messages.Confirmed,
+            messages.Starting,
+            messages.StartCentroids,
+        ),
+    )

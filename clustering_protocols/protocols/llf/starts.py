@@ -1,0 +1,131 @@
+"""Where the centroids start: V(0), in scaled units.
+
+No start holds a row: where one is drawn from rows of a party, each centroid is the mean
+of a random row and its nearest neighbours (Corcuera Bárcena et al., section VI-D).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Final
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Plan, View
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.secrets import Scope, group_stream
+from clustering_protocols.randomness import KeyedStream
+
+from .features import Scaler, contiguous, params_of
+
+N_NEIGHBOURS: Final = 5
+_SAMPLE_ROWS: Final = 20_000
+_N_INIT: Final = 10
+
+
+def sample(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
+    """Return at most 20,000 rows (s, m), scaled, without holding the others."""
+    chosen = np.sort(stream.permutation(data.n_rows)[:_SAMPLE_ROWS])
+    return scale(take(data, chosen))
+
+
+def take(data: DataSource, rows: IntArray) -> FloatArray:
+    """Return some rows (s, m) by number, in one pass over the batches."""
+    found = np.empty((len(rows), len(data.columns)))
+    begin = 0
+    for batch in contiguous(data):
+        inside = (rows >= begin) & (rows < begin + len(batch))
+        found[inside] = batch[rows[inside] - begin]
+        begin += len(batch)
+    return found
+
+
+def careful_candidates(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
+    """Return k candidates (k, m): k-means++ with each row replaced by a mean.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, m), scaled rows
+    """
+    candidates = np.empty((k, X.shape[1]))
+    nearest = np.ones(len(X))  # the first draw is uniform
+    for c in range(k):
+        cumulative = np.cumsum(nearest)
+        at = float(stream.uniform(1)[0]) * cumulative[-1]
+        row = min(int(np.searchsorted(cumulative, at)), len(X) - 1)
+        candidates[c] = mean_of_neighbours(X, row)
+        to_new = np.square(X - candidates[c]).sum(axis=1)
+        nearest = to_new if c == 0 else np.minimum(nearest, to_new)
+        if not nearest.any():
+            nearest = np.ones(len(X))  # all rows coincide with candidates
+    return candidates
+
+
+def random_means(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
+    """Return the means (k, m) of random rows and their nearest neighbours."""
+    rows = stream.permutation(len(X))[:k]
+    return np.array([mean_of_neighbours(X, int(row)) for row in rows])
+
+
+def mean_of_neighbours(X: FloatArray, row: int) -> FloatArray:
+    """Return the mean (m,) of a row and its four nearest others."""
+    distances = np.square(X - X[row]).sum(axis=1)
+    size = min(N_NEIGHBOURS, len(X))
+    near = np.argpartition(distances, size - 1)[:size]
+    mean: FloatArray = X[np.sort(near)].mean(axis=0)
+    return mean
+
+
+def merge(candidates: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
+    """Return the k-means centroids (k, m) of all parties' candidates."""
+    seed = int.from_bytes(stream.take(8), "big")
+    starts = draw_starts(candidates, k, _N_INIT, np.random.default_rng(seed))
+    with (
+        warnings.catch_warnings()
+    ):  # rows that coincide give fewer different candidates
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return kmeans(candidates.copy(), starts, max_iter=300).centroids
+
+
+def without_messages(view: View, scale: Scaler) -> FloatArray:
+    """Return a start that every party of the session finds for itself."""
+    params = params_of(view.plan)
+    if params.init == "given":
+        return scale(given(view.plan, view.slot.column))
+    # one stream per column group: the parties of a row group hold different columns
+    scope: Scope = "column" if view.plan.layout.n_column_groups == 1 else "row"
+    stream = group_stream(view, scope, f"start/{view.slot.column}")
+    drawn = stream.uniform(params.n_clusters, scale.offset.size)
+    V = scale(scale.low + (scale.high - scale.low) * drawn)
+    return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
+
+
+def given(plan: Plan, column: int) -> FloatArray:
+    """Return the columns (k, m) of the given centroids that a column group holds."""
+    widths = [
+        plan.member(plan.layout.column_group(other)[0]).n_columns
+        for other in range(plan.layout.n_column_groups)
+    ]
+    begin = sum(widths[:column])
+    rows = np.array(params_of(plan).initial_centroids, dtype=np.float64)
+    return rows[:, begin : begin + widths[column]]
+
+
+def random_rows(view: View, data: DataSource, scale: Scaler) -> FloatArray:
+    """Return this party's columns of k joint rows that the row group agrees on."""
+    k = params_of(view.plan).n_clusters
+    check_enough_rows(data, k)
+    order = view.recall(RowOrder).order
+    places = group_stream(view, "row", "start").permutation(data.n_rows)[:k]
+    return scale(take(data, order[places]))
+
+
+def check_enough_rows(data: DataSource, k: int) -> None:
+    """Refuse fewer rows than clusters."""
+    if data.n_rows < k:
+        raise InvalidData(f"{data.n_rows} rows cannot start {k} clusters.")
