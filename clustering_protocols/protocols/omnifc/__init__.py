@@ -1,0 +1,133 @@
+"""OmniFC: exact distances from encoded shares (Yan, Liu and Zhang, "OmniFC")."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.terms import Layout
+
+from . import (
+    admission,
+    analyst,
+    examples,
+    feasibility,
+    messages,
+    party,
+    pooled,
+    sharing,
+)
+from .params import Feature, OmniFC
+
+__all__ = ["PROTOCOL", "Feature", "OmniFC"]
+
+
+class OmniFCProtocol(ClusteringProtocol[OmniFC]):
+    """Shares of rows among the parties; distances between shares to the analyst."""
+
+    title = "OmniFC: distances by Lagrange coded computing"
+    summary = (
+        "Rows split. Each party shares its rows out among all parties, mixed with noise; "
+        "each uploads the distances between the shares that it holds; the analyst "
+        "decodes the exact distances between all rows and clusters."
+    )
+    params = OmniFC
+    partitionings = ("horizontal",)
+    learns: ClassVar = {
+        "analyst": (
+            "Numbers of rows and features, the distances between all rows, and with them "
+            "the rows up to a rotation, a reflection and a shift."
+        ),
+        "party": (
+            "The cluster of each of its rows, the sizes of all clusters and, unless "
+            "declared, mean and spread (minmax: range) of each feature over all parties."
+        ),
+        "as many parties as `noise` says, together": "Nothing more.",
+        "coordinator": "Cluster sizes, positions of the starts, the precision.",
+    }
+    risks: ClassVar = {
+        "distances-are-data-up-to-motion": (
+            "The analyst learns the distances between all rows, which are the data up to "
+            "a rotation, a reflection and a shift. A party that gives it one row more "
+            "than there are features lets it compute all other rows."
+        ),
+        "analyst-learns-segments-distances": (
+            "The analyst also learns the distances within each segment of the features "
+            "(segments of one feature: their values up to sign and shift), and "
+            "combinations of segments."
+        ),
+        "colluding-parties-open-rows": (
+            "More parties together than `noise` says learn about your rows; as many as "
+            "`segments` and `noise` together rebuild them."
+        ),
+        pooling.RISK_CODE: (
+            "The first party sees your number of rows and the range of each of your "
+            "features."
+        ),
+    }
+    choices: ClassVar = {
+        "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
+    }
+
+    def check(self, params: OmniFC, layout: Layout) -> None:
+        """Refuse parties, segments, noise, digits and rows that do not fit together."""
+        feasibility.check(params, layout)
+
+    def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that parameters and layout bring."""
+        codes = ["distances-are-data-up-to-motion"]
+        if not params.hide_segments:
+            codes.append("analyst-learns-segments-distances")
+        codes.append("colluding-parties-open-rows")
+        if pooling.shows_own(layout, **_pooled_statistics(params)):
+            codes.append(pooling.RISK_CODE)
+        return codes
+
+    def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
+        """Return admission, secrets, alignment, statistics if needed, shares, distances."""
+        distances = Stage(
+            name="distances",
+            analyst=analyst.Decoder(),
+            party=party.Comparer(),
+            records=(
+                messages.Compare,
+                messages.Answer,
+                messages.Comparing,
+                messages.RowGroupLabels,
+                messages.RowGroupMemberships,
+                messages.Summary,
+            ),
+        )
+        return (
+            admission.stage(),
+            secrets.stage("row", "column"),
+            alignment.stage(),
+            *pooling.stages(layout, **_pooled_statistics(params)),
+            sharing.stage(),
+            distances,
+        )
+
+    def examples(self) -> Sequence[Example[OmniFC]]:
+        """Return the defaults, the paper's settings, and each alternative."""
+        return examples.examples()
+
+    def pooled(self, params: OmniFC, X: FloatArray, trace: Trace | None) -> IntArray:
+        """Return labels of the same algorithm on the pooled features."""
+        return pooled.labels(params, X, trace)
+
+
+def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
+    """Return which statistics parties pool: those that are needed and not declared.
+
+    Unscaled features take moments too, as bounds of their values. Ranges take
+    envelopes to the first party, so minmax alone asks for them.
+    """
+    pooled = params.declared is None and params.scaling != "unit_norm"
+    return {
+        "moments": pooled and params.scaling != "minmax",
+        "ranges": pooled and params.scaling == "minmax",
+    }
+
+
+PROTOCOL = OmniFCProtocol()

@@ -1,0 +1,95 @@
+"""The analyst role: answers in, distances decoded, labels per party out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.records import Record
+
+from . import clustering, decoding, lagrange, messages, rosters
+from .clustering import Clusters
+from .distances import n_pairs
+
+
+class Decoder(AnalystRole):
+    """One round: answers in, labels out."""
+
+    state = messages.Comparing
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask everybody for the distances between its shares."""
+        params = rosters.params_of(plan)
+        pairs = n_pairs(rosters.n_rows(plan))
+        enough = lagrange.needed(params.segments, params.noise)
+        return ask_all(
+            plan,
+            messages.Compare(),
+            expects=messages.Answer,
+            state=messages.Comparing(),
+            dims={slot: {"pairs": pairs} for slot in plan.slots},
+            quorum=None if params.hide_segments else enough,
+        )
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Return the labels of all parties' rows."""
+        params = rosters.params_of(plan)
+        answers = {
+            slot: messages.Answer.narrow(record)
+            for slot, record in contributions.items()
+        }
+        bits = _common_bits(answers)
+        squared = np.empty(n_pairs(rosters.n_rows(plan)))
+        distances = {slot: answer.distances for slot, answer in answers.items()}
+        decoding.decode(params, plan.slots, distances, bits, squared)
+        found = clustering.of_distances(
+            params,
+            squared,
+            rosters.n_features(plan),
+            lambda use: plan.generator("omnifc", use),
+        )
+        return _finish(plan, found, bits)
+
+
+def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
+    found = {answer.bits for answer in answers.values()}
+    if len(found) != 1:
+        raise ProtocolFailed(
+            f"The parties kept different numbers of binary digits: {sorted(found)}."
+        )
+    return found.pop()
+
+
+def _finish(plan: Plan, found: Clusters, bits: int) -> Finish:
+    k = rosters.params_of(plan).n_clusters or int(found.labels.max(initial=-1)) + 1
+    inside = found.labels[found.labels >= 0]
+    sizes = np.bincount(inside, minlength=k)
+    results: dict[str, Record] = {}
+    begin = 0
+    for slot, n_rows in zip(plan.slots, rosters.row_counts(plan), strict=True):
+        rows = slice(begin, begin + n_rows)
+        results[slot] = _result(found, rows, sizes)
+        begin += n_rows
+    summary = messages.Summary(
+        cluster_sizes=sizes,
+        starts=found.starts,
+        noise_rows=len(found.labels) - len(inside),
+        bits=bits,
+        eps=found.eps,
+    )
+    return Finish(results=results, summary=summary)
+
+
+def _result(found: Clusters, rows: slice, sizes: IntArray) -> Record:
+    labels = found.labels[rows]
+    if found.memberships is None:
+        return messages.RowGroupLabels(labels=labels, cluster_sizes=sizes)
+    return messages.RowGroupMemberships(
+        labels=labels, cluster_sizes=sizes, memberships=found.memberships[rows]
+    )

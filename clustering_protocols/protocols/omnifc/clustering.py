@@ -1,0 +1,134 @@
+"""What the analyst runs on squared distances, and what is run on pooled data beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from clustering_protocols.algorithms.condensed import n_rows, nearest, square
+from clustering_protocols.algorithms.dbscan import dbscan, knee
+from clustering_protocols.algorithms.embedding import classical_scaling
+from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
+from clustering_protocols.algorithms.hierarchical import hierarchical
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
+from clustering_protocols.algorithms.nmf import nmf
+from clustering_protocols.algorithms.spectral import N_NEIGHBORS, embed_neighbors
+from clustering_protocols.arrays import FloatArray, IntArray
+
+from .params import OmniFC
+
+Generators = Callable[[str], np.random.Generator]
+"""Gives the generator of one use: ``starts``, ``embedding`` or ``factor``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Clusters:
+    """Labels (n,), and what else an algorithm leaves.
+
+    Attributes
+    ----------
+    starts : int64 array of shape (n_init, n_clusters)
+        Row numbers; empty where the algorithm takes none.
+    memberships : float64 array of shape (n, n_clusters), optional
+    eps : float
+        Of dbscan, else 0.
+    """
+
+    labels: IntArray = field(repr=False)
+    starts: IntArray = field(
+        default_factory=lambda: np.empty((0, 0), dtype=np.int64), repr=False
+    )
+    memberships: FloatArray | None = field(default=None, repr=False)
+    eps: float = 0.0
+
+
+def of_distances(
+    params: OmniFC,
+    squared: FloatArray,
+    n_features: int,
+    generators: Generators,
+    starts: IntArray | None = None,
+) -> Clusters:
+    """Return clusters of rows from their condensed squared distances.
+
+    Parameters
+    ----------
+    squared : float64 array of shape (n (n - 1) / 2,)
+        Overwritten.
+    n_features : int
+        d.
+    generators : callable
+    starts : int64 array of shape (n_init, n_clusters), optional
+        Instead of drawn ones.
+    """
+    if params.features == "embedding" and params.algorithm in {
+        "kmeans",
+        "fuzzy_cmeans",
+    }:
+        X = classical_scaling(squared, n_features)
+        return of_rows(params, X, generators, starts)
+    distances = np.sqrt(squared, out=squared)
+    if params.features == "distance_rows":
+        rows = square(distances)
+        if params.algorithm in {"kmeans", "fuzzy_cmeans", "nmf"}:
+            return of_rows(params, rows, generators, starts)
+        distances = pdist(rows)
+    if params.algorithm == "spectral":
+        return _spectral(params, distances, generators, starts)
+    if params.algorithm == "dbscan":
+        eps = params.eps or knee(distances, params.min_samples)
+        return Clusters(labels=dbscan(distances, eps, params.min_samples), eps=eps)
+    if params.algorithm == "hierarchical":
+        return Clusters(labels=hierarchical(distances, params.k, params.linkage))
+    return _kmedoids(params, distances, generators, starts)
+
+
+def of_rows(
+    params: OmniFC, X: FloatArray, generators: Generators, starts: IntArray | None
+) -> Clusters:
+    """Return clusters by kmeans, fuzzy_cmeans or nmf of rows X (n, width).
+
+    nmf is k-means of the rows of W, where X ≈ W H.
+    """
+    if params.algorithm == "nmf":
+        seed = int(generators("factor").integers(2**31))
+        X = nmf(X, params.k, params.max_iter, seed)
+    if starts is None:
+        starts = draw_starts(X, params.k, params.n_init, generators("starts"))
+    if params.algorithm == "fuzzy_cmeans":
+        found = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
+        return Clusters(
+            labels=found.labels, starts=starts, memberships=found.memberships
+        )
+    return Clusters(labels=kmeans(X, starts, params.max_iter).labels, starts=starts)
+
+
+def _spectral(
+    params: OmniFC,
+    distances: FloatArray,
+    generators: Generators,
+    starts: IntArray | None,
+) -> Clusters:
+    n = n_rows(distances)
+    neighbors, _ = nearest(distances, min(N_NEIGHBORS, n))
+    Z = embed_neighbors(neighbors, params.k, generators("embedding"))
+    if starts is None:
+        starts = draw_starts(Z, params.k, params.n_init, generators("starts"))
+    return Clusters(labels=kmeans(Z, starts, params.max_iter).labels, starts=starts)
+
+
+def _kmedoids(
+    params: OmniFC,
+    distances: FloatArray,
+    generators: Generators,
+    starts: IntArray | None,
+) -> Clusters:
+    n = n_rows(distances)
+    if starts is None:
+        starts = draw_medoids(n, params.k, params.n_init, generators("starts"))
+    found = kmedoids(distances, starts, params.max_iter)
+    return Clusters(labels=found.labels, starts=starts)

@@ -1,0 +1,116 @@
+"""From answers to squared distances, block by block, and the search for a corrupt one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.errors import ProtocolFailed
+
+from . import coding, field, lagrange
+from .params import OmniFC
+
+Answers = Mapping[str, WordArray]
+"""The answers by slot, in slot order; mapped files, which are read once."""
+
+
+def decode(
+    params: OmniFC,
+    slots: Sequence[str],
+    answers: Answers,
+    bits: int,
+    squared: FloatArray,
+) -> None:
+    """Write condensed squared distances, 2^{-2q} D̃.
+
+    Parameters
+    ----------
+    slots : sequence of str
+        All slots: their order says which share point is whose.
+    answers : mapping of slot to uint64 array of shape (n (n - 1) / 2,)
+        Of all slots with ``hide_segments``, else of at least 2 l + 2 t - 1.
+    bits : int
+        q.
+    squared : float64 array of shape (n (n - 1) / 2,)
+        Where to write.
+
+    Raises
+    ------
+    ProtocolFailed
+        If there are too few answers, or more than needed and they contradict each other.
+    """
+    weights, checks, order = _weights(params, slots, answers)
+    parts = [answers[slot] for slot in order]
+    scratch: WordArray = np.empty(field.BLOCK, dtype=np.uint64)
+    for begin in range(0, len(squared), field.BLOCK):
+        rows = slice(begin, begin + field.BLOCK)
+        pieces = [part[rows] for part in parts]
+        total = scratch[: len(pieces[0])]
+        if not _consistent(checks, pieces, total):
+            raise _contradiction(params, slots, answers)
+        total.fill(0)
+        coding.add_combination(total, weights, pieces[: len(weights)])
+        field.to_real(total, 2.0 ** (-2 * bits), squared[rows])
+
+
+def _consistent(
+    checks: lagrange.Matrix, pieces: Sequence[WordArray], total: WordArray
+) -> bool:
+    """Return whether all checks give zero; total is overwritten."""
+    for weights in checks:
+        total.fill(0)
+        coding.add_combination(total, weights, pieces)
+        field.settle(total)
+        if total.any():
+            return False
+    return True
+
+
+def _weights(
+    params: OmniFC, slots: Sequence[str], answers: Answers
+) -> tuple[list[int], lagrange.Matrix, list[str]]:
+    """Return decoding weights of the first answers, checks of all, and their order."""
+    order = [slot for slot in slots if slot in answers]
+    if params.hide_segments:  # the parties have weighted their answers
+        return [1] * len(order), [], order
+    needed = lagrange.needed(params.segments, params.noise)
+    if len(order) < needed:
+        raise ProtocolFailed(f"{len(order)} answers came; {needed} are needed.")
+    of_all = lagrange.share_points(len(slots))
+    points = [of_all[slots.index(slot)] for slot in order]
+    weights = lagrange.decoding(params.segments, points[:needed])
+    return weights, lagrange.checks(points, needed), order
+
+
+def _contradiction(
+    params: OmniFC, slots: Sequence[str], answers: Answers
+) -> ProtocolFailed:
+    """Return the error, with the party whose answer alone explains it.
+
+    Left out, the others agree; that takes two answers more than needed.
+    """
+    needed = lagrange.needed(params.segments, params.noise)
+    text = "The answers contradict each other: at least one is corrupt."
+    if len(answers) < needed + 2:
+        return ProtocolFailed(f"{text} {needed + 2} answers would show whose.")
+    suspects = [
+        slot for slot in answers if _agree(params, slots, answers, without=slot)
+    ]
+    if len(suspects) != 1:
+        return ProtocolFailed(f"{text} It is not one alone.")
+    return ProtocolFailed(f"{text} The others agree without {suspects[0]!r}.")
+
+
+def _agree(
+    params: OmniFC, slots: Sequence[str], answers: Answers, without: str
+) -> bool:
+    others = {slot: answer for slot, answer in answers.items() if slot != without}
+    _, checks, order = _weights(params, slots, others)
+    parts = [others[slot] for slot in order]
+    scratch: WordArray = np.empty(len(parts[0]), dtype=np.uint64)
+    return all(
+        _consistent(checks, [part[rows] for part in parts], block)
+        for rows, block in coding.blocks(scratch)
+    )

@@ -1,0 +1,86 @@
+"""Squared distances between rows of residues, condensed: pairs i < j, row by row."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import WordArray
+from clustering_protocols.compiled import compiled, inlined
+
+from .field import fold, settled, squares
+
+_ROWS: Final = 16  # a tile of 16 × 256 sums and four columns stay in the first cache
+_COLUMNS: Final = 256
+_GROUP: Final = 4  # features per pass; see `squares`
+
+
+def n_pairs(n: int) -> int:
+    """Return n (n - 1) / 2."""
+    return n * (n - 1) // 2
+
+
+def field_distances(Z: WordArray) -> WordArray:
+    """Return Σ_f (Z_if - Z_i'f)² mod p for all pairs i < i'.
+
+    Parameters
+    ----------
+    Z : uint64 array of shape (n, width)
+        Residues in [0, p).
+
+    Returns
+    -------
+    uint64 array of shape (n (n - 1) / 2,)
+        In the order of :func:`scipy.spatial.distance.pdist`.
+    """
+    n, width = Z.shape
+    columns = np.zeros((-(-width // _GROUP) * _GROUP, n), dtype=np.uint64)
+    columns[:width] = Z.T
+    out: WordArray = np.empty(n_pairs(n), dtype=np.uint64)
+    _fill(columns, out)
+    return out
+
+
+@inlined
+def _apart(x: np.uint64, y: np.uint64) -> np.uint64:
+    return np.uint64(abs(np.int64(x) - np.int64(y)))
+
+
+@compiled
+def _fill(columns: WordArray, out: WordArray) -> None:
+    n = columns.shape[1]
+    tile = np.empty((_ROWS, _COLUMNS), np.uint64)
+    for top in range(0, n, _ROWS):
+        bottom = min(n, top + _ROWS)
+        for left in range(top, n, _COLUMNS):
+            right = min(n, left + _COLUMNS)
+            _sum_tile(columns, top, bottom, left, right, tile)
+            for i in range(top, bottom):
+                begin = i * n - i * (i + 1) // 2 - i - 1
+                for j in range(max(left, i + 1), right):
+                    out[begin + j] = settled(tile[i - top, j - left])
+
+
+@compiled
+def _sum_tile(
+    columns: WordArray, top: int, bottom: int, left: int, right: int, tile: WordArray
+) -> None:
+    tile[:] = np.uint64(0)
+    for f in range(0, columns.shape[0], _GROUP):
+        a, b = columns[f, left:right], columns[f + 1, left:right]
+        c, d = columns[f + 2, left:right], columns[f + 3, left:right]
+        for i in range(top, bottom):
+            sums = tile[i - top]
+            ai, bi = columns[f, i], columns[f + 1, i]
+            ci, di = columns[f + 2, i], columns[f + 3, i]
+            for j in range(len(a)):
+                sums[j] = fold(
+                    sums[j]
+                    + squares(
+                        _apart(ai, a[j]),
+                        _apart(bi, b[j]),
+                        _apart(ci, c[j]),
+                        _apart(di, d[j]),
+                    )
+                )

@@ -1,0 +1,55 @@
+"""Examples of `omnifc` on made data: three groups of rows, features of different units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Example
+from clustering_protocols.terms import Lattice
+
+from .params import Feature, OmniFC
+
+_WIDTH = 5
+
+
+def examples() -> Sequence[Example[OmniFC]]:
+    """Return the defaults, the paper's l = t = 2, and each alternative at least once."""
+    declared = (Feature(spread=3.0, minimum=-40.0, maximum=40.0),) * _WIDTH
+    variants = [
+        (3, OmniFC(n_clusters=3)),
+        (7, OmniFC(n_clusters=3, segments=2, noise=2, algorithm="spectral")),
+        (6, OmniFC(n_clusters=3, segments=2, algorithm="hierarchical")),
+        (
+            4,
+            OmniFC(
+                n_clusters=3,
+                hide_segments=False,
+                algorithm="fuzzy_cmeans",
+                declared=declared,
+            ),
+        ),
+        (
+            3,
+            OmniFC(
+                n_clusters=3,
+                algorithm="nmf",
+                features="distance_rows",
+                scaling="minmax",
+            ),
+        ),
+        (5, OmniFC(noise=2, algorithm="dbscan", scaling="none", eps=4.0)),
+        (3, OmniFC(n_clusters=3, algorithm="kmedoids", scaling="unit_norm", bits=20)),
+    ]
+    X = _made(np.random.default_rng(0))
+    return [
+        Example(params=params, layout=Lattice(parties), X=X)
+        for parties, params in variants
+    ]
+
+
+def _made(rng: np.random.Generator) -> FloatArray:
+    centres = 5.0 * rng.normal(size=(3, _WIDTH))
+    return centres[rng.integers(3, size=84)] + rng.normal(size=(84, _WIDTH))

@@ -1,0 +1,114 @@
+"""Records of OmniFC."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records import Record
+
+from .field import P
+from .params import MAX_BITS
+
+
+class Share(Record):
+    """Task of round 1: encode your rows and share them out."""
+
+    kind = "share"
+
+
+class Shared(Record):
+    """Contribution of round 1: done."""
+
+    kind = "shared"
+
+
+class Sharing(Record):
+    """The analyst's state after it has asked for shares."""
+
+    kind = "sharing"
+
+
+class RowShares(Record):
+    """Envelope: f_x(β_j) of each row x of the sender, for the party at β_j."""
+
+    kind = "row-shares"
+
+    shares: Annotated[WordArray, Spec("n", "width", high=P - 1)]
+
+
+class OwnShares(RowShares):
+    """Memory: the party's share of its own rows, until the others' have come."""
+
+    kind = "own-shares"
+
+    bits: int
+
+
+class HeldShares(RowShares):
+    """Memory: the party's shares of all rows, in slot order; and q."""
+
+    kind = "held-shares"
+
+    bits: int
+
+
+class Compare(Record):
+    """Task of round 2: the distances between your shares of all rows."""
+
+    kind = "compare"
+
+
+class Answer(Record):
+    """Contribution of round 2: condensed, ‖z_x - z_y‖² mod p.
+
+    With ``hide_segments`` weighted and masked, so that the answers of all parties add
+    up to the distances and tell nothing else. ``bits``: q, equal at all parties.
+    """
+
+    kind = "answer"
+
+    bits: int = Field(ge=0, le=MAX_BITS)
+
+    distances: Annotated[WordArray, Spec("pairs", high=P - 1)]
+
+
+class Comparing(Record):
+    """The analyst's state after it has asked for distances."""
+
+    kind = "comparing"
+
+
+class RowGroupLabels(Record):
+    """Result for one party, in the order in which its rows travelled; -1 is noise."""
+
+    kind = "row-group-labels"
+
+    labels: Annotated[IntArray, Spec("n", low=-1)]
+    cluster_sizes: Annotated[IntArray, Spec("k", low=0)]
+
+
+class RowGroupMemberships(RowGroupLabels):
+    """Result of fuzzy_cmeans: degrees of membership too."""
+
+    kind = "row-group-memberships"
+
+    memberships: Annotated[FloatArray, Spec("n", "k", low=0, high=1)]
+
+
+class Summary(Record):
+    """What the coordinator reads.
+
+    ``starts`` are positions in the stacked parties' rows, in the order in which they
+    travelled; empty where the algorithm takes none. ``eps``: of dbscan, else 0.
+    """
+
+    kind = "summary"
+
+    cluster_sizes: Annotated[IntArray, Spec("k", low=0)]
+    starts: Annotated[IntArray, Spec("n_init", "n_starts", low=0)]
+    noise_rows: int
+    bits: int
+    eps: float

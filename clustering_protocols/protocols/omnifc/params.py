@@ -1,0 +1,146 @@
+"""Parameters of OmniFC."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.algorithms.hierarchical import Linkage
+from clustering_protocols.contract import Params
+
+MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
+
+
+class Feature(Params):
+    """Declared statistics of one feature; declared, the analyst knows them too."""
+
+    spread: float = Field(
+        default=1.0, ge=0, description="Standard deviation; used by 'standard'."
+    )
+    minimum: float = Field(description="No party may hold less.")
+    maximum: float = Field(description="No party may hold more.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError("minimum is larger than maximum")
+        return self
+
+
+class OmniFC(Params):
+    """Parameters of `omnifc`; the defaults give the clustering of the pooled data."""
+
+    algorithm: Literal[
+        "kmeans",
+        "fuzzy_cmeans",
+        "nmf",
+        "spectral",
+        "dbscan",
+        "hierarchical",
+        "kmedoids",
+    ] = Field(default="kmeans", description="What the analyst runs on the distances.")
+    n_clusters: int | None = Field(
+        default=None, ge=1, le=10_000, description="k; for all but dbscan."
+    )
+    features: Literal["embedding", "distance_rows"] = Field(
+        default="embedding",
+        description="embedding: kmeans and fuzzy_cmeans see a classical scaling of the "
+        "distances, which is the pooled data up to a rigid motion; the others see the "
+        "distances. distance_rows: as in the paper, each row's distances to all rows "
+        "are its features; the time of spectral, dbscan, hierarchical and kmedoids "
+        "then grows with the cube of the rows.",
+    )
+    scaling: Literal["standard", "minmax", "unit_norm", "none"] = Field(
+        default="standard",
+        description="standard: by mean and spread of each feature over all parties. "
+        "minmax: by its range over all parties. unit_norm: each row divided by its "
+        "length. none: as given.",
+    )
+    declared: tuple[Feature, ...] | None = Field(
+        default=None,
+        description="Statistics of each feature, instead of pooling them among the "
+        "parties; unit_norm needs none.",
+    )
+    linkage: Linkage = Field(default="average", description="Of hierarchical.")
+    eps: float | None = Field(
+        default=None,
+        gt=0,
+        description="Of dbscan, in scaled units. Default: the knee of the sorted "
+        "distances to the min_samples-th nearest row.",
+    )
+    min_samples: int = Field(
+        default=5, ge=1, le=1000, description="Of dbscan; the row itself counts."
+    )
+    fuzziness: float = Field(
+        default=2.0, gt=1, le=10, description="The exponent of fuzzy_cmeans."
+    )
+    n_init: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="Starts of kmeans, fuzzy_cmeans and kmedoids, and of the k-means "
+        "that ends spectral and nmf.",
+    )
+    max_iter: int = Field(
+        default=300, ge=1, le=100_000, description="Of each iterative algorithm."
+    )
+
+    segments: int = Field(
+        default=1, ge=1, le=100, description="l, the parts into which a row is cut."
+    )
+    noise: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="t, the parties that may put their shares together and learn "
+        "nothing. 2 l + 2 t - 1 parties are needed.",
+    )
+    bits: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_BITS,
+        description="q, the binary digits kept after the point. Default: as many as "
+        f"the ranges of the features allow, at most {MAX_BITS}.",
+    )
+    hide_segments: bool = Field(
+        default=True,
+        description="Parties mask their answers so that the analyst learns their sum "
+        "alone: the distances. Else it also learns each segment's own distances, but "
+        "can go on without late parties and can find a corrupt answer.",
+    )
+
+    max_rows: int = Field(
+        default=10_000,
+        ge=3,
+        le=1_000_000,
+        description="The most rows of all parties together: memory grows with its "
+        "square.",
+    )
+    memory_limit: int = Field(
+        default=3 << 30,
+        ge=1 << 28,
+        description="Bytes that the analyst's step may take; what max_rows rows need "
+        "must fit.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.algorithm == "dbscan" and self.n_clusters is not None:
+            raise ValueError(
+                "dbscan finds the number of clusters: leave out n_clusters"
+            )
+        if self.algorithm != "dbscan" and self.n_clusters is None:
+            raise ValueError(f"{self.algorithm} needs n_clusters")
+        if self.algorithm == "nmf" and self.features == "embedding":
+            raise ValueError(
+                "nmf needs features 'distance_rows': an embedding has negative numbers"
+            )
+        return self
+
+    @property
+    def k(self) -> int:
+        """Return the number of clusters; :class:`ValueError` where dbscan finds it."""
+        if self.n_clusters is None:
+            raise ValueError("dbscan has no number of clusters")
+        return self.n_clusters

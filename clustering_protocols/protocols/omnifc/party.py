@@ -1,0 +1,68 @@
+"""The party role of the last stage: distances between shares out, labels back."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.records import Record
+
+from . import lagrange, messages, rosters, zero_sum
+from .distances import field_distances
+
+_Rows = TypeVar("_Rows", FloatArray, IntArray)
+
+
+class Comparer(PartyRole):
+    """One round: w_j D^(j) + μ_j, or D^(j), out; labels back."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Return the condensed distances between this party's shares of all rows."""
+        messages.Compare.narrow(task)
+        params = rosters.params_of(view.plan)
+        held = view.recall(messages.HeldShares)
+        distances = field_distances(held.shares)
+        if params.hide_segments:
+            streams = zero_sum.pairwise_streams(view)
+            zero_sum.hide(distances, _weight(view), streams)
+        return Reply(contribution=messages.Answer(bits=held.bits, distances=distances))
+
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+        """Return the labels in the order of the party's own rows."""
+        given = messages.RowGroupLabels.narrow(result)
+        order = view.recall(RowOrder).order
+        given.require({"n": len(order)})
+        if (given.labels >= len(given.cluster_sizes)).any():
+            raise ProtocolFailed("A label names no cluster.")
+        memberships = None
+        if isinstance(given, messages.RowGroupMemberships):
+            memberships = _restore(given.memberships, order)
+        return Outcome(
+            labels=_restore(given.labels, order),
+            cluster_sizes=given.cluster_sizes,
+            memberships=memberships,
+            report={
+                "binary digits after the point": view.recall(messages.HeldShares).bits
+            },
+        )
+
+
+def _weight(view: View) -> int:
+    """Return w_j, where all parties are interpolation nodes."""
+    plan = view.plan
+    points = lagrange.share_points(len(plan.slots))
+    weights = lagrange.decoding(rosters.params_of(plan).segments, points)
+    return weights[plan.slots.index(view.slot.name)]
+
+
+def _restore(travelled: _Rows, order: IntArray) -> _Rows:
+    """Return per-row values in the order of the party's own rows."""
+    own = np.empty_like(travelled)
+    own[order] = travelled
+    return own

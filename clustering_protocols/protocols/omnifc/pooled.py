@@ -1,0 +1,49 @@
+"""The same clustering on the pooled features: what the fidelity of `omnifc` is measured by."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Trace
+from clustering_protocols.randomness import generator
+
+from . import clustering, messages, scaling
+from .params import OmniFC
+
+
+def labels(params: OmniFC, X: FloatArray, trace: Trace | None) -> IntArray:
+    """Return labels of the same algorithm on X, with the same scaling and starts.
+
+    On the features themselves, whatever ``features`` says: what is lost on rows of
+    distances is then seen.
+    """
+    Z = scale(params, X)
+    params = params.model_copy(update={"features": "embedding"})
+    starts = None
+    if trace is not None and trace.summary is not None:
+        starts = messages.Summary.narrow(trace.summary).starts
+
+    def generators(use: str) -> np.random.Generator:
+        return generator(0, "omnifc", "pooled", use)
+
+    if params.algorithm == "nmf":
+        Z = Z - Z.min(axis=0)  # no negative numbers
+    if params.algorithm in {"kmeans", "fuzzy_cmeans", "nmf"}:
+        return clustering.of_rows(params, Z, generators, starts).labels
+    squared = pdist(Z, "sqeuclidean")
+    return clustering.of_distances(
+        params, squared, Z.shape[1], generators, starts
+    ).labels
+
+
+def scale(params: OmniFC, X: FloatArray) -> FloatArray:
+    """Return X in the units that the parties agree on."""
+    if params.scaling == "unit_norm":
+        return scaling.by_length(X)
+    if params.declared is not None:
+        return X * scaling.declared(params).factor
+    ranges = X.max(axis=0) - X.min(axis=0)
+    spread = np.where(ranges > 0, X.std(axis=0), 0.0)
+    return X * scaling.factors(params, spread, ranges)

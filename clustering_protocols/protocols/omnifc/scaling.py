@@ -1,0 +1,123 @@
+"""Scaling that all parties agree on, and what it makes of a feature's range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import View
+from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.preparation.moments import PartialMoments
+from clustering_protocols.preparation.statistics import PooledMoments
+
+from .params import OmniFC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What every party does alike to each feature.
+
+    Attributes
+    ----------
+    factor : float64 array of shape (n_features,)
+    minimum, maximum : float64 arrays of shape (n_features,)
+        Of the features as given.
+    unit_norm : bool
+        Rows are divided by their length instead.
+    """
+
+    factor: FloatArray = field(repr=False)
+    minimum: FloatArray = field(repr=False)
+    maximum: FloatArray = field(repr=False)
+    unit_norm: bool
+
+    @property
+    def ranges(self) -> FloatArray:
+        """Return R_f, the range of each scaled feature."""
+        return (self.maximum - self.minimum) * self.factor
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return scaled rows (n, n_features), shifted so that 0 is the least value."""
+        scaled = by_length(X) if self.unit_norm else X
+        return (scaled - self.minimum) * self.factor
+
+
+def by_length(X: FloatArray) -> FloatArray:
+    """Return rows divided by their Euclidean length; a row of zeros stays."""
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(length > 0, length, 1.0)
+
+
+def factors(params: OmniFC, spread: FloatArray, ranges: FloatArray) -> FloatArray:
+    """Return what each feature is multiplied with; constant features stay as they are.
+
+    Where the mean lies does not matter: a shift changes no distance.
+    """
+    divisor = {"standard": spread, "minmax": ranges}.get(params.scaling)
+    if divisor is None:
+        return np.ones_like(spread)
+    return 1.0 / np.where(divisor > 0, divisor, 1.0)
+
+
+def agreed(view: View, params: OmniFC) -> Scale:
+    """Return the scale that follows from declared or pooled statistics.
+
+    Pooled moments come with a power of two that no value's distance from the mean
+    reaches: a range at most four times too wide, which costs two binary digits and
+    shows nobody's own values.
+    """
+    n_features = view.plan.member(view.slot.name).n_columns
+    if params.scaling == "unit_norm":
+        ones = np.ones(n_features)
+        return Scale(factor=ones, minimum=-ones, maximum=ones, unit_norm=True)
+    if params.declared is not None:
+        return declared(params)
+    known = view.recall(PooledMoments)
+    if params.scaling == "minmax":
+        low, high, spread = known.minimum, known.maximum, np.ones(n_features)
+    else:
+        reach = 2.0 ** view.recall(PartialMoments).deviation_powers.astype(np.float64)
+        low, high, spread = known.mean - reach, known.mean + reach, known.spread
+    return Scale(
+        factor=factors(params, spread, high - low),
+        minimum=low,
+        maximum=high,
+        unit_norm=False,
+    )
+
+
+def declared(params: OmniFC) -> Scale:
+    """Return the scale of declared statistics."""
+    features = params.declared or ()
+    minimum = np.array([feature.minimum for feature in features])
+    maximum = np.array([feature.maximum for feature in features])
+    spread = np.array([feature.spread for feature in features])
+    return Scale(
+        factor=factors(params, spread, maximum - minimum),
+        minimum=minimum,
+        maximum=maximum,
+        unit_norm=False,
+    )
+
+
+def scaled_rows(params: OmniFC, scale: Scale, data: DataSource) -> FloatArray:
+    """Return a party's scaled rows.
+
+    Raises
+    ------
+    InvalidData
+        If a value lies outside its feature's declared range: its distances could wrap
+        around the field.
+    """
+    X = matrix(data)
+    if params.declared is not None and not scale.unit_norm:
+        outside = ((scale.minimum > X) | (scale.maximum < X)).any(axis=0)
+        if outside.any():
+            names = np.array(data.columns)[outside]
+            raise InvalidData(
+                f"Values outside the declared range, in {', '.join(names)}."
+            )
+    return scale(X)

@@ -1,0 +1,182 @@
+"""Algorithms on condensed distances beside scikit-learn's, scipy's and brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.datasets import load_digits, load_iris, make_blobs
+
+from clustering_protocols.algorithms import (
+    condensed,
+    dbscan,
+    embedding,
+    fuzzy_cmeans,
+    hierarchical,
+    kmeans,
+    kmedoids,
+    nmf,
+)
+from clustering_protocols.metrics import adjusted_rand
+
+X, CLASSES = make_blobs(200, 5, centers=6, cluster_std=2.0, random_state=0)
+D = pdist(X)
+
+
+@given(st.integers(1, 40))
+@settings(deadline=None)
+def test_condensed_and_square_are_the_same(n: int) -> None:
+    away = np.random.default_rng(n).random(n * (n - 1) // 2)
+    full = squareform(away, checks=False) if n > 1 else np.zeros((1, 1))
+    assert condensed.n_rows(away) == n
+    assert np.array_equal(condensed.square(away), full)
+    row = np.empty(n)
+    for i in range(n):
+        condensed.read_row(away, n, i, row)
+        assert np.array_equal(row, full[i])
+
+
+@pytest.mark.parametrize("count", [1, 7, 200])
+def test_nearest_rows_are_those_of_a_stable_sort(count: int) -> None:
+    coarse = np.round(D)  # many equal distances
+    full = squareform(coarse)
+    np.fill_diagonal(full, -1.0)
+    expected = np.argsort(full, axis=1, kind="stable")[:, :count]
+    rows, away = condensed.nearest(coarse, count)
+    assert np.array_equal(rows, expected)
+    assert np.array_equal(
+        away, np.maximum(np.take_along_axis(full, expected, axis=1), 0)
+    )
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0, 3.0, 8.0])
+@pytest.mark.parametrize("min_samples", [1, 2, 5, 30])
+def test_dbscan_labels_are_those_of_scikit_learn(eps: float, min_samples: int) -> None:
+    coarse = np.round(D, 1)  # pairs at exactly eps
+    theirs = DBSCAN(eps=eps, min_samples=min_samples, metric="precomputed")
+    ours = dbscan.dbscan(coarse, eps, min_samples)
+    assert np.array_equal(ours, theirs.fit_predict(squareform(coarse)))
+
+
+def test_the_knee_separates_groups_from_strays() -> None:
+    groups, truth = make_blobs(
+        300, 2, centers=[[0, 0], [12, 0], [0, 12]], random_state=0
+    )
+    strays = np.random.default_rng(0).uniform(-12, 24, size=(15, 2))
+    away = pdist(np.vstack([groups, strays]))
+    eps = dbscan.knee(away, 5)
+    labels = dbscan.dbscan(away, eps, 5)
+    assert adjusted_rand(truth, labels[:300]) > 0.95
+    assert np.mean(labels[300:] == -1) > 0.6
+    assert not (away == eps).any()
+
+
+def test_the_knee_of_equal_distances_joins_them() -> None:
+    even = np.ones(45)
+    assert dbscan.dbscan(even, dbscan.knee(even, 5), 5).tolist() == [0] * 10
+
+
+@pytest.mark.parametrize("linkage", ["single", "complete", "average", "ward"])
+@pytest.mark.parametrize("k", [1, 2, 6, 200])
+def test_hierarchical_labels_are_those_of_scikit_learn(linkage: Any, k: int) -> None:
+    theirs = AgglomerativeClustering(k, linkage=linkage).fit_predict(X)
+    ours = hierarchical.hierarchical(D.copy(), k, linkage)
+    assert adjusted_rand(theirs, ours) == 1.0
+    _, first = np.unique(ours, return_index=True)
+    assert len(first) == k
+    assert (np.diff(first) > 0).all()  # numbered by their first row
+
+
+def loss(away: Any, medoids: Any) -> float:
+    return float(away[list(medoids)].min(axis=0).sum())
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_kmedoids_finds_what_no_swap_improves(k: int) -> None:
+    few, _ = make_blobs(25, 2, centers=3, random_state=k)
+    away = squareform(pdist(few))
+    starts = kmedoids.draw_medoids(25, k, 20, np.random.default_rng(0))
+    found = kmedoids.kmedoids(pdist(few), starts, 100)
+    best = min(loss(away, medoids) for medoids in combinations(range(25), k))
+    assert found.loss == pytest.approx(loss(away, found.medoids))
+    assert found.loss == pytest.approx(best)
+    assert np.array_equal(found.labels, away[found.medoids].argmin(axis=0))
+
+
+def test_every_run_of_kmedoids_ends_where_no_swap_helps() -> None:
+    away = squareform(D)
+    start = kmedoids.draw_medoids(len(X), 4, 1, np.random.default_rng(3))
+    found = kmedoids.kmedoids(D, start, 100)
+    for place in range(4):
+        for candidate in range(len(X)):
+            swapped = found.medoids.copy()
+            swapped[place] = candidate
+            assert loss(away, swapped) >= found.loss * (1 - 1e-9)
+
+
+def test_drawn_medoids_differ_within_a_start() -> None:
+    drawn = kmedoids.draw_medoids(5, 5, 3, np.random.default_rng(0))
+    assert all(sorted(row) == [0, 1, 2, 3, 4] for row in drawn.tolist())
+
+
+@pytest.mark.parametrize(
+    "rows", [X, load_iris().data, load_digits().data[:300], np.ones((6, 2))]
+)
+def test_an_embedding_has_the_distances_that_it_was_made_of(rows: Any) -> None:
+    Z = embedding.classical_scaling(pdist(rows, "sqeuclidean"), rows.shape[1])
+    assert np.abs(pdist(Z) - pdist(rows)).max() <= 1e-7 * max(np.ptp(rows), 1.0)
+    assert Z.shape[1] == max(np.linalg.matrix_rank(rows - rows.mean(axis=0)), 1)
+    assert np.allclose(Z.mean(axis=0), 0.0)
+
+
+def reference_fuzzy(rows: Any, centroids: Any, m: float, steps: int) -> Any:
+    """The textbook's two formulas, one after the other."""
+    for _ in range(steps):
+        squared = np.square(rows[:, None] - centroids[None]).sum(axis=2)
+        powers = (squared[:, :, None] / squared[:, None, :]) ** (1 / (m - 1))
+        u = 1 / powers.sum(axis=2)
+        centroids = (u**m).T @ rows / (u**m).sum(axis=0)[:, None]
+    return u, centroids
+
+
+@pytest.mark.parametrize("m", [1.3, 2.0, 3.0])
+def test_fuzzy_cmeans_is_the_textbook_iteration(m: float) -> None:
+    centre = X + 1e-3 * np.random.default_rng(0).normal(size=X.shape)
+    starts = kmeans.draw_starts(X, 6, 1, np.random.default_rng(1))
+    begun = X[starts[0]] + 1e-9  # the formulas fail on a centroid that is a row
+    u, centroids = reference_fuzzy(centre, begun, m, 400)
+    found = fuzzy_cmeans.fuzzy_cmeans(centre, starts, m, 400)
+    assert np.allclose(found.memberships, u, atol=1e-5)
+    assert np.allclose(found.centroids, centroids, atol=1e-4)
+    assert np.allclose(found.memberships.sum(axis=1), 1.0)
+
+
+def test_rows_on_a_centroid_and_extreme_exponents_stay_finite() -> None:
+    rows = np.array([[0.0], [0.0], [1e-200], [1e150], [1e150]])
+    starts = np.array([[0, 3]])
+    for m in (1.01, 10.0):
+        found = fuzzy_cmeans.fuzzy_cmeans(rows, starts, m, 50)
+        assert np.isfinite(found.memberships).all()
+    assert found.labels[0] == found.labels[1] != found.labels[3]
+
+
+def test_fallen_together_centroids_give_the_lower_number() -> None:
+    u = np.array([[0.5, 0.5 + 1e-12], [0.2, 0.8]])
+    found = fuzzy_cmeans.FuzzyClustering(
+        memberships=u, centroids=np.zeros((2, 1)), objective=0.0
+    )
+    assert found.labels.tolist() == [0, 1]
+
+
+def test_nmf_finds_blocks() -> None:
+    rng = np.random.default_rng(0)
+    blocks = np.kron(np.eye(3), np.ones((20, 5))) + 0.01 * rng.random((60, 15))
+    W = nmf.nmf(blocks, 3, 200, seed=0)
+    assert (W >= 0).all()
+    assert adjusted_rand(np.repeat([0, 1, 2], 20), W.argmax(axis=1)) == 1.0
+    assert np.array_equal(W, nmf.nmf(blocks, 3, 200, seed=0))
