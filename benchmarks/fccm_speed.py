@@ -1,0 +1,173 @@
+"""Speed and memory of `fccm` at one site, as ratios to named primitives of one run.
+
+    python -m benchmarks.fccm_speed
+
+1,000,000 co-occurrences of 100,000 objects with 5,000 items, the third of four sites,
+k = 20, `global`. Processor time.
+
+pass     weights from memberships and encoded sums from weights, against the two sparse
+         products R'U and R·e of which a pass consists (goal: at most 3). Ends with 1 if
+         it is missed.
+parts    each step of the pass against the same products.
+reply    a whole reply to a total against the same products: besides the pass the order
+         in which rows travel, four streams, memberships of objects from the total, and
+         what is remembered.
+memory   the most that a pass holds beside R, against nnz + n·k numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from benchmarks.timing import cpu_seconds, ratio
+from clustering_protocols import enrolment, registry, simulation
+from clustering_protocols.arrays import WordArray
+from clustering_protocols.contract import Memory, View
+from clustering_protocols.data import SparseSource
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.secrets import RowSecret
+from clustering_protocols.preparation.sums import blind
+from clustering_protocols.protocols.fccm import (
+    CoClustering,
+    kernels,
+    messages,
+    shifts,
+)
+from clustering_protocols.protocols.fccm.party import (
+    NAME,
+    Party,
+    _encoded,
+    _first,
+    _sum_of,
+    _under_way,
+)
+from clustering_protocols.registry import Proposal
+from clustering_protocols.terms import Lattice
+
+N_OBJECTS, N_ITEMS, N_CLUSTERS, N_SITES = 100_000, 5_000, 20, 4
+N_NONZERO = 1_000_000
+GOAL = 3.0
+RUNS = 9
+
+
+def site(R: csr_array) -> View:
+    """Return where the third site stands when it has to add its first share."""
+    layout = Lattice(1, N_SITES)
+    params = CoClustering(n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0)
+    keys = simulation.entropies(0, "speed", layout.names)
+    secret = enrolment.session_secret(keys[simulation.COORDINATOR], "speed")
+    proposal = Proposal(
+        title="speed",
+        protocol=registry.name_of(params),
+        params=params.model_dump(mode="json"),
+        layout=layout,
+        seed=0,
+    )
+    roster = {
+        slot: enrolment.enrol(secret, "speed", slot, keys[slot], *R.shape)
+        for slot in layout.names
+    }
+    agreement = enrolment.agree(registry.draw_up("speed", proposal), roster)
+    order = np.random.default_rng(1).permutation(R.shape[0])
+    known = [RowOrder(order=order), RowSecret(secret="00" * 32)]
+    slot = layout.slots[2]
+    return View(
+        plan=registry.plan(agreement),
+        slot=slot,
+        stage=NAME,
+        round=3,
+        attempt=1,
+        memory=Memory().remember(known),
+        entropy=keys[slot.name],
+    )
+
+
+def made() -> csr_array:
+    """Return degrees of co-occurrence at random places, ten of each object."""
+    rng = np.random.default_rng(0)
+    per_object = N_NONZERO // N_OBJECTS
+    begins = np.arange(0, N_NONZERO + 1, per_object)
+    first = rng.integers(N_ITEMS, size=(N_OBJECTS, 1))
+    steps = np.arange(per_object) * (N_ITEMS // per_object)
+    items = np.sort((first + steps) % N_ITEMS, axis=1).reshape(-1)
+    return csr_array((rng.random(N_NONZERO), items, begins), shape=(N_OBJECTS, N_ITEMS))
+
+
+def main() -> None:
+    """Print the ratios."""
+    R = made()
+    view = site(R)
+    params = shifts.params_of(view.plan)
+    known = _first(view, R)
+    W = np.array(known.weights)
+
+    def both_products() -> None:
+        kernels.item_exponents(R, known.objects, params.lambda_w)
+        kernels.aggregation(R, W)
+
+    def one_pass() -> WordArray:
+        following = _under_way(view, known, R, known.shifts, repeats=0)
+        return _encoded(view, R, following.weights)
+
+    found = ratio(one_pass, both_products, RUNS, cpu_seconds)
+    print(f"a pass: {found:.2f} × the products R'U and R·e (goal {GOAL:g})")
+    _parts(view, R, known, both_products)
+    _memory(one_pass)
+    sys.exit(0 if found <= GOAL else 1)
+
+
+def _parts(
+    view: View,
+    R: csr_array,
+    known: messages.Memberships,
+    both_products: Callable[[], None],
+) -> None:
+    params, order = shifts.params_of(view.plan), view.recall(RowOrder).order
+    sums = kernels.aggregation(R, known.weights)
+    of_sums, _ = shifts.encodings(view.plan)
+    later, asked = _after_a_total(view, known, R)
+    source = SparseSource(R)
+    parts: dict[str, Callable[[], object]] = {
+        "R'U": lambda: kernels.item_exponents(R, known.objects, params.lambda_w),
+        "R·e": lambda: kernels.aggregation(R, known.weights),
+        "weights": lambda: _under_way(view, known, R, known.shifts, repeats=0),
+        "encoding": lambda: of_sums.encode(sums.reshape(-1)),
+        "order of rows": lambda: R[order],
+        "a whole reply": lambda: Party().reply(later, asked, source),
+    }
+    for name, part in parts.items():
+        found = ratio(part, both_products, RUNS, cpu_seconds)
+        print(f"  {name}: {found:.2f} × the products")
+
+
+def _after_a_total(
+    view: View, known: messages.Memberships, R: csr_array
+) -> tuple[View, messages.Add]:
+    """Return where the site stands a round later, and a total: its own share."""
+    words = _encoded(view, R, known.weights)
+    of = _sum_of(view, known.number, view.round, view.attempt)
+    blind(replace(view, slot=view.plan.layout.slots[0]), words, of, "row")
+    later = replace(view, round=view.round + 1, memory=view.memory.remember([known]))
+    return later, messages.Add(number=2, overflowed=False, total=words)
+
+
+def _memory(one_pass: Callable[[], WordArray]) -> None:
+    tracemalloc.start()
+    one_pass()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    numbers = N_NONZERO + N_OBJECTS * N_CLUSTERS
+    print(
+        f"memory: {peak / 2**20:.0f} MiB beside R, {peak / (8 * numbers):.2f} × "
+        "nnz + n·k numbers"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Collaborative fuzzy co-clustering (Honda, Oda, Tanaka, Notsu)."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.preparation import alignment, secrets
+from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
+from clustering_protocols.terms import Layout
+
+from . import analyst, examples, messages, party, pooled
+from .params import CoClustering
+
+__all__ = ["PROTOCOL", "CoClustering"]
+
+
+class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
+    """Columns split; sums per iteration; equal to the pooled result."""
+
+    title = "Collaborative fuzzy co-clustering"
+    summary = (
+        "Sites hold co-occurrences of the same objects with different items. Objects "
+        "and items are clustered together by masked sums; item memberships stay at "
+        "their site."
+    )
+    params = CoClustering
+    partitionings = ("vertical",)
+    learns: ClassVar = {
+        "analyst": (
+            "Numbers of objects and items, how far the memberships move in each "
+            "iteration, and the sizes of clusters that are large enough; with "
+            "analyst_view 'sums' also the totals, from which the memberships of all "
+            "objects follow, in a secret order."
+        ),
+        "party": (
+            "In every iteration the memberships of all objects and the totals from "
+            "which they come; the memberships of its own items."
+        ),
+        "coordinator": "What the analyst learns of the result.",
+    }
+    risks: ClassVar = {
+        "other-sites-together-see-your-sums": (
+            "All other sites together can take their shares off the totals and read your "
+            "sums over items in every iteration; with many iterations and known rows "
+            "they can rebuild your matrix."
+        ),
+        "analyst-reads-totals": (
+            "The analyst reads the totals of every iteration, and with them the "
+            "memberships of all objects, in a secret order."
+        ),
+    }
+
+    def check(self, params: CoClustering, layout: Layout) -> None:
+        """Refuse split rows, and fewer than three sites."""
+        if layout.n_row_groups > 1:
+            raise InvalidParameters(
+                "fccm takes split columns: sites that hold different items of the same "
+                "objects."
+            )
+        if len(layout.slots) < MINIMUM_MEMBERS:
+            raise InvalidParameters(
+                f"fccm needs {MINIMUM_MEMBERS} sites: of two, each could take its own "
+                "share off every total."
+            )
+
+    def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that parameters and layout bring."""
+        codes = ["other-sites-together-see-your-sums"]
+        return codes if params.blind else [*codes, "analyst-reads-totals"]
+
+    def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
+        """Return secrets, alignment, the iterations."""
+        iterations = Stage(
+            name=party.NAME,
+            analyst=analyst.Analyst(),
+            party=party.Party(),
+            records=(
+                messages.Add,
+                messages.Share,
+                messages.Adding,
+                messages.Tell,
+                messages.Told,
+                messages.Done,
+                messages.Summary,
+            ),
+        )
+        return (secrets.stage("row", "column"), alignment.stage(), iterations)
+
+    def examples(self) -> Sequence[Example[CoClustering]]:
+        """Return both normalisations and both views."""
+        return examples.examples()
+
+    def pooled(
+        self, params: CoClustering, X: FloatArray, trace: Trace | None
+    ) -> IntArray:
+        """Return the clusters of the objects by FCCM on the pooled matrix."""
+        return pooled.labels(params, X, trace)
+
+
+PROTOCOL = CoClusteringProtocol()

@@ -1,0 +1,36 @@
+"""Examples of `fccm` on made data: three blocks of objects and items, with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Example
+from clustering_protocols.terms import Lattice
+
+from .params import CoClustering
+
+
+def examples() -> Sequence[Example[CoClustering]]:
+    """Return both normalisations, both views, weights small enough to need repeats."""
+    X = _made(np.random.default_rng(0))
+    variants = (
+        (3, CoClustering(n_clusters=3, lambda_u=0.02, lambda_w=5.0)),
+        (4, CoClustering(n_clusters=3, normalisation="site", analyst_view="sums")),
+        (3, CoClustering(n_clusters=3, lambda_u=0.05, lambda_w=0.5, max_iter=6)),
+    )
+    return [
+        Example(params=params, layout=Lattice(1, sites), X=X)
+        for sites, params in variants
+    ]
+
+
+def _made(rng: np.random.Generator) -> FloatArray:
+    """Return degrees of co-occurrence: no two alike, so that a row can be recognised."""
+    objects, items = rng.integers(3, size=60), rng.integers(3, size=24)
+    likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)
+    occurs = rng.random((60, 24)) < likely
+    degrees: FloatArray = np.where(occurs, 0.9, 0.1) + 0.1 * rng.random((60, 24))
+    return degrees

@@ -1,0 +1,117 @@
+"""Records of collaborative fuzzy co-clustering."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records import Record
+
+
+class Add(Record):
+    """Task: add your share of the next sums, given the total of the round before.
+
+    overflowed: whether a site could not encode its share of that round; then there is
+    no total.
+    """
+
+    kind = "add"
+
+    number: int = Field(ge=1)
+    overflowed: bool
+    total: Annotated[WordArray, Spec("before")]
+
+
+class Share(Record):
+    """Contribution: a site's masked share; the first site says how far it has come.
+
+    overflows: this site's share is too large to be encoded; its words are noise.
+    n_iterations, moved: of the first site; the largest change of an object membership
+    in the last iteration, to two digits.
+    stop: of the first site: the iteration before was the last.
+    """
+
+    kind = "share"
+
+    words: Annotated[WordArray, Spec("words")]
+    overflows: bool = False
+    n_iterations: int = Field(default=0, ge=0)
+    moved: float | None = Field(default=None, ge=0)
+    stop: bool = False
+
+
+class Adding(Record):
+    """The analyst's state: the number of the sums under way, and what moved so far."""
+
+    kind = "adding"
+
+    number: int
+    telling: bool
+    tolerances: Annotated[FloatArray, Spec("t")]
+
+
+class Tell(Add):
+    """Task: say the sizes of the clusters.
+
+    The total is not needed any more; that it is none but noise shows that some site was
+    given another total before.
+    """
+
+    kind = "tell"
+
+
+class Told(Record):
+    """Contribution: how many objects belong most to each cluster."""
+
+    kind = "told"
+
+    sizes: Annotated[IntArray, Spec("k", low=0)]
+    n_iterations: int
+
+
+class Memberships(Record):
+    """Memory: where a site stands while sums are under way.
+
+    number, round, attempt: of these sums.
+    n_iterations, moved: of the last iteration that is complete.
+    objects: its U (n, C), in the order in which rows travel.
+    items: its W (m, C), of this site.
+    weights: e_cj = exp(exponent - shift) (m, C) from which the sums under way come;
+    ``site``: their W.
+    shifts: per cluster (``global``).
+    repeats: how often this iteration's sums were asked for.
+    """
+
+    kind = "memberships"
+
+    number: int
+    round: int
+    attempt: int
+    n_iterations: int
+    moved: float | None
+    repeats: int
+    objects: Annotated[FloatArray, Spec("n", "k", low=0, high=1)]
+    items: Annotated[FloatArray, Spec("m", "k", low=0)]
+    weights: Annotated[FloatArray, Spec("m", "k", low=0)]
+    shifts: Annotated[FloatArray, Spec("k")]
+
+
+class Done(Record):
+    """Result: everything else a site knows already."""
+
+    kind = "done"
+
+    sizes: Annotated[IntArray, Spec("k", low=0)]
+
+
+class Summary(Record):
+    """What the coordinator reads."""
+
+    kind = "summary"
+
+    clusters: Annotated[IntArray, Spec("p", low=0)]
+    sizes: Annotated[IntArray, Spec("p", low=0)]
+    n_iterations: int
+    tolerances: Annotated[FloatArray, Spec("t", low=0)]

@@ -1,0 +1,66 @@
+"""Parameters of collaborative fuzzy co-clustering."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from clustering_protocols.contract import Params
+
+
+class CoClustering(Params):
+    """Parameters of `fccm`; the defaults equal the pooled result and show least."""
+
+    n_clusters: int = Field(ge=2, le=1000, description="C, the number of co-clusters.")
+    lambda_u: float = Field(
+        default=0.001,
+        gt=0,
+        le=1e6,
+        description="λ_u, fuzziness of the objects' memberships: larger is fuzzier.",
+    )
+    lambda_w: float = Field(
+        default=100.0,
+        gt=0,
+        le=1e9,
+        description="λ_w, fuzziness of the items' memberships: larger is fuzzier.",
+    )
+    r_max: float = Field(
+        default=1.0,
+        gt=0,
+        le=1e9,
+        description="Largest co-occurrence; a larger or negative one stops its site "
+        "before anything is sent.",
+    )
+    normalisation: Literal["global", "site"] = Field(
+        default="global",
+        description="global: item memberships of a cluster sum to 1 over the items of "
+        "all sites, as if pooled. site: over the items of each site, as in the paper.",
+    )
+    max_iter: int = Field(default=100, ge=1, le=1000, description="Most iterations.")
+    tol: float = Field(
+        default=1e-6,
+        ge=0,
+        lt=1,
+        description="ε: stop once no object membership changes by more.",
+    )
+    analyst_view: Literal["blind", "sums"] = Field(
+        default="blind",
+        description="blind: the analyst adds numbers that it cannot read. sums: it may "
+        "read the totals, from which the objects' memberships follow (a risk).",
+    )
+    min_cluster_rows: int = Field(
+        default=10,
+        ge=1,
+        description="The coordinator gets no size of a cluster with fewer objects.",
+    )
+
+    @property
+    def is_global(self) -> bool:
+        """Return whether item memberships are normalised over all sites."""
+        return self.normalisation == "global"
+
+    @property
+    def blind(self) -> bool:
+        """Return whether the analyst cannot read totals."""
+        return self.analyst_view == "blind"

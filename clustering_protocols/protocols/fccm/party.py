@@ -1,0 +1,239 @@
+"""The party role: one site's share of the sums; memberships from the totals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.data import DataSource, sparse_matrix
+from clustering_protocols.errors import InvalidData, ProtocolFailed
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.sums import MaskedSum, blind, mask, unblind
+from clustering_protocols.records import Record
+
+from . import kernels, messages, shifts
+from .messages import Memberships
+from .shifts import params_of
+
+NAME = "updates"
+
+
+class Party(PartyRole):
+    """Adds its share of the sums, and follows the memberships by the totals."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Return the next share, or the sizes of the clusters at the end."""
+        if isinstance(task, messages.Tell):
+            return _tell(view, task)
+        asked = messages.Add.narrow(task)
+        R = _in_travelling_order(view, data)
+        if asked.number == 1:
+            _check_values(view, data)
+            known = _first(view, R)
+        else:
+            known = _followed(view, asked, R)
+        overflowed = bytes([asked.overflowed])
+        inputs = sha256(overflowed + asked.total.tobytes()).digest()
+        share = _share(view, known, R, inputs)
+        return Reply(contribution=share, remember=[known], inputs=inputs)
+
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+        """Return labels, memberships of objects and of this site's items."""
+        done = messages.Done.narrow(result)
+        known = view.recall(Memberships)
+        if (done.sizes != _sizes(known)).any():
+            raise ProtocolFailed("The analyst tells other sizes than memberships give.")
+        order = view.recall(RowOrder).order
+        U = np.empty_like(known.objects)
+        U[order] = known.objects
+        return Outcome(
+            labels=kernels.clusters(U),
+            cluster_sizes=done.sizes,
+            memberships=U,
+            item_memberships=np.ascontiguousarray(known.items.T),
+            report={"n_iterations": known.n_iterations},
+        )
+
+
+def _tell(view: View, task: messages.Tell) -> Reply:
+    known = view.recall(Memberships)
+    if not task.overflowed:
+        _read(view, task, known)  # noise if the last total was not the same for all
+    told = messages.Told(sizes=_sizes(known), n_iterations=known.n_iterations)
+    return Reply(contribution=told)
+
+
+def _sizes(known: Memberships) -> IntArray:
+    """Return how many objects belong most to each cluster (C,)."""
+    clusters = kernels.clusters(known.objects)
+    return np.bincount(clusters, minlength=known.objects.shape[1])
+
+
+def _in_travelling_order(view: View, data: DataSource) -> csr_array:
+    return csr_array(sparse_matrix(data)[view.recall(RowOrder).order])
+
+
+def _check_values(view: View, data: DataSource) -> None:
+    """Refuse co-occurrences outside [0, r_max], before anything of them is sent."""
+    R, r_max = sparse_matrix(data), params_of(view.plan).r_max
+    outside = np.unique(R.indices[(R.data < 0) | (R.data > r_max)])
+    if len(outside):
+        named = ", ".join(np.array(data.columns)[outside[:5]])
+        raise InvalidData(f"Values outside [0, {r_max:g}], for example in {named}.")
+
+
+# Following the totals
+
+
+class _Total(NamedTuple):
+    """Sums over items (n, C), and normalisers (C,): all 1 where sites have their own."""
+
+    sums: FloatArray
+    Z: FloatArray
+
+
+def _first(view: View, R: csr_array) -> Memberships:
+    params = params_of(view.plan)
+    n_rows, width = R.shape
+    rng = view.plan.generator("fccm", "start")
+    U = kernels.first_memberships(n_rows, params.n_clusters, rng)
+    nothing = np.zeros((width, params.n_clusters))
+    known = Memberships(
+        number=0,
+        round=view.round,
+        attempt=view.attempt,
+        n_iterations=0,
+        moved=None,
+        repeats=0,
+        objects=U,
+        items=nothing,
+        weights=nothing,
+        shifts=np.zeros(params.n_clusters),
+    )
+    return _under_way(view, known, R, shifts.safe(view.plan, U), repeats=0)
+
+
+def _followed(view: View, asked: messages.Add, R: csr_array) -> Memberships:
+    """Return memberships after a total, with the weights of the next sums."""
+    known = view.recall(Memberships)
+    if asked.number != known.number + 1:
+        raise ProtocolFailed("The analyst asks for sums out of order.")
+    if known.repeats > shifts.MAX_REPEATS:
+        raise ProtocolFailed(
+            "Item memberships are too crisp for the sums: choose a larger lambda_w."
+        )
+    plan, again = view.plan, known.repeats + 1
+    if asked.overflowed:
+        asked.require({"before": 0})
+        safe = shifts.safe(plan, known.objects)
+        return _under_way(view, known, R, safe, repeats=again)
+    total = _read(view, asked, known)
+    if params_of(plan).is_global and shifts.too_coarse(plan, total.Z):
+        lower = shifts.lowered(plan, known.shifts, total.Z)
+        return _under_way(view, known, R, lower, repeats=again)
+    known = _iterated(view, known, total)
+    return _under_way(view, known, R, shifts.tracking(known.shifts, total.Z), repeats=0)
+
+
+def _iterated(view: View, known: Memberships, total: _Total) -> Memberships:
+    """Return U (equation 2) and W (equation 3) of the iteration that a total ends."""
+    params = params_of(view.plan)
+    U = kernels.object_memberships(total.sums / total.Z, params.lambda_u)
+    changes = {
+        "n_iterations": known.n_iterations + 1,
+        "moved": float(np.abs(U - known.objects).max()),
+        "objects": U,
+        "items": known.weights / total.Z,
+    }
+    return Memberships.model_validate(dict(known) | changes)
+
+
+def _under_way(
+    view: View, known: Memberships, R: csr_array, taken_off: FloatArray, *, repeats: int
+) -> Memberships:
+    """Return the same with the weights from which the next sums come."""
+    params = params_of(view.plan)
+    exponents = kernels.item_exponents(R, known.objects, params.lambda_w)
+    if params.is_global:
+        with np.errstate(over="ignore"):  # a share that overflows says so
+            weights = np.exp(exponents - taken_off)
+        weights = np.minimum(weights, 1e300)
+    else:
+        weights = kernels.item_memberships(exponents)
+    changes = {
+        "number": known.number + 1,
+        "round": view.round,
+        "attempt": view.attempt,
+        "repeats": repeats,
+        "weights": weights,
+        "shifts": taken_off,
+    }
+    return Memberships.model_validate(dict(known) | changes)
+
+
+def _read(view: View, asked: messages.Add, known: Memberships) -> _Total:
+    """Return the total of the sums that were under way."""
+    plan, params = view.plan, params_of(view.plan)
+    n_rows, k = known.objects.shape
+    asked.require({"before": n_words(params.is_global, n_rows, k)})
+    of = _sum_of(view, known.number, known.round, known.attempt)
+    words = unblind(view, asked.total, of, "row") if params.blind else asked.total
+    of_sums, of_Z = shifts.encodings(plan)
+    sums, Z = words[: n_rows * k], words[n_rows * k :]
+    if not (of_sums.fits(sums) and of_Z.fits(Z)):
+        raise ProtocolFailed(
+            "A total is larger than it can be: the sites did not add up the same."
+        )
+    normalisers = of_Z.decode(Z) if params.is_global else np.ones(k)
+    return _Total(of_sums.decode(sums).reshape(n_rows, k), normalisers)
+
+
+def n_words(is_global: bool, n_rows: int, k: int) -> int:  # noqa: FBT001  a mode, named where it is called
+    """Return how many ring elements a share has."""
+    return n_rows * k + (k if is_global else 0)
+
+
+# The share
+
+
+def _share(
+    view: View, known: Memberships, R: csr_array, inputs: bytes
+) -> messages.Share:
+    params = params_of(view.plan)
+    overflow = params.is_global and shifts.overflows(view.plan, known.weights)
+    weights = np.zeros_like(known.weights) if overflow else known.weights
+    words = _encoded(view, R, weights)
+    of = _sum_of(view, known.number, view.round, view.attempt)
+    if params.blind:
+        blind(view, words, of, "row")
+    mask(view, words, of, inputs=inputs)
+    if view.plan.slots[0] != view.slot.name:
+        return messages.Share(words=words, overflows=overflow)
+    moved = known.moved
+    last = known.n_iterations >= params.max_iter and known.repeats == 0
+    return messages.Share(
+        words=words,
+        overflows=overflow,
+        n_iterations=known.n_iterations,
+        moved=None if moved is None else float(f"{moved:.2g}"),
+        stop=last or (known.repeats == 0 and moved is not None and moved <= params.tol),
+    )
+
+
+def _encoded(view: View, R: csr_array, weights: FloatArray) -> WordArray:
+    of_sums, of_Z = shifts.encodings(view.plan)
+    sums = of_sums.encode(kernels.aggregation(R, weights).reshape(-1))
+    if not params_of(view.plan).is_global:
+        return sums
+    return np.concatenate([sums, of_Z.encode(weights.sum(axis=0))])
+
+
+def _sum_of(view: View, number: int, round_: int, attempt: int) -> MaskedSum:
+    here = MaskedSum.here(view, view.plan.slots, f"sums-{number}")
+    return replace(here, round=round_, attempt=attempt)

@@ -1,0 +1,113 @@
+"""Co-occurrences in long form: one line per object and item, with a count."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+from scipy.sparse import coo_array
+
+from clustering_protocols.data import SparseSource
+from clustering_protocols.errors import InvalidData
+
+
+@dataclass(frozen=True, slots=True)
+class LongForm:
+    """Which columns hold object, item and count; without a count each line is one."""
+
+    object: str
+    item: str
+    count: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the form that ``object,item`` or ``object,item,count`` names."""
+        names = [name.strip() for name in text.split(",")]
+        if len(names) not in {2, 3} or not all(names):
+            raise InvalidData("The long form is OBJECT,ITEM or OBJECT,ITEM,COUNT.")
+        return cls(*names)
+
+
+def occurrences(
+    table: pa.Table, form: LongForm, objects: Sequence[str] | None = None
+) -> SparseSource:
+    """Return co-occurrences as a sparse source of rows; nothing is densified.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    form : LongForm
+    objects : sequence of str, optional
+        The ids of all objects, which all sites must have alike; rows are in this order,
+        and objects without a line have an empty row. By default those that occur here,
+        sorted.
+
+    Raises
+    ------
+    InvalidData
+        If a column is missing, has gaps, or the count is no number; if a line names an
+        object that is not among ``objects``.
+    """
+    rows, known = _codes(table, form.object)
+    columns, items = _codes(table, form.item)
+    counts = _counts(table, form.count)
+    if objects is None:
+        order = {name: index for index, name in enumerate(sorted(known))}
+    else:
+        order = {_normal(name): index for index, name in enumerate(objects)}
+    strangers = sum(name not in order for name in known)
+    if strangers:
+        raise InvalidData(f"{strangers} objects are not in the list of objects.")
+    places = np.array([order[name] for name in known], dtype=np.int64)
+    by_name = np.argsort(np.argsort(np.array(items)))
+    shape = (len(order), len(items))
+    R = coo_array((counts, (places[rows], by_name[columns])), shape=shape)
+    return SparseSource(R, columns=sorted(items), ids=list(order))
+
+
+def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """Return for each line the number of its name, and the names."""
+    if name not in table.column_names:
+        raise InvalidData(f"There is no column {name!r}.")
+    column = compute.cast(table[name], pa.string()).combine_chunks()
+    if column.null_count:
+        raise InvalidData(f"{column.null_count} lines have no {name!r}.")
+    coded = column.dictionary_encode()
+    names = [_normal(text) for text in coded.dictionary.to_pylist()]
+    if len(set(names)) < len(names):
+        raise InvalidData(f"Two spellings of one name in {name!r}.")
+    return coded.indices.to_numpy(), names
+
+
+def _counts(table: pa.Table, name: str | None) -> np.ndarray[Any, Any]:
+    if name is None:
+        return np.ones(len(table))
+    if name not in table.column_names:
+        raise InvalidData(f"There is no column {name!r}.")
+    try:
+        counts = compute.cast(table[name], pa.float64()).combine_chunks()
+    except pa.ArrowInvalid:
+        raise InvalidData(f"{name!r} holds no numbers.") from None
+    if counts.null_count:
+        raise InvalidData(f"{counts.null_count} lines have no {name!r}.")
+    found: np.ndarray[Any, Any] = counts.to_numpy()
+    return found
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def read_objects(path: Path) -> list[str]:
+    """Return a list of object ids: one on each line of a text file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InvalidData(f"{path.name!r} is no readable list of objects.") from None
+    return [line.strip() for line in lines if line.strip()]

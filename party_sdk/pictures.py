@@ -1,0 +1,115 @@
+"""Pictures of a party's own result, for those who would rather look than read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import DataSource, sparse_matrix
+from clustering_protocols.errors import InvalidParameters
+from party_sdk.frames import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_POINTS = 20_000
+_MOST_CELLS = 4_000_000
+
+
+def draw(data: DataSource, result: Result, path: Path) -> Path:
+    """Write a picture of a result, by the ending of the path (png, svg, pdf).
+
+    Where items were clustered too: the matrix, objects and items sorted by cluster.
+    Otherwise the rows on their two principal axes, coloured by cluster.
+
+    Raises
+    ------
+    InvalidParameters
+        If matplotlib is not installed, or does not know the ending.
+    """
+    figure = _figure()
+    if result.item_memberships is not None:
+        _draw_blocks(figure, data, result, result.item_memberships)
+    else:
+        _draw_points(figure, data, result.labels)
+    try:
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+    except ValueError:
+        raise InvalidParameters(f"No picture is written as {path.suffix!r}.") from None
+    return path
+
+
+def block_order(result: Result) -> tuple[IntArray, IntArray]:
+    """Return rows and columns sorted by cluster, the surest members first.
+
+    Raises
+    ------
+    InvalidParameters
+        If the result holds no item memberships.
+    """
+    W = result.item_memberships
+    if W is None or result.memberships is None:
+        raise InvalidParameters("This protocol does not cluster items.")
+    rows = np.lexsort((-result.memberships.max(axis=1), result.labels))
+    clusters = W.argmax(axis=0)
+    columns = np.lexsort((-W.max(axis=0), clusters))
+    return rows.astype(np.int64), columns.astype(np.int64)
+
+
+def _figure() -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise InvalidParameters(
+            "Pictures need matplotlib: install coterie[pictures]."
+        ) from None
+    return Figure(figsize=(8, 6))
+
+
+def _draw_blocks(
+    figure: Figure, data: DataSource, result: Result, W: FloatArray
+) -> None:
+    rows, columns = block_order(result)
+    R = csr_array(sparse_matrix(data)[rows][:, columns])
+    axes = figure.subplots()
+    if R.shape[0] * R.shape[1] <= _MOST_CELLS:
+        axes.imshow(R.toarray(), aspect="auto", cmap="Greys", interpolation="nearest")
+    else:
+        axes.spy(R, markersize=0.2, aspect="auto")
+    for labels, line in (
+        (result.labels[rows], axes.axhline),
+        (W.argmax(axis=0)[columns], axes.axvline),
+    ):
+        for border in np.flatnonzero(np.diff(labels)):
+            line(float(border) + 0.5, color="tab:red", linewidth=0.8)
+    axes.set(xlabel="items, by cluster", ylabel="objects, by cluster")
+
+
+def _draw_points(figure: Figure, data: DataSource, labels: IntArray) -> None:
+    X, shown = _some_rows(data, labels)
+    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    _, _, axes_of_rows = np.linalg.svd(Z, full_matrices=False)
+    points = np.zeros((len(Z), 2))
+    width = min(2, len(axes_of_rows))
+    points[:, :width] = Z @ axes_of_rows[:width].T
+    axes: Any = figure.subplots()
+    for cluster in np.unique(shown):
+        there = shown == cluster
+        axes.scatter(*points[there].T, s=8, label=f"cluster {cluster}")
+    axes.legend(loc="best", markerscale=2)
+    axes.set(xlabel="first principal axis of your rows", ylabel="second")
+
+
+def _some_rows(data: DataSource, labels: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return rows evenly spread over the table, at most 20,000, and their clusters."""
+    step = max(1, -(-data.n_rows // _MOST_POINTS))
+    parts, begin = [], 0
+    for batch in data.batches():
+        parts.append(batch[(-begin) % step :: step])
+        begin += len(batch)
+    X = np.concatenate(parts)
+    return X, labels[::step][: len(X)]

@@ -1,0 +1,124 @@
+"""Co-occurrences in long form, and pictures of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+from scipy.sparse import coo_array, random_array
+
+from clustering_protocols import simulation
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import MatrixSource, SparseSource, matrix
+from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.terms import Lattice
+from party_sdk.frames import Result, open_long, open_table
+from party_sdk.occurrences import LongForm, occurrences, read_objects
+from party_sdk.pictures import block_order, draw
+
+LINES = {
+    "customer": ["b", "a", "b", "b", "d"],
+    "product": ["tea", "tea", "milk", "tea", "salt"],
+    "n": [1, 2, 3, 4, 5],
+}
+FORM = LongForm("customer", "product", "n")
+
+
+def test_lines_become_sorted_rows_and_columns_and_repeats_add_up() -> None:
+    source = occurrences(pa.table(LINES), FORM)
+    assert source.ids == ("a", "b", "d")
+    assert source.columns == ("milk", "salt", "tea")
+    assert matrix(source).tolist() == [[0, 0, 2], [3, 0, 5], [0, 5, 0]]
+
+
+def test_a_list_of_objects_fixes_rows_and_gives_the_others_empty_ones(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "objects.txt").write_text("d\nc\n\nb \na\n")
+    objects = read_objects(tmp_path / "objects.txt")
+    source = occurrences(pa.table(LINES), FORM, objects)
+    assert source.ids == ("d", "c", "b", "a")
+    assert matrix(source).tolist() == [[0, 5, 0], [0, 0, 0], [3, 0, 5], [0, 0, 2]]
+
+
+def test_without_a_count_each_line_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "lines.csv"
+    csv.write_csv(pa.table(LINES), path)
+    source = open_long(path, LongForm.parse("customer, product"))
+    assert matrix(source).tolist() == [[0, 0, 1], [1, 0, 2], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "form", "objects", "match"),
+    [
+        ({}, LongForm("client", "product"), None, "no column 'client'"),
+        ({}, LongForm("customer", "product", "sum"), None, "no column 'sum'"),
+        ({"customer": ["b", None, "b", "b", "d"]}, FORM, None, "1 lines have no"),
+        ({"n": ["1", "x", "3", "4", "5"]}, FORM, None, "holds no numbers"),
+        ({"n": [1, None, 3, 4, 5]}, FORM, None, "1 lines have no 'n'"),
+        ({}, FORM, ["a", "b"], "1 objects are not in the list"),
+        ({"n": [1.0, float("inf"), 3.0, 4.0, 5.0]}, FORM, None, "infinite"),
+    ],
+)
+def test_what_cannot_be_used_is_named_but_never_shown(
+    change: dict[str, Any], form: LongForm, objects: list[str] | None, match: str
+) -> None:
+    with pytest.raises(InvalidData, match=match):
+        occurrences(pa.table(LINES | change), form, objects)
+
+
+@pytest.mark.parametrize("text", ["a", "a,b,c,d", "a,", ""])
+def test_a_form_names_two_or_three_columns(text: str) -> None:
+    with pytest.raises(InvalidData, match="OBJECT,ITEM"):
+        LongForm.parse(text)
+
+
+def test_a_sparse_matrix_is_a_table_and_stays_sparse() -> None:
+    R = random_array((50, 8), density=0.1, rng=np.random.default_rng(0))
+    source = open_table(R)
+    assert isinstance(source, SparseSource)
+    assert np.array_equal(matrix(source), R.toarray())
+
+
+def result_of(params: CoClustering) -> tuple[SparseSource, Result]:
+    rng = np.random.default_rng(0)
+    R = coo_array((rng.random((40, 12)) < 0.3).astype(float))
+    parts = simulation.split(R.toarray(), Lattice(1, 3), 0)
+    run = simulation.run(params, parts.layout, parts.data, 0)
+    source = SparseSource(matrix(parts.data["r1c1"]))
+    return source, Result.of(run.outcomes["r1c1"], None)
+
+
+def test_the_picture_of_a_co_clustering_has_objects_and_items_by_cluster(
+    tmp_path: Path,
+) -> None:
+    data, result = result_of(CoClustering(n_clusters=2, lambda_w=5.0))
+    rows, columns = block_order(result)
+    assert sorted(rows) == list(range(40))
+    assert sorted(columns) == list(range(4))
+    assert (np.diff(result.labels[rows]) >= 0).all()
+    assert result.item_memberships is not None
+    assert (np.diff(result.item_memberships.argmax(axis=0)[columns]) >= 0).all()
+    path = draw(data, result, tmp_path / "blocks.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    tops = result.top_items(data.columns, n=2)
+    assert [len(names) for names in tops] == [2, 2]
+    best = result.item_memberships.argmax(axis=1)
+    assert [names[0] for names in tops] == [data.columns[item] for item in best]
+
+
+def test_other_results_are_drawn_on_two_axes(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    result = Result.of(Outcome(labels=np.arange(30) % 3), None)
+    path = draw(MatrixSource(X), result, tmp_path / "points.svg")
+    assert b"<svg" in path.read_bytes()
+    assert result.top_items(["x0"]) == []
+    with pytest.raises(InvalidParameters, match="does not cluster items"):
+        block_order(result)
+    with pytest.raises(InvalidParameters, match="xyz"):
+        draw(MatrixSource(X), result, tmp_path / "points.xyz")
