@@ -1,0 +1,51 @@
+"""Examples of `pqmds` on made data: three groups of rows, features of different units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Example
+from clustering_protocols.terms import Lattice
+
+from .params import Privacy, ProductQuantisation
+
+_WIDTH = 13
+
+
+def examples() -> Sequence[Example[ProductQuantisation]]:
+    """Return the defaults, the paper's setting, and features left over, noise."""
+    variants = {
+        2: ProductQuantisation(n_clusters=3, codebook_size=16),
+        3: ProductQuantisation(
+            n_clusters=3,
+            sub_dim=1,
+            codebook_size=10,
+            normalise="minmax",
+            weights="centres",
+        ),
+        4: ProductQuantisation(n_clusters=2, sub_dim=8, codebook_size=4),
+        5: ProductQuantisation(n_clusters=3, codebook_size=200, scaling="none"),
+        6: ProductQuantisation(
+            n_clusters=3, privacy=Privacy(mechanism="laplace", epsilon=300.0)
+        ),
+        1: ProductQuantisation(
+            n_clusters=3,
+            privacy=Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5),
+        ),
+    }
+    X = _made(np.random.default_rng(0))
+    return [
+        Example(params=params, layout=Lattice(1, parties), X=X)
+        for parties, params in variants.items()
+    ]
+
+
+def _made(rng: np.random.Generator) -> FloatArray:
+    centres = 4.0 * rng.normal(size=(3, _WIDTH))
+    rows: FloatArray = centres[rng.integers(3, size=120)] + rng.normal(
+        size=(120, _WIDTH)
+    )
+    return rows * (1.0 + np.arange(_WIDTH) / 4)

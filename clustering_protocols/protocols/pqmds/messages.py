@@ -1,0 +1,73 @@
+"""Records of product quantisation with one-dimensional scaling."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from clustering_protocols.arrays import FloatArray, IntArray, Spec
+from clustering_protocols.records import Record
+
+
+class Encode(Record):
+    """Task: send the codes of your rows."""
+
+    kind = "encode"
+
+
+class Codes(Record):
+    """Contribution: for each row and subspace the coordinate of its centre."""
+
+    kind = "codes"
+
+    codes: Annotated[FloatArray, Spec("n", "s")]
+
+
+class Waiting(Record):
+    """The analyst's state: there is one round, and nothing to remember."""
+
+    kind = "waiting"
+
+
+class CodebookSizes(Record):
+    """Memory: how many centres each subspace has."""
+
+    kind = "codebook-sizes"
+
+    sizes: Annotated[IntArray, Spec("s", low=1)]
+
+
+class Spent(Record):
+    """Memory: what this party's upload cost each person."""
+
+    kind = "spent"
+
+    epsilon: float
+    delta: float
+
+
+class Clusters(Record):
+    """Result for one party, in the order in which rows travelled.
+
+    centroids: the abstract centres, in this party's own codes.
+    """
+
+    kind = "clusters"
+
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    cluster_sizes: Annotated[IntArray, Spec("k", low=0)]
+    centroids: Annotated[FloatArray, Spec("k", "s")]
+
+
+class Summary(Record):
+    """What the coordinator reads.
+
+    ``starts`` are row positions in the order in which rows travelled: whoever holds
+    pooled data in that order can start k-means alike.
+    """
+
+    kind = "summary"
+
+    cluster_sizes: Annotated[IntArray, Spec("k", low=0)]
+    starts: Annotated[IntArray, Spec("n_init", "k", low=0)]
+    inertia: float
+    n_codes: int

@@ -1,0 +1,74 @@
+"""Parameters of product quantisation with one-dimensional scaling."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.contract import Params
+
+
+class Privacy(Params):
+    """Noise on the codes, and the budget of each person for the whole session."""
+
+    mechanism: Literal["none", "laplace", "gaussian"] = Field(
+        default="none",
+        description="laplace, gaussian: differential privacy of the uploaded codes, "
+        "given the codebooks.",
+    )
+    epsilon: float = Field(
+        default=1.0,
+        ge=1e-4,
+        le=1e6,
+        description="ε of a person, over all subspaces and parties.",
+    )
+    delta: float = Field(
+        default=0.0,
+        ge=0,
+        lt=0.1,
+        description="δ of a person, over all subspaces and parties; for gaussian noise.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.delta > 0) != (self.mechanism == "gaussian"):
+            raise ValueError("delta is for gaussian noise, which needs one above 0")
+        return self
+
+
+class ProductQuantisation(Params):
+    """Parameters of `pqmds`; the defaults keep distances as well as they can be."""
+
+    n_clusters: int = Field(ge=1, le=10_000, description="k.")
+    sub_dim: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description="Features per subspace. 1: each feature has codes of its own, from "
+        "which its values can be recovered (a risk).",
+    )
+    codebook_size: int = Field(
+        default=64,
+        ge=2,
+        le=4096,
+        description="Centres per subspace; fewer where fewer different values exist.",
+    )
+    scaling: Literal["standard", "none"] = Field(
+        default="standard",
+        description="standard: each feature by its mean and spread, before it is "
+        "quantised. none: as given.",
+    )
+    normalise: Literal["scale", "minmax"] = Field(
+        default="scale",
+        description="scale: the codes of each subspace keep their own spread, as the "
+        "distances of pooled data do. minmax: all run from 0 to 1, as in the paper.",
+    )
+    weights: Literal["rows", "centres"] = Field(
+        default="rows",
+        description="What the one coordinate of a subspace should keep apart. rows: the "
+        "quantised rows. centres: the centres, each counted once, as in the paper.",
+    )
+    privacy: Privacy = Privacy()
+    n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
+    max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")

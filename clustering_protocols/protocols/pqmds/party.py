@@ -1,0 +1,88 @@
+"""The party role: quantise the rows, send a coordinate per sub-vector."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.records import Record
+
+from . import kernels, messages, release, selfcheck, subspaces
+from .params import Privacy
+
+_NEW_ROWS = (
+    "One party's codes do not place a new row. It takes a further round, in which every "
+    "party encodes the same new rows in the same order by the codebooks of this session."
+)
+
+
+class Encoder(PartyRole):
+    """One round: codes out, labels and abstract centres back."""
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Return the codes, rows in the row group's secret order."""
+        messages.Encode.narrow(task)
+        if view.memory.recall(messages.CodebookSizes) is not None:
+            raise ProtocolFailed("The analyst asks for a second upload.")
+        params = subspaces.params_of(view.plan)
+        single = params.sub_dim == 1
+        if len(data.columns) == 1 and not single:
+            raise GuardRefused(
+                "The data have one feature, which would have codes of its own; the terms "
+                "do not list that risk, because sub_dim is larger than 1."
+            )
+        X = matrix(data)
+        # one codebook whatever the attempt: the cells of two would cut each other
+        encoded = kernels.encode(params, X, view.lasting_stream("codebooks"))
+        released = release.release(view, encoded.codes)
+        cells = subspaces.cut(X.shape[1], params.sub_dim)
+        found = selfcheck.recovered(X, released.codes, cells)
+        spent = messages.Spent(
+            epsilon=released.spent.epsilon, delta=released.spent.delta
+        )
+        largest = int(encoded.sizes.max())
+        order = view.recall(RowOrder).order
+        return Reply(
+            contribution=messages.Codes(codes=released.codes[order]),
+            remember=[messages.CodebookSizes(sizes=encoded.sizes), spent],
+            notes={
+                **selfcheck.notes(found, largest, len(X), single=single),
+                **_privacy(params.privacy, spent),
+            },
+        )
+
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+        """Return the labels in the order of the party's own rows."""
+        given = messages.Clusters.narrow(result)
+        order = view.recall(RowOrder).order
+        sizes = view.recall(messages.CodebookSizes).sizes
+        given.require({"n": len(order), "s": len(sizes)})
+        labels = np.empty_like(given.labels)
+        labels[order] = given.labels
+        return Outcome(
+            labels=labels,
+            cluster_sizes=given.cluster_sizes,
+            centroids=given.centroids,
+            report={
+                "codes per row": len(sizes),
+                "centres per subspace": f"{sizes.min()} to {sizes.max()}",
+                "new rows": _NEW_ROWS,
+                **_privacy(
+                    subspaces.params_of(view.plan).privacy, view.recall(messages.Spent)
+                ),
+            },
+        )
+
+
+def _privacy(declared: Privacy, spent: messages.Spent) -> dict[str, object]:
+    """Return budget and expense in the words in which the operator reads them."""
+    if declared.mechanism == "none":
+        return {}
+    return {
+        "privacy": f"{declared.mechanism} noise on the codes, given the codebooks",
+        "  ε, δ of a person, all parties": f"{declared.epsilon:.4g}, {declared.delta:.4g}",
+        "  of these spent by this party": f"{spent.epsilon:.4g}, {spent.delta:.4g}",
+    }

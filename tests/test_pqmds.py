@@ -1,0 +1,299 @@
+"""`pqmds`: codebooks beside brute force and scikit-learn, codes, labels, refusals."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.manifold import ClassicalMDS
+
+from clustering_protocols import packets, registry, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.protocols.pqmds import (
+    ProductQuantisation,
+    kernels,
+    lloyd,
+    messages,
+    one_dimension,
+    selfcheck,
+    subspaces,
+)
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.terms import Lattice
+
+WINE = load_wine().data
+PARAMS = ProductQuantisation(n_clusters=3)
+RNG = np.random.default_rng(0)
+
+
+def stream() -> KeyedStream:
+    return KeyedStream(bytes(32))
+
+
+def simulate(params: ProductQuantisation, X: FloatArray, d: int) -> Any:
+    parts = simulation.split(X, Lattice(1, d), seed=1)
+    return simulation.evaluate(params, X, parts, seed=1)
+
+
+# One feature
+
+
+def inertia(values: FloatArray, weights: FloatArray, begins: IntArray) -> float:
+    return sum(
+        float(
+            weights[a:b]
+            @ (values[a:b] - np.average(values[a:b], weights=weights[a:b])) ** 2
+        )
+        for a, b in pairwise(begins)
+    )
+
+
+def least_inertia(values: FloatArray, weights: FloatArray, size: int) -> float:
+    m = len(values)
+    return min(
+        inertia(values, weights, np.array([0, *inner, m]))
+        for inner in combinations(range(1, m), size - 1)
+    )
+
+
+@given(
+    st.lists(st.integers(-30, 30), min_size=1, max_size=9, unique=True),
+    st.data(),
+)
+def test_intervals_are_the_best_of_all(drawn: list[int], data: st.DataObject) -> None:
+    """On a lattice, where several penalties give the same cost, as elsewhere."""
+    values = np.sort(np.array(drawn, dtype=np.float64))
+    weight = st.integers(1, 4).map(float)
+    n = len(values)
+    weights = np.array(data.draw(st.lists(weight, min_size=n, max_size=n)))
+    for size in range(1, n + 1):
+        begins = one_dimension.optimal_intervals(values, weights, size)
+        assert len(begins) == size + 1
+        assert (np.diff(begins) > 0).all()
+        found = inertia(values, weights, begins)
+        assert found == pytest.approx(least_inertia(values, weights, size), abs=1e-9)
+
+
+def test_more_clusters_than_values_are_the_values() -> None:
+    begins = one_dimension.optimal_intervals(np.arange(3.0), np.ones(3), 8)
+    assert begins.tolist() == [0, 1, 2, 3]
+
+
+def test_a_feature_is_quantised_better_than_by_scikit_learn() -> None:
+    x = np.random.default_rng(1).lognormal(size=(3000, 1))
+    found = kernels.quantise(x, 16, stream())
+    ours = float(((x - found.centres[found.codes]) ** 2).sum())
+    theirs = KMeans(16, n_init=10, random_state=0).fit(x).inertia_
+    assert ours <= theirs * (1 + 1e-9)
+    nearest = np.abs(x - found.centres.T).argmin(axis=1)
+    assert np.array_equal(found.codes, nearest)
+
+
+def test_a_mean_far_from_zero_costs_no_digits() -> None:
+    x = np.random.default_rng(2).normal(size=400)
+    ones = np.ones(400)
+    near = one_dimension.optimal_intervals(np.sort(x), ones, 9)
+    far = one_dimension.optimal_intervals(np.sort(x) + 1e8, ones, 9)
+    assert np.array_equal(near, far)
+
+
+# Several features
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5, 8])
+def test_a_codebook_is_as_good_as_scikit_learn_s(d: int) -> None:
+    X = np.random.default_rng(d).normal(size=(1500, d))
+    found = lloyd.quantise(X, 32, stream().uniform(32))
+    ours = float(((X - found.centres[found.codes]) ** 2).sum())
+    theirs = KMeans(32, n_init=1, random_state=0).fit(X).inertia_
+    assert ours <= 1.05 * theirs
+    away = ((X[:, np.newaxis] - found.centres) ** 2).sum(axis=2)
+    chosen = away[np.arange(len(X)), found.codes]
+    assert np.median(chosen / away.min(axis=1)) == 1.0
+
+
+def test_codes_of_converged_centres_are_their_means() -> None:
+    X = np.repeat(RNG.normal(size=(40, 3)), 5, axis=0) + 0.0
+    found = lloyd.quantise(X, 4, stream().uniform(4))
+    for number, centre in enumerate(found.centres):
+        assert centre == pytest.approx(X[found.codes == number].mean(axis=0))
+
+
+def test_fewer_different_rows_than_centres_are_the_centres() -> None:
+    X = RNG.normal(size=(5, 3))[np.arange(60) % 5]
+    found = lloyd.quantise(X, 16, stream().uniform(16))
+    assert len(found.centres) == 5
+    assert np.array_equal(found.centres[found.codes], X)
+
+
+def test_equal_rows_get_equal_codes() -> None:
+    X = RNG.integers(0, 3, size=(500, 4)).astype(np.float64)
+    found = lloyd.quantise(X, 8, stream().uniform(8))
+    _, which = np.unique(X, axis=0, return_inverse=True)
+    for row in range(which.max() + 1):
+        assert len(np.unique(found.codes[which == row])) == 1
+
+
+# Coordinates
+
+
+def test_coordinates_are_those_of_classical_scaling() -> None:
+    centres = RNG.normal(size=(40, 6)) * np.arange(1, 7)
+    reference = ClassicalMDS(n_components=1).fit_transform(centres)[:, 0]
+    found = kernels.first_coordinate(centres, np.ones(40))
+    sign = np.sign(found @ reference)
+    assert found == pytest.approx(sign * reference, abs=1e-9)
+
+
+def test_a_weight_counts_as_so_many_points() -> None:
+    centres = RNG.normal(size=(12, 3))
+    often = RNG.integers(1, 9, size=12)
+    points = np.repeat(centres, often, axis=0)
+    found = kernels.first_coordinate(centres, often.astype(np.float64))
+    expected = kernels.first_coordinate(points, np.ones(len(points)))
+    assert np.repeat(found, often) == pytest.approx(expected)
+
+
+def test_a_constant_subspace_is_zero() -> None:
+    params = ProductQuantisation(n_clusters=1)
+    X = np.column_stack([np.full((30, 2), 7.0), RNG.normal(size=(30, 2))])
+    for normalise in ("scale", "minmax"):
+        chosen = params.model_copy(update={"normalise": normalise})
+        found = kernels.encode(chosen, X, stream())
+        assert not found.codes[:, 0].any()
+        assert found.sizes[0] == 1
+
+
+def test_minmax_codes_run_from_0_to_1_and_scale_keeps_spreads() -> None:
+    X = RNG.normal(size=(400, 4)) * [1.0, 1.0, 9.0, 9.0]
+    params = ProductQuantisation(n_clusters=1, scaling="none")
+    kept = kernels.encode(params, X, stream()).codes
+    assert kept[:, 1].std() / kept[:, 0].std() == pytest.approx(9.0, rel=0.2)
+    minmax = params.model_copy(update={"normalise": "minmax"})
+    codes = kernels.encode(minmax, X, stream()).codes
+    assert codes.min(axis=0).tolist() == [0.0, 0.0]
+    assert codes.max(axis=0).tolist() == [1.0, 1.0]
+
+
+def test_one_feature_per_subspace_keeps_distances_up_to_the_cells() -> None:
+    X = RNG.normal(size=(300, 3))
+    params = ProductQuantisation(
+        n_clusters=1, sub_dim=1, codebook_size=256, scaling="none"
+    )
+    codes = kernels.encode(params, X, stream()).codes
+    moved = codes - codes.mean(axis=0)
+    centred = X - X.mean(axis=0)
+    assert np.abs(np.abs(moved) - np.abs(centred)).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("n_features", "sub_dim", "sizes"),
+    [
+        (8, 4, [4, 4]),
+        (7, 4, [4, 3]),
+        (9, 4, [4, 5]),
+        (5, 8, [5]),
+        (3, 2, [3]),
+        (3, 1, [1, 1, 1]),
+        (1, 2, [1]),
+        (2, 2, [2]),
+    ],
+)
+def test_no_feature_is_left_over_alone(
+    n_features: int, sub_dim: int, sizes: list[int]
+) -> None:
+    cut = subspaces.cut(n_features, sub_dim)
+    assert [features.stop - features.start for features in cut] == sizes
+    assert cut[0].start == 0
+    assert cut[-1].stop == n_features
+
+
+# Whole sessions
+
+
+def test_one_feature_per_subspace_gives_the_pooled_labels() -> None:
+    params = ProductQuantisation(n_clusters=3, sub_dim=1)
+    assert simulate(params, WINE, 2).fidelity > 0.97
+
+
+def test_two_features_per_subspace_come_near() -> None:
+    X = load_breast_cancer().data
+    assert simulate(ProductQuantisation(n_clusters=2), X, 3).fidelity > 0.75
+
+
+def test_groups_far_apart_are_found_whatever_the_subspaces() -> None:
+    truth = np.arange(120) % 3
+    X = 20.0 * RNG.normal(size=(3, 24))[truth] + RNG.normal(size=(120, 24))
+    for sub_dim in (1, 2, 4, 8):
+        params = ProductQuantisation(n_clusters=3, sub_dim=sub_dim, codebook_size=8)
+        assert adjusted_rand(truth, simulate(params, X, 2).labels) == 1.0
+
+
+def test_what_travels_is_a_number_per_sub_vector_and_each_gets_its_centres() -> None:
+    run = simulate(PARAMS, WINE, 2).simulated
+    known = registry.protocol("pqmds")
+    stage = known.stages(PARAMS, Lattice(1, 2))[-1]
+    sent = [packets.read(m.payload) for m in run.sent if m.sender != "analyst"]
+    codes = [p.read(stage) for p in sent if p.address.stage == "upload"]
+    shapes = [messages.Codes.narrow(record).codes.shape for record in codes]
+    assert shapes == [(178, 3), (178, 3)]
+    for record, outcome in zip(codes, run.outcomes.values(), strict=True):
+        order = run.orders["r1c1"]
+        labels = outcome.labels[order]
+        own = messages.Codes.narrow(record).codes
+        means = np.array([own[labels == k].mean(axis=0) for k in range(3)])
+        assert outcome.centroids == pytest.approx(means, abs=1e-9)
+        assert outcome.cluster_sizes.tolist() == np.bincount(labels).tolist()
+        assert "further round" in outcome.report["new rows"]
+
+
+def test_split_rows_are_refused() -> None:
+    with pytest.raises(InvalidParameters, match="split columns"):
+        registry.protocol("pqmds").check(PARAMS, Lattice(2, 2))
+
+
+def test_more_clusters_than_rows_are_refused() -> None:
+    with pytest.raises(ProtocolFailed, match="there are 178 rows"):
+        simulate(ProductQuantisation(n_clusters=179), WINE, 2)
+
+
+@pytest.mark.threat(96)
+def test_a_party_with_one_feature_is_refused() -> None:
+    parts = simulation.split(WINE, Lattice(1, 2), seed=1)
+    first, second = parts.data.values()
+    data = {"r1c1": first, "r1c2": MatrixSource(matrix(second)[:, :1], ids=second.ids)}
+    with pytest.raises(GuardRefused, match="one feature"):
+        simulation.run(PARAMS, parts.layout, data, seed=1)
+    alone = ProductQuantisation(n_clusters=3, sub_dim=1)
+    assert len(simulation.run(alone, parts.layout, data, seed=1).outcomes) == 2
+
+
+@pytest.mark.threat(96)
+def test_one_feature_per_subspace_is_a_risk_that_the_self_check_shows() -> None:
+    risks = registry.protocol("pqmds").risks_of
+    single = ProductQuantisation(n_clusters=3, sub_dim=1, codebook_size=16)
+    assert "single-feature-codes" in risks(single, Lattice(1, 2))
+    assert "single-feature-codes" not in risks(PARAMS, Lattice(1, 2))
+    found = {}
+    for params in (single, single.model_copy(update={"sub_dim": 4})):
+        codes = kernels.encode(params, WINE, stream()).codes
+        cells = subspaces.cut(WINE.shape[1], params.sub_dim)
+        found[params.sub_dim] = selfcheck.recovered(WINE, codes, cells)
+    assert np.median(found[1]) > 0.9
+    assert np.median(found[4]) < 0.5
+    told = selfcheck.notes(found[1], 16, len(WINE), single=True)
+    assert "sub_dim is 1" in told["warning"]
+    assert told["small cells"].startswith("178 rows share 16 centres")
+    assert "warning" not in selfcheck.notes(found[4], 4, len(WINE), single=False)
