@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+
+from clustering_protocols.errors import StorageFull
 
 
 def default_home() -> Path:
@@ -22,16 +25,32 @@ def private_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file in one step; durable when it returns; mode 0600."""
+    """Replace a file in one step; durable when it returns; mode 0600.
+
+    Raises
+    ------
+    StorageFull
+        If there is no room; the file is as it was.
+    """
     fresh = path.with_name(f".{path.name}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        _write_synced(fresh, content)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull(f"{path} could not be written here.") from None
+        raise
     fresh.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

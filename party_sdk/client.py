@@ -41,6 +41,7 @@ class SessionStatus(BaseModel):
     stage: str | None = None
     stage_index: int
     n_stages: int
+    progress: dict[str, Any] = {}
     slots: list[SlotStatus]
     waiting_since: datetime
     deadline: datetime
@@ -111,6 +112,21 @@ class AnalystClient:
     def cancel(self, session: str) -> SessionStatus:
         """End a session."""
         return self._status("POST", f"/v1/sessions/{session}/cancel")
+
+    def audit(self, session: str) -> list[str]:
+        """Return all lines of a session's audit."""
+        lines: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
+            page = self._send("GET", path, params=params).json()
+            lines += page["lines"]
+            after = page["next"]
+        return lines
+
+    def delete(self, session: str) -> None:
+        """Remove all of a session but its audit; repeating it changes nothing."""
+        self._send("DELETE", f"/v1/sessions/{session}")
 
     def invite(self, session: str, slots: Sequence[str] | None) -> dict[str, str]:
         """Return one-time codes by slot."""

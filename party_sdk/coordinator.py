@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel
 
-from clustering_protocols import chain, registry
+from clustering_protocols import chain, journal, registry
 from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import session_secret
-from clustering_protocols.errors import InvalidParameters, NotReady
+from clustering_protocols.errors import AuditBroken, InvalidParameters, NotReady
 from clustering_protocols.records import Record
 from clustering_protocols.terms import NAME_PATTERN, Deadlines, Guards, Layout
 from party_sdk._files import default_home, private_folder, write_private
@@ -188,15 +188,57 @@ class CoordinatedSession:
         agreement = self._client.agreement(self.id)
         return chain.read_result(agreement, self._client.result(self.id))
 
+    def audit(self, receipts: Iterable[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """Return who sent or received which digest when, after checking the chain.
+
+        Parameters
+        ----------
+        receipts : iterable of mapping
+            Entries of parties' ledgers: each receipt among them has to stand in the
+            audit, under its number and with its digests.
+
+        Raises
+        ------
+        AuditBroken
+            If a line was changed, or is missing.
+        """
+        lines = self._client.audit(self.id)
+        entries = list(journal.read(lines))
+        for receipt in receipts:
+            if receipt.get("event") == "receipt":
+                _check_receipt(receipt, lines, entries)
+        return entries
+
     def cancel(self) -> SessionStatus:
         """End the session."""
         return self._client.cancel(self.id)
+
+    def delete(self) -> None:
+        """Remove all of it but its audit at the analyst; one that runs is cancelled."""
+        self._client.delete(self.id)
 
     def _kept(self) -> _Kept:
         path = self._home / f"{self.id}.json"
         if not path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
         return _Kept.model_validate_json(path.read_bytes())
+
+
+def _check_receipt(
+    receipt: Mapping[str, Any],
+    lines: Sequence[str],
+    entries: Sequence[Mapping[str, Any]],
+) -> None:
+    number = receipt.get("sequence")
+    if not isinstance(number, int) or not 1 <= number <= len(lines):
+        raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
+    same = ("round", "attempt", "digest")
+    line, entry = lines[number - 1], entries[number - 1]
+    is_there = journal.digest(line) == receipt.get("entry")
+    if not is_there or any(entry.get(name) != receipt.get(name) for name in same):
+        raise AuditBroken(
+            f"Line {number} is not the one of which a party has a receipt."
+        )
 
 
 def _id_from(title: str) -> str:

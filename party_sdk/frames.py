@@ -16,28 +16,40 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
+from scipy.sparse import issparse
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import DataSource, MatrixSource
+from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import GuardRefused, InvalidData
+from party_sdk.occurrences import LongForm, occurrences
+from party_sdk.parquet import ParquetSource, n_bytes, numeric_columns
 
 _PARQUET = frozenset({".parquet", ".pq"})
+IN_MEMORY_BYTES = 1 << 30
+"""Parquet files with larger columns are read batch by batch, again in every pass."""
 
 
 def open_table(
-    table: Any, *, id_column: str | None = None, columns: Sequence[str] | None = None
+    table: Any,
+    *,
+    id_column: str | None = None,
+    columns: Sequence[str] | None = None,
+    in_memory_bytes: int = IN_MEMORY_BYTES,
 ) -> DataSource:
     """Return a table as a source of rows.
 
     Parameters
     ----------
     table : path, matrix, data frame or data source
-        CSV or Parquet file, numpy array, pandas, polars or pyarrow table.
+        CSV or Parquet file, numpy array, scipy sparse matrix, pandas, polars or pyarrow
+        table.
     id_column : str, optional
         The column that names the rows. Ids are texts, normalised to NFKC.
     columns : sequence of str, optional
         The columns to cluster, in this order; all but the id by default.
+    in_memory_bytes : int
+        A Parquet file whose columns would be larger in memory is read batch by batch.
 
     Raises
     ------
@@ -45,9 +57,13 @@ def open_table(
         If the table cannot be read, or a column is missing, not numeric or has gaps.
     """
     if isinstance(table, str | Path):
-        table = _read_file(Path(table), id_column)
+        path = Path(table)
+        large = _if_large(path, id_column, columns, in_memory_bytes)
+        table = _read_file(path, id_column) if large is None else large
     if isinstance(table, DataSource):
         return table
+    if issparse(table):
+        return SparseSource(table, columns=columns)
     if isinstance(table, np.ndarray):
         if id_column is not None or columns is not None:
             raise InvalidData("An array has no named columns; use a data frame.")
@@ -64,6 +80,21 @@ def open_table(
     except nw.exceptions.DuplicateError:
         raise InvalidData("Two columns have the same name.") from None
     return _from_frame(frame, id_column, columns)
+
+
+def open_long(
+    path: Path, form: LongForm, objects: Sequence[str] | None = None
+) -> SparseSource:
+    """Return a file of co-occurrences in long form as a source of sparse rows.
+
+    Parameters
+    ----------
+    path : Path
+        CSV or Parquet file with one line per object and item.
+    form, objects
+        As for :func:`~party_sdk.occurrences.occurrences`.
+    """
+    return occurrences(_read_file(path, form.object), form, objects)
 
 
 def read_column(path: Path, name: str) -> list[Any]:
@@ -98,24 +129,55 @@ def _read_file(path: Path, id_column: str | None) -> Any:
         ) from None
 
 
-def _from_frame(
-    frame: nw.DataFrame[Any], id_column: str | None, columns: Sequence[str] | None
-) -> DataSource:
-    wanted = columns or [name for name in frame.columns if name != id_column]
+def _if_large(
+    path: Path,
+    id_column: str | None,
+    columns: Sequence[str] | None,
+    in_memory_bytes: int,
+) -> DataSource | None:
+    """Return a Parquet file as a source of batches, if it is large."""
+    if path.suffix.lower() not in _PARQUET or not path.exists():
+        return None
+    try:
+        numeric = numeric_columns(path)
+        size = n_bytes(path, len(columns or numeric))
+    except (pa.ArrowInvalid, OSError):
+        return None  # reading it as a whole says what is wrong
+    if size <= in_memory_bytes:
+        return None
+    wanted = _chosen(numeric, id_column, columns)
+    ids = None
+    if id_column is not None:
+        frame = nw.from_native(parquet.read_table(path, columns=[id_column]))
+        ids = _ids(frame, id_column)
+    return ParquetSource(path, wanted, ids)
+
+
+def _chosen(
+    numeric: Mapping[str, bool], id_column: str | None, columns: Sequence[str] | None
+) -> Sequence[str]:
+    """Return the columns to cluster, given which ones hold numbers."""
+    wanted = columns or [name for name in numeric if name != id_column]
     named = [*wanted, *([id_column] if id_column else [])]
-    if absent := [name for name in named if name not in frame.columns]:
+    if absent := [name for name in named if name not in numeric]:
         raise InvalidData(f"There is no column {', '.join(map(repr, absent))}.")
     if not wanted:
         raise InvalidData("There is no column to cluster.")
-    schema = frame.schema
-    texts = [
-        n for n in wanted if not (schema[n].is_numeric() or schema[n] == nw.Boolean)
-    ]
+    texts = [name for name in wanted if not numeric[name]]
     if texts:
         raise InvalidData(
             f"{', '.join(map(repr, texts))} holds no numbers: name it as --id-column, or "
             "choose the numeric ones with --columns."
         )
+    return wanted
+
+
+def _from_frame(
+    frame: nw.DataFrame[Any], id_column: str | None, columns: Sequence[str] | None
+) -> DataSource:
+    schema = frame.schema
+    numeric = {n: kind.is_numeric() or kind == nw.Boolean for n, kind in schema.items()}
+    wanted = _chosen(numeric, id_column, columns)
     gaps = {name: frame[name].null_count() for name in wanted}
     if any(gaps.values()):
         found = ", ".join(
@@ -150,6 +212,8 @@ class Result:
     centroids, coordinates, memberships : float64 arrays or None
         Where the protocol and the terms give them out; coordinates are the rows in the
         space of the centroids.
+    item_memberships : float64 array of shape (n_clusters, n_columns) or None
+        How much each column belongs to each cluster, where columns are clustered too.
     ids : sequence of str or None
     report : mapping
         What else the protocol tells the operator.
@@ -160,6 +224,7 @@ class Result:
     centroids: FloatArray | None = field(repr=False)
     coordinates: FloatArray | None = field(repr=False)
     memberships: FloatArray | None = field(repr=False)
+    item_memberships: FloatArray | None = field(repr=False)
     ids: Sequence[str] | None = field(repr=False)
     report: Mapping[str, Any]
     _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
@@ -173,6 +238,7 @@ class Result:
             centroids=outcome.centroids,
             coordinates=outcome.coordinates,
             memberships=outcome.memberships,
+            item_memberships=outcome.item_memberships,
             ids=ids,
             report=outcome.report,
             _predict=outcome.predict,
@@ -203,6 +269,16 @@ class Result:
                 "labelled. For `dc` that is the parameter 'predictor'."
             )
         return self._predict(open_table(table, id_column=id_column, columns=columns))
+
+    def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
+        """Return the n items that belong most to each cluster, the surest first.
+
+        Empty where the protocol does not cluster items.
+        """
+        if self.item_memberships is None:
+            return []
+        order = np.argsort(-self.item_memberships, axis=1, kind="stable")[:, :n]
+        return [[columns[item] for item in items] for items in order]
 
     def save(self, path: str | Path) -> Path:
         """Write labels (and memberships) as CSV, or Parquet by the ending of the path."""

@@ -4,6 +4,7 @@
 ``agreement.json`` holds the exact bytes; ``memory.arrays`` the memory before and after
 the last round that was answered; ``contribution.arrays`` the bytes of that answer. They
 are written and synced before the first byte leaves, so that a retry sends the same.
+``sent.log`` says what left when, and what the analyst acknowledged.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,9 @@ from clustering_protocols.contract import Memory
 from clustering_protocols.errors import Equivocation, NotReady
 from clustering_protocols.terms import Member
 from party_sdk._files import private_folder, write_private
+from party_sdk.ledger import Ledger
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Identity(BaseModel):
@@ -55,6 +58,7 @@ class Answered:
     attempt: int = 0
     task_digest: str = ""
     contribution_digest: str = ""
+    inputs: str = ""
     before: Memory = field(default_factory=Memory)
     after: Memory = field(default_factory=Memory)
 
@@ -71,6 +75,17 @@ class Answered:
             f"Round {round_}, attempt {attempt} came after round {self.round}, attempt "
             f"{self.attempt}."
         )
+
+    def check_same_inputs(self, fresh: Answered) -> None:
+        """Refuse another attempt of a round that asks something else.
+
+        Two totals of one round over different inputs would tell more than one.
+        """
+        if fresh.round == self.round and fresh.inputs != self.inputs:
+            raise Equivocation(
+                f"Attempt {fresh.attempt} of round {fresh.round} starts from other numbers "
+                f"than attempt {self.attempt}."
+            )
 
 
 class PartyFolder:
@@ -136,6 +151,11 @@ class PartyFolder:
             raise NotReady(f"{self._contribution} was changed; ask for a new session.")
         return content
 
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Return the log of what left this party."""
+        return Ledger(self.path / "sent.log")
+
     def load_result(self) -> bytes | None:
         """Return the result, once it was fetched."""
         path = self.path / "result.arrays"
@@ -176,6 +196,7 @@ def _encode(answered: Answered) -> bytes:
         "attempt": answered.attempt,
         "task_digest": answered.task_digest,
         "contribution_digest": answered.contribution_digest,
+        "inputs": answered.inputs,
         **kinds,
     }
     return codec.encode(header, arrays)
@@ -190,6 +211,7 @@ def _decode(content: bytes) -> Answered:
         attempt=header["attempt"],
         task_digest=header["task_digest"],
         contribution_digest=header["contribution_digest"],
+        inputs=header["inputs"],
         before=_memory_of("before", header, arrays),
         after=_memory_of("after", header, arrays),
     )

@@ -165,6 +165,8 @@ class Party:
             "choices": marks(self._choices),
         }
         self._remember(known.model_copy(update=update))
+        line = member.model_dump_json().encode()
+        self.folder.ledger.joining(sha256(line).hexdigest())
         try:
             token = self._client.join(self.invitation.code, member, proof)
         except (GuardRefused, ShapeConflict):
@@ -247,24 +249,28 @@ class Party:
         kept = self.folder.load_result()
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
-        return Result.of(self._conclude(kept), None)
+        return Result.of(self._conclude(kept, None), None)
 
     def _to_the_end(self, data: DataSource, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
         if kept is not None:
-            return self._conclude(kept)
+            return self._conclude(kept, data)
         client = self._client.as_party(self._identity.token or "")
         watch = Watch(client, self.invitation.session, on_progress)
         try:
             party = self._chain(self._agreement(client, watch))
-            while watch.look().state != "completed":
+            self._send_again(client)
+            while True:
+                watch.tell()
                 task = watch.task()
                 if task is not None:
                     self._answer(client, party, task, data)
+                elif watch.look().state == "completed":
+                    break
         except SessionOver as over:  # it ended while an answer was under way
             raise end_of(over.state, over.reason, over.detail) from None
         result = client.result(self.invitation.session)
-        outcome = self._conclude(result)
+        outcome = self._conclude(result, data)
         self.folder.save_result(result)  # not before it has been checked
         return outcome
 
@@ -285,19 +291,37 @@ class Party:
             contribution = self.folder.load_contribution(answered)
         else:
             before = answered.base(*here)
-            after, contribution, notes = party.reply(before, task, data)
+            after, contribution, notes, inputs = party.reply(before, task, data)
             fresh = Answered(
                 round=address.round,
                 attempt=address.attempt,
                 task_digest=digest,
                 contribution_digest=sha256(contribution).hexdigest(),
+                inputs=inputs.hex(),
                 before=before,
                 after=after,
             )
+            answered.check_same_inputs(fresh)
             self._show(contribution, notes)  # before it counts as answered
+            self.folder.ledger.noting(here, notes)
             self.folder.save_answered(fresh, contribution)
+        sent = sha256(contribution).hexdigest()
+        self.folder.ledger.sending(here, digest, sent, len(contribution))
+        self._send(client, here, contribution)
+
+    def _send_again(self, client: AnalystClient) -> None:
+        """Send what a crash, or a lost answer, has left without a receipt."""
+        answered = self.folder.load_answered()
+        here = (answered.round, answered.attempt)
+        if self.folder.ledger.awaits_receipt(here):
+            self._send(client, here, self.folder.load_contribution(answered))
+
+    def _send(
+        self, client: AnalystClient, here: tuple[int, int], contribution: bytes
+    ) -> None:
         try:
-            client.contribute(self.invitation.session, *here, contribution)
+            receipt = client.contribute(self.invitation.session, *here, contribution)
+            self.folder.ledger.received(here, receipt)
         except RoundClosed:
             status = client.session(self.invitation.session)
             open_here = (status.round, status.attempt) == here
@@ -335,9 +359,9 @@ class Party:
         self.folder.save_agreement(agreement)
         return agreement
 
-    def _conclude(self, result: bytes) -> Outcome:
+    def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         party = self._chain(self.folder.load_agreement() or b"")
-        outcome = party.conclude(self.folder.load_answered().after, result)
+        outcome = party.conclude(self.folder.load_answered().after, result, data)
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")

@@ -32,6 +32,11 @@ class Watch:
         self._last = status
         return status
 
+    def tell(self) -> None:
+        """Look, if there is anybody to tell."""
+        if self._on_progress is not None:
+            self.look()
+
     def task(self) -> bytes | None:
         """Return the open task; None if there is none for now, or no more.
 

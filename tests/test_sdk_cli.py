@@ -176,6 +176,7 @@ def test_every_problem_has_an_exit_code_of_the_list(problem: Problem) -> None:
         "equivocation",
         "agreement-mismatch",
         "version-mismatch",
+        "audit-broken",
     }
     ended = {
         "session-over",
@@ -553,6 +554,19 @@ def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -
     expected[np.concatenate(parts.rows)] = np.arange(60) % 7
     assert written_labels(out) == expected.tolist()
     assert report["rounds"] == 3
+
+
+def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
+    data, _ = blobs(terminal)
+    out = terminal.folder / "labels.csv"
+    simulate = ("simulate", "omnifc", "--data", data, "--id-column", "tree")
+    density = ("--param", "algorithm=dbscan", "--param", "eps=0.9")
+    options = ("--truth", "kind", "--row-groups", "3", *density, "--labels", out)
+    report = terminal.json(*simulate, *options)
+    labels = written_labels(out)
+    assert report["noise_rows"] == labels.count(-1)
+    assert sum(report["cluster_sizes"]) + report["noise_rows"] == 60
+    assert "noise" in terminal(*simulate, *options[:-2], "--param", "eps=0.1").stdout
 
 
 def test_a_simulation_is_reported_to_people_too(terminal: Terminal) -> None:

@@ -14,9 +14,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from clustering_protocols import simulation
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import InvalidData
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms import Lattice
 from party_sdk.frames import Result, column_names, open_table, read_column
 
 COLUMNS = {
@@ -325,3 +328,67 @@ def test_a_result_shows_no_label_and_no_id() -> None:
     shown = repr(result(("patient-1", "patient-2", "patient-3")))
     assert "patient" not in shown
     assert "[1" not in shown.replace("[1 2]", "").replace("[1, 2]", "")
+
+
+# Parquet files that are read batch by batch
+
+LARGE = {
+    "id": [f"p{i}" for i in range(70_000)],
+    "x": np.arange(70_000) / 7.0,
+    "n": np.arange(70_000) % 11,
+}
+
+
+def test_a_large_parquet_file_is_read_in_batches_that_hold_the_same(
+    tmp_path: Path,
+) -> None:
+    path = as_parquet(LARGE, tmp_path)
+    whole = open_table(path, id_column="id")
+    streamed = open_table(path, id_column="id", in_memory_bytes=1000)
+    assert isinstance(whole, MatrixSource)
+    assert not isinstance(streamed, MatrixSource)
+    assert (streamed.n_rows, streamed.columns) == (70_000, whole.columns)
+    assert streamed.ids == whole.ids
+    assert max(len(batch) for batch in streamed.batches()) < 70_000
+    assert np.array_equal(matrix(streamed), matrix(whole))
+    assert np.array_equal(matrix(streamed), matrix(streamed)), "it can be read again"
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"x": [None, *[1.0] * 69_999]}, "missing"),
+        ({"x": [np.inf, *[1.0] * 69_999]}, "infinite"),
+    ],
+)
+def test_a_large_file_with_gaps_is_refused_when_it_is_read(
+    tmp_path: Path, change: dict[str, Any], match: str
+) -> None:
+    path = as_parquet(LARGE | change, tmp_path)
+    streamed = open_table(path, id_column="id", in_memory_bytes=1000)
+    with pytest.raises(InvalidData, match=match):
+        matrix(streamed)
+
+
+def test_a_large_file_knows_its_columns(tmp_path: Path) -> None:
+    path = as_parquet(LARGE, tmp_path)
+    with pytest.raises(InvalidData, match="'id' holds no numbers"):
+        open_table(path, in_memory_bytes=1000)
+    with pytest.raises(InvalidData, match="no column 'y'"):
+        open_table(path, columns=["y"], in_memory_bytes=1000)
+    twice = as_parquet(LARGE | {"id": ["p"] * 70_000}, tmp_path)
+    with pytest.raises(InvalidData, match="different ids"):
+        open_table(twice, id_column="id", in_memory_bytes=1000)
+
+
+def test_rows_from_batches_give_the_same_sums(tmp_path: Path) -> None:
+    path = as_parquet(LARGE, tmp_path)
+    params = LosslessFederated(n_clusters=3, max_iter=3)
+    results = []
+    for size in (1000, 1 << 30):
+        source = open_table(path, id_column="id", in_memory_bytes=size)
+        data = dict.fromkeys(Lattice(3, 1).names, source)
+        results.append(simulation.run(params, Lattice(3, 1), data, seed=1))
+    first, second = (run.outcomes["r1c1"] for run in results)
+    assert np.array_equal(first.centroids, second.centroids)
+    assert np.array_equal(first.labels, second.labels)

@@ -416,6 +416,7 @@ AGREEMENTS: dict[
 }
 
 
+@pytest.mark.threat(34)
 @pytest.mark.parametrize("what", AGREEMENTS)
 def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> None:
     change, (expected, words) = AGREEMENTS[what]
@@ -425,6 +426,7 @@ def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> N
     assert not (pair.home / "parties" / pair.session.id / A / "memory.arrays").exists()
 
 
+@pytest.mark.threat(34)
 def test_a_swapped_key_is_noticed_again_by_the_next_run(pair: Table) -> None:
     swapped = on("GET", "/agreement", in_json(swap_keys(B)))
     for _ in range(2):
@@ -492,6 +494,7 @@ class Replay:
 another_task = in_header(lambda h: h["expects"].update(dims={"n": 1}))
 
 
+@pytest.mark.threat(45)
 def test_two_tasks_for_one_round_and_attempt_are_equivocation(alone: Table) -> None:
     replay = Replay(1, 0, another_task)
     with pytest.raises(Equivocation, match="Round 1, attempt 1"):
@@ -512,6 +515,7 @@ def test_a_task_that_came_twice_gets_the_same_bytes_twice(alone: Table) -> None:
     assert result.labels.size == 40
 
 
+@pytest.mark.threat(45)
 def test_a_task_of_an_earlier_round_is_equivocation(alone: Table) -> None:
     with pytest.raises(Equivocation, match="Round 1, attempt 1 came after round 2"):
         alone.run(Replay(2, 0))
@@ -635,6 +639,7 @@ def test_a_party_that_was_interrupted_goes_on_where_it_was(
     assert pair.run().labels.tolist() == [row % 3 for row in range(20)]
 
 
+@pytest.mark.threat(43, 44)
 @pytest.mark.parametrize("ending", ["/join", "/contribution"])
 def test_what_was_not_delivered_is_sent_again_byte_for_byte(
     pair: Table, ending: str
@@ -648,6 +653,7 @@ def test_what_was_not_delivered_is_sent_again_byte_for_byte(
     assert first == second
 
 
+@pytest.mark.threat(44)
 def test_other_data_than_it_joined_with_are_refused(pair: Table) -> None:
     with pytest.raises(Unavailable):
         pair.run(cut("/agreement"))
@@ -665,7 +671,7 @@ def test_after_a_shape_conflict_the_right_data_may_come(pair: Table) -> None:
 
 def test_a_party_of_a_cancelled_session_is_told_so(alone: Table) -> None:
     def cancel(status: SessionStatus) -> None:
-        if status.state == "collecting":
+        if status.state in {"stepping", "collecting"}:
             alone.session.api.send(
                 "POST", f"{alone.session.path}/cancel", alone.session.key
             )

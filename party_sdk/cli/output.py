@@ -26,6 +26,7 @@ _REFUSED_AT_HOME = frozenset(
         Problem.EQUIVOCATION,
         Problem.AGREEMENT_MISMATCH,
         Problem.VERSION_MISMATCH,
+        Problem.AUDIT_BROKEN,
     }
 )
 _ENDED = frozenset(
@@ -138,4 +139,23 @@ def progress_line(status: SessionStatus) -> str:
         f"stage {status.stage_index + 1}/{max(status.n_stages, 1)} {status.stage or ''}"
     )
     again = f", attempt {status.attempt}" if status.attempt > 1 else ""
-    return f"{where.strip()}, round {status.round}{again}: waiting until {until} for {awaited}"
+    place = f"{where.strip()}, round {status.round}{again}{_updates(status)}"
+    return f"{place}: waiting until {until} for {awaited}"
+
+
+def _updates(status: SessionStatus) -> str:
+    """Return how far a protocol of many updates has come, if it says so."""
+    done, most = status.progress.get("updates"), status.progress.get("of_at_most")
+    if not done:
+        return ""
+    moved = status.progress.get("moved") or []
+    last = f", the last moved by {moved[-1]:.2g}" if moved else ""
+    return f", {done} of at most {most} updates{last}"
+
+
+def audit_line(entry: Mapping[str, Any]) -> str:
+    """Return an entry of an audit or a ledger in one line."""
+    place = f"round {entry['round']}.{entry['attempt']}" if entry.get("round") else ""
+    words = (entry.get("slot"), place, entry.get("reason"), entry.get("digest"))
+    said = "  ".join(str(word) for word in words if word)
+    return f"{entry['number']}  {entry['at'][:19]}  {entry['event']}  {said}".rstrip()

@@ -13,7 +13,7 @@ import click
 from clustering_protocols.data import DataSource
 from clustering_protocols.registry import risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
-from party_sdk.cli.output import json_option, show_notes, show_progress
+from party_sdk.cli.output import audit_line, json_option, show_notes, show_progress
 from party_sdk.cli.party_options import (
     Here,
     choice_option,
@@ -21,11 +21,13 @@ from party_sdk.cli.party_options import (
     here_options,
     invitation_argument,
     labels_option,
+    picture_option,
     policy_options,
 )
 from party_sdk.frames import Result, write_labels
 from party_sdk.inspection import Inspection
 from party_sdk.participant import Party
+from party_sdk.pictures import draw
 from party_sdk.policy import Policy
 
 
@@ -60,6 +62,7 @@ def join(invitation: str, policy: Policy, here: Here, *, as_json: bool) -> None:
 @invitation_argument
 @data_options
 @labels_option
+@picture_option
 @policy_options
 @choice_option
 @click.option(
@@ -71,6 +74,7 @@ def run(
     invitation: str,
     data: DataSource,
     labels: Path,
+    picture: Path | None,
     policy: Policy,
     choices: Mapping[str, Any],
     here: Here,
@@ -85,7 +89,7 @@ def run(
     """
     asked = _ask if confirm else None
     with here.join(invitation, policy, choices, asked) as member:
-        _run(member, data, labels, as_json=as_json)
+        _run(member, data, labels, picture, as_json=as_json)
 
 
 @party.command()
@@ -93,6 +97,7 @@ def run(
 @click.argument("slot")
 @data_options
 @labels_option
+@picture_option
 @policy_options
 @choice_option
 @here_options()
@@ -102,6 +107,7 @@ def resume(
     slot: str,
     data: DataSource,
     labels: Path,
+    picture: Path | None,
     policy: Policy,
     choices: Mapping[str, Any],
     here: Here,
@@ -110,7 +116,7 @@ def resume(
 ) -> None:
     """Go on from what is kept on this disk, without the invitation."""
     with here.rejoin(session_id, slot, policy, choices) as member:
-        _run(member, data, labels, as_json=as_json)
+        _run(member, data, labels, picture, as_json=as_json)
 
 
 @party.command()
@@ -163,6 +169,24 @@ def predict(
 @click.argument("session_id")
 @click.argument("slot")
 @here_options()
+@json_option
+def audit(session_id: str, slot: str, here: Here, *, as_json: bool) -> None:
+    """Print what left this party and what was acknowledged; fail if it was changed."""
+    folder = here.folder(session_id, slot)
+    folder.load_identity()
+    entries = folder.ledger.read()
+    if as_json:
+        click.echo(json.dumps(entries))
+        return
+    for entry in entries:
+        click.echo(audit_line(entry))
+    click.echo(f"The chain of {len(entries)} lines holds.", err=True)
+
+
+@party.command()
+@click.argument("session_id")
+@click.argument("slot")
+@here_options()
 @click.confirmation_option(prompt="Delete memory, keys and token of this party?")
 def forget(session_id: str, slot: str, here: Here) -> None:
     """Delete everything that is kept of a session here, secrets included."""
@@ -171,9 +195,19 @@ def forget(session_id: str, slot: str, here: Here) -> None:
     folder.forget()
 
 
-def _run(member: Party, data: DataSource, labels: Path, *, as_json: bool) -> None:
+def _run(
+    member: Party,
+    data: DataSource,
+    labels: Path,
+    picture: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     result = member.run(data, on_progress=show_progress)
     path = result.save(labels)
+    if picture is not None:
+        draw(data, result, picture)
+        click.echo(f"a picture in {picture}", err=True)
     if as_json:
         click.echo(json.dumps(_document(member, result, path)))
         return
@@ -183,6 +217,8 @@ def _run(member: Party, data: DataSource, labels: Path, *, as_json: bool) -> Non
         click.echo(f"rows of all parties per cluster: {sizes}")
     for name, value in result.report.items():
         click.echo(f"{name}: {value}")
+    for cluster, items in enumerate(result.top_items(data.columns)):
+        click.echo(f"cluster {cluster}: {', '.join(items)}")
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from party_sdk.cli.options import (
     read_values,
 )
 from party_sdk.cli.output import show_notes
-from party_sdk.frames import open_table
+from party_sdk.frames import open_long, open_table
 from party_sdk.invitations import Invitation
 from party_sdk.memory import PartyFolder
+from party_sdk.occurrences import LongForm, read_objects
 from party_sdk.participant import Confirm, Party
 from party_sdk.policy import Policy
 
@@ -158,16 +159,41 @@ def data_options(command: Command) -> Command:
     @click.option(
         "--columns", help="Comma-separated; by default all but the id column."
     )
+    @click.option(
+        "--long",
+        "long_form",
+        metavar="OBJECT,ITEM[,COUNT]",
+        help="The file has one line per object and item: the names of these columns.",
+    )
+    @click.option(
+        "--objects",
+        "objects_file",
+        type=click.Path(path_type=Path),
+        help="With --long: text file with the ids of all objects, one a line, the same "
+        "at every site.",
+    )
     @functools.wraps(command)
     def gathered(
-        *args: Any, path: Path, id_column: str | None, columns: str | None, **rest: Any
+        *args: Any,
+        path: Path,
+        id_column: str | None,
+        columns: str | None,
+        long_form: str | None,
+        objects_file: Path | None,
+        **rest: Any,
     ) -> Any:
-        names = [name.strip() for name in columns.split(",")] if columns else None
-        data: DataSource = open_table(path, id_column=id_column, columns=names)
-        named = f"named by {id_column!r}" if id_column else "not named"
-        click.echo(
-            f"{data.n_rows} rows, {named}; columns {', '.join(data.columns)}", err=True
-        )
+        data: DataSource
+        if long_form is not None:
+            form = LongForm.parse(long_form)
+            objects = read_objects(objects_file) if objects_file else None
+            data = open_long(path, form, objects)
+            named = f"named by {form.object!r}"
+        else:
+            names = [name.strip() for name in columns.split(",")] if columns else None
+            data = open_table(path, id_column=id_column, columns=names)
+            named = f"named by {id_column!r}" if id_column else "not named"
+        shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
+        click.echo(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)
         return command(*args, data=data, **rest)
 
     return gathered
@@ -206,6 +232,15 @@ def read_invitation(
 
 
 invitation_argument = click.argument("invitation", callback=read_invitation)
+
+
+def picture_option(command: Command) -> Command:
+    """Add the option that says where a picture goes; the command takes ``picture``."""
+    return click.option(
+        "--picture",
+        type=click.Path(path_type=Path),
+        help="Write a picture of your rows by cluster (png, svg or pdf).",
+    )(command)
 
 
 def labels_option(command: Command) -> Command:

@@ -31,7 +31,7 @@ from party_sdk.cli.options import (
     row_groups_option,
     url_option,
 )
-from party_sdk.cli.output import json_option, progress_line, show_progress
+from party_sdk.cli.output import audit_line, json_option, progress_line, show_progress
 from party_sdk.client import SessionStatus
 from party_sdk.coordinator import Coordinator
 
@@ -207,12 +207,59 @@ def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
 
 @session.command()
 @click.argument("session_id")
+@click.option(
+    "--receipts",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="What a party's 'party audit --json' printed: the audit has to agree with it.",
+)
+@json_option
+@_pass_coordinator
+def audit(
+    coordinator: Coordinator,
+    session_id: str,
+    receipts: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> None:
+    """Print who sent or received which digest when; fail if a line was changed."""
+    given = [entry for path in receipts for entry in _read_ledger(path)]
+    entries = coordinator.session(session_id).audit(given)
+    if as_json:
+        click.echo(json.dumps(entries))
+        return
+    for entry in entries:
+        click.echo(audit_line(entry))
+    click.echo(f"The chain of {len(entries)} lines holds.", err=True)
+
+
+@session.command()
+@click.argument("session_id")
 @json_option
 @_pass_coordinator
 def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """End a session; parties learn it at their next request."""
     status = coordinator.session(session_id).cancel()
     click.echo(status.model_dump_json() if as_json else progress_line(status))
+
+
+@session.command()
+@click.argument("session_id")
+@click.confirmation_option(prompt="Delete results and all else but the audit?")
+@_pass_coordinator
+def delete(coordinator: Coordinator, session_id: str) -> None:
+    """Remove all of a session but its audit; one that runs is cancelled first."""
+    coordinator.session(session_id).delete()
+
+
+def _read_ledger(path: Path) -> list[dict[str, Any]]:
+    try:
+        entries = json.loads(path.read_text())
+    except ValueError:
+        entries = None
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise InvalidParameters(f"{path} is not what 'party audit --json' prints.")
+    return entries
 
 
 def _layout(slots: tuple[str, ...]) -> Layout:

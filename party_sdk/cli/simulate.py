@@ -85,10 +85,12 @@ def _report(
     evaluated: simulation.Evaluated, data: Path, truth: str | None
 ) -> dict[str, Any]:
     run = evaluated.simulated
+    clustered = evaluated.labels >= 0  # a label of -1 is of no cluster: noise
     report: dict[str, Any] = {
         "fidelity": evaluated.fidelity,
         "rounds": run.rounds,
-        "cluster_sizes": np.bincount(evaluated.labels).tolist(),
+        "cluster_sizes": np.bincount(evaluated.labels[clustered]).tolist(),
+        "noise_rows": int(np.count_nonzero(~clustered)),
         "roles": {
             role: {"seconds": round(cost.seconds, 6), "sent_bytes": cost.sent_bytes}
             for role, cost in run.costs.items()
@@ -108,6 +110,8 @@ def _print(report: dict[str, Any]) -> None:
         click.echo(f"{name:8}  {here:.4f}   pooled {pooled:.4f}")
     click.echo(f"rounds    {report['rounds']}")
     click.echo(f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows")
+    if report["noise_rows"]:
+        click.echo(f"noise     {report['noise_rows']} rows")
     for role, cost in report["roles"].items():
         click.echo(
             f"{role:8}  {cost['seconds']:.3f} s   {cost['sent_bytes']:,} bytes sent"
