@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -16,12 +17,29 @@ from analyst_service.clock import Clock, SystemClock
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.database import Database
 from analyst_service.deps import Service
+from analyst_service.health.endpoints import router as health
 from analyst_service.jobs.driver import Driver
-from analyst_service.limits import BoundedBodies
 from analyst_service.members.endpoints import router as members
+from analyst_service.metrics import Metrics, Standing
+from analyst_service.middleware.bodies import BoundedBodies
+from analyst_service.middleware.tracing import Tracing
+from analyst_service.middleware.traffic import Traffic
 from analyst_service.results.endpoints import router as results
+from analyst_service.retention.endpoints import router as retention
+from analyst_service.retention.keeper import Keeper
 from analyst_service.sessions.endpoints import router as sessions
+from analyst_service.sessions.service import count_sessions
 from analyst_service.settings import Settings
+
+ROUTERS = (
+    catalogue,
+    sessions,
+    members,
+    contributions,
+    results,
+    retention,
+    health,
+)
 
 
 def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
@@ -30,16 +48,25 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         blobs = FileBlobStore(settings.blob_dir)
-        blobs.sweep()
         database = Database(settings.database)
-        service = Service(settings, clock or SystemClock(), database, blobs)
+        service = Service(
+            settings=settings,
+            clock=clock or SystemClock(),
+            database=database,
+            blobs=blobs,
+            metrics=metrics,
+        )
         app.state.service = service
+        standing = Standing(partial(count_sessions, database))
+        metrics.registry.register(standing)
         try:
-            with Driver(service):
+            with Driver(service), Keeper(service):
                 yield
         finally:
+            metrics.registry.unregister(standing)
             database.close()
 
+    metrics = Metrics()
     app = FastAPI(
         title="Coterie analyst",
         summary="Clusters over data that institutions may not pool.",
@@ -60,8 +87,11 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         },
     )
     errors.install(app)
-    app.add_middleware(BoundedBodies, max_json_bytes=settings.max_json_bytes)
-    for router in (catalogue, sessions, members, contributions, results):
+    # each wraps those above it
+    app.add_middleware(BoundedBodies, settings=settings)
+    app.add_middleware(Traffic, settings=settings)
+    app.add_middleware(Tracing, metrics=metrics)
+    for router in ROUTERS:
         app.include_router(router)
     return app
 

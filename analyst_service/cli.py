@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -15,6 +13,7 @@ from alembic.util import CommandError
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
+from analyst_service.logs import write_json_lines
 from analyst_service.settings import Settings
 
 
@@ -60,15 +59,16 @@ def serve(
     settings = Settings()
     with _database(settings):
         pass  # it has the schema
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    write_json_lines()
     uvicorn.run(
         create_app(settings),
         host=host,
         port=port,
         ssl_certfile=certificate,
         ssl_keyfile=private_key,
-        log_level="info",
-        access_log=False,  # the address of a request may name people's projects
+        log_config=None,
+        access_log=False,  # the service writes its own, without addresses
+        timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
     )
 
@@ -137,10 +137,40 @@ def list_keys(*, as_json: bool) -> None:
         click.echo("  ".join(str(value) for value in line.values()))
 
 
-@key.command("revoke")
+@key.command("rotate")
 @click.argument("key_id")
-def revoke_key(key_id: str) -> None:
+@click.option(
+    "--overlap-hours",
+    type=click.IntRange(0, 24 * 30),
+    default=24,
+    show_default=True,
+    help="How long the old secret is valid still.",
+)
+@click.option("--days", type=click.IntRange(1, 3660), help="How long the new one is.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def rotate_key(
+    key_id: str, overlap_hours: int, days: int | None, *, as_json: bool
+) -> None:
+    """Give a key a new secret and print it, once; its sessions stay its own."""
+    settings = Settings()
+    seconds = days * 86_400 if days else settings.key_seconds
+    with _database(settings) as database, database.write() as unit:
+        auth = AuthService(unit, SystemClock())
+        secret = auth.rotate(key_id, seconds, overlap_hours * 3600)
+    click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
+
+
+@key.command("revoke")
+@click.argument("key_id", required=False)
+@click.option("--session", help="Instead: all tokens of this session's parties.")
+def revoke_key(key_id: str | None, session: str | None) -> None:
     """Revoke the key or token of an id; it is refused from the next request on."""
+    if (key_id is None) == (session is None):
+        raise click.UsageError("Give the id of a key, or --session.")
     with _database(Settings()) as database, database.write() as unit:
-        AuthService(unit, SystemClock()).revoke(key_id)
+        auth = AuthService(unit, SystemClock())
+        if session is not None:
+            click.echo(f"Revoked {auth.revoke_tokens(session)} tokens.", err=True)
+            return
+        auth.revoke(key_id or "")
     click.echo("Revoked.", err=True)

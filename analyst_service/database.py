@@ -6,27 +6,34 @@ something else in this project.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session as Unit
 
 _WRITES = "coterie_writes"
 _BUSY_MILLISECONDS = 30_000
+_CONNECT_SECONDS = 5
+_REPEATS = 5
+# the framework runs up to forty requests in threads, driver and keeper beside them
+_POOL: Mapping[str, Any] = {"pool_size": 10, "max_overflow": 32, "pool_timeout": 10}
+_CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
+T = TypeVar("T")
 
 
 class Database:
     """One database; hands out read and write transactions."""
 
     def __init__(self, url: str) -> None:
-        self.engine = sa.create_engine(url, pool_pre_ping=True)
+        self.engine = sa.create_engine(url, pool_pre_ping=True, **_POOL, **_at(url))
         if self.engine.dialect.name == "sqlite":
             _set_up_sqlite(self.engine)
         self._writing = self.engine.execution_options(**{_WRITES: True})
@@ -47,6 +54,22 @@ class Database:
         with Unit(self._writing, expire_on_commit=False) as unit, unit.begin():
             yield unit
 
+    def transact(self, work: Callable[[Unit], T]) -> T:
+        """Return what work returns, once its transaction is committed.
+
+        Work is repeated after a conflict with another transaction, so it must change
+        nothing but what it may change again.
+        """
+        for _ in range(_REPEATS):
+            try:
+                with self.write() as unit:
+                    return work(unit)
+            except DBAPIError as error:
+                if not _is_conflict(error):
+                    raise
+        with self.write() as unit:
+            return work(unit)
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -63,6 +86,19 @@ class Database:
         with self.engine.connect() as connection:
             found = MigrationContext.configure(connection).get_current_revision()
         return found == head
+
+
+def _at(url: str) -> dict[str, Any]:
+    """Return how to connect: a server that is away is not waited for."""
+    if sa.make_url(url).get_backend_name() == "sqlite":
+        return {}
+    return {"connect_args": {"connect_timeout": _CONNECT_SECONDS}}
+
+
+def _is_conflict(error: DBAPIError) -> bool:
+    """Return whether the same again may succeed: others were faster, or in the way."""
+    state = getattr(error.orig, "sqlstate", None)
+    return isinstance(error, IntegrityError) or state in _CONFLICTS
 
 
 def _alembic(engine: sa.Engine) -> Config:

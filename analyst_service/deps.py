@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Path, Request
+from fastapi.responses import FileResponse
 from sqlalchemy.orm import Session as Unit
 
+from analyst_service import notes
 from analyst_service.auth.service import AuthService, Caller
+from analyst_service.bell import Bell
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.clock import Clock
 from analyst_service.database import Database
+from analyst_service.metrics import Metrics
+from analyst_service.rates import Rates
 from analyst_service.settings import Settings
+from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols.errors import NotFound, Unauthenticated
 from clustering_protocols.terms import NAME_PATTERN
 
 SessionID = Annotated[
@@ -21,7 +28,7 @@ SessionID = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """The parts that live as long as the process."""
 
@@ -29,6 +36,25 @@ class Service:
     clock: Clock
     database: Database
     blobs: FileBlobStore
+    metrics: Metrics
+    bell: Bell = field(default_factory=Bell)
+    rates: Rates = field(init=False)
+
+    def __post_init__(self) -> None:
+        each, burst = self.settings.requests_per_second, self.settings.request_burst
+        object.__setattr__(self, "rates", Rates(each, burst))
+
+    def blob(self, digest: str) -> FileResponse:
+        """Return the response that sends a blob.
+
+        Raises
+        ------
+        NotFound
+            If it has been removed since the caller asked for it.
+        """
+        if not self.blobs.has(digest):
+            raise NotFound("It was removed when its session ended.")
+        return FileResponse(self.blobs.path(digest), media_type=MEDIA_TYPE)
 
 
 def _service(request: Request) -> Service:
@@ -44,21 +70,28 @@ def _reading(service: ServiceDep) -> Iterator[Unit]:
         yield unit
 
 
-def _writing(service: ServiceDep) -> Iterator[Unit]:
-    with service.database.write() as unit:
-        yield unit
-
-
-# With the scope "function" the commit happens before the response is sent: a client
-# that reads 2xx may rely on it.
+# Who writes asks Database.transact: a client that reads 2xx may rely on the commit.
 Reading = Annotated[Unit, Depends(_reading, scope="function")]
-Writing = Annotated[Unit, Depends(_writing, scope="function")]
+
+
+def _stranger(request: Request, service: ServiceDep) -> None:
+    """Count a request of somebody who shows no credential, by the address."""
+    host = request.client.host if request.client else ""
+    service.rates.take(f"address {host}", service.clock.now())
 
 
 def _caller(request: Request, service: ServiceDep) -> Caller:
     with service.database.read() as unit:
         auth = AuthService(unit, service.clock)
-        return auth.authenticate(request.headers.get("authorization"))
+        try:
+            caller = auth.authenticate(request.headers.get("authorization"))
+        except Unauthenticated:
+            _stranger(request, service)
+            raise
+    notes.current().caller = caller.credential_id
+    service.rates.take(caller.credential_id, service.clock.now())
+    return caller
 
 
 CallerDep = Annotated[Caller, Depends(_caller)]
+StrangerDep = Depends(_stranger)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
-import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,15 +10,33 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import (
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    TimeoutError as PoolTimeout,
+)
 from starlette.exceptions import HTTPException
 
+from analyst_service import notes
 from clustering_protocols.errors import CoterieError, SessionOver
 from clustering_protocols.problems import Problem
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+
+_ALWAYS: Mapping[Problem, Mapping[str, str]] = {
+    Problem.UNAUTHENTICATED: {"WWW-Authenticate": "Bearer"},
+    Problem.TOO_MANY_REQUESTS: {"Retry-After": "1"},
+    Problem.UNAVAILABLE: {"Retry-After": "2"},
+}
+_FRAMEWORK = (
+    Problem.NOT_FOUND,
+    Problem.MALFORMED,
+    Problem.TOO_LARGE,
+    Problem.TIMEOUT,
+)
 
 
 class ProblemDocument(BaseModel):
@@ -44,21 +60,23 @@ def problem_response(
     extra: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return the document of a problem."""
+    """Return the document of a problem, and note it."""
+    note = notes.current()
+    note.problem = problem.slug
     document = ProblemDocument(
         type=problem.urn,
         title=problem.title,
         status=problem.status,
         detail=detail,
         remedy=problem.remedy,
-        request_id=secrets.token_hex(8),
+        request_id=note.request_id,
         **(extra or {}),
     )
     return JSONResponse(
         document.model_dump(exclude_none=True),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
-        headers=dict(headers or {}),
+        headers={**_ALWAYS.get(problem, {}), **(headers or {})},
     )
 
 
@@ -67,9 +85,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(CoterieError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(OperationalError, _database)
+    for gone in (OperationalError, InterfaceError, PoolTimeout):
+        app.add_exception_handler(gone, _database)
     app.add_exception_handler(IntegrityError, _collision)
-    app.add_exception_handler(Exception, _unknown)
 
 
 def _known(request: Request, error: Exception) -> JSONResponse:
@@ -79,10 +97,7 @@ def _known(request: Request, error: Exception) -> JSONResponse:
     extra = {}
     if isinstance(error, SessionOver):
         extra = {"state": error.state, "reason": error.reason}
-    headers = {}
-    if error.problem is Problem.UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = "Bearer"
-    return problem_response(error.problem, error.detail, extra, headers)
+    return problem_response(error.problem, error.detail, extra)
 
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
@@ -108,8 +123,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
             "This address does not know that method.",
             headers=error.headers,
         )
-    framework = (Problem.NOT_FOUND, Problem.MALFORMED, Problem.TOO_LARGE)
-    known = {problem.status: problem for problem in framework}
+    known = {problem.status: problem for problem in _FRAMEWORK}
     problem = known.get(error.status_code, Problem.MALFORMED)
     return problem_response(problem, f"{error.detail}.", headers=error.headers)
 
@@ -117,28 +131,19 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 def _database(request: Request, error: Exception) -> JSONResponse:
     del request
     log.error("database unavailable: %s", type(error).__name__)
-    return problem_response(
-        Problem.UNAVAILABLE,
-        "The database does not answer.",
-        headers={"Retry-After": "5"},
-    )
+    if is_full(error):
+        return problem_response(Problem.STORAGE_FULL, "The database has no room.")
+    return problem_response(Problem.UNAVAILABLE, "The database does not answer.")
 
 
 def _collision(request: Request, error: Exception) -> JSONResponse:
     """Two requests created the same thing at once; the repeat finds it."""
     del request, error
-    return problem_response(
-        Problem.UNAVAILABLE, "Another request was faster.", headers={"Retry-After": "1"}
-    )
+    return problem_response(Problem.UNAVAILABLE, "Another request was faster.")
 
 
-def _unknown(request: Request, error: Exception) -> JSONResponse:
-    log.error("%s %s: %s", request.method, request.url.path, describe(error))
-    return problem_response(Problem.INTERNAL, "An unexpected error.")
-
-
-def describe(error: BaseException) -> str:
-    """Return kind and place of an exception; its text may hold a value."""
-    place = traceback.extract_tb(error.__traceback__)[-1:]
-    where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
-    return f"{type(error).__name__}{where}"
+def is_full(error: BaseException) -> bool:
+    """Return whether an error of the database says that it has no room left."""
+    cause = getattr(error, "orig", None)
+    codes = (getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorname", None))
+    return "53100" in codes or "SQLITE_FULL" in codes

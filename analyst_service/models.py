@@ -63,6 +63,8 @@ class Credential(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+    previous_digest: Mapped[str | None] = mapped_column(_DIGEST, index=True)
+    previous_until: Mapped[datetime | None]
 
 
 class Session(Base):
@@ -84,11 +86,18 @@ class Session(Base):
     stage_index: Mapped[int]
     n_stages: Mapped[int]
     quorum: Mapped[int]
+    progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
     state_digest: Mapped[str | None] = mapped_column(_DIGEST)
     summary_digest: Mapped[str | None] = mapped_column(_DIGEST)
+    summary_sent_at: Mapped[datetime | None]
+    lease_token: Mapped[str | None] = mapped_column(sa.String(32))
+    lease_until: Mapped[datetime | None]
+    step_attempts: Mapped[int] = mapped_column(server_default="0")
     deadline: Mapped[datetime]
     created_at: Mapped[datetime]
     changed_at: Mapped[datetime]
+    purged_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
 
 
 class Member(Base):
@@ -131,13 +140,15 @@ class _PerAttempt:
     round: Mapped[int] = mapped_column(primary_key=True)
     attempt: Mapped[int] = mapped_column(primary_key=True)
     slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
-    digest: Mapped[str] = mapped_column(_DIGEST)
+    digest: Mapped[str] = mapped_column(_DIGEST, index=True)
 
 
 class Task(_PerAttempt, Base):
     """What a slot is asked in an attempt of a round."""
 
     __tablename__ = "tasks"
+
+    sent_at: Mapped[datetime | None]
 
 
 class Contribution(_PerAttempt, Base):
@@ -147,6 +158,8 @@ class Contribution(_PerAttempt, Base):
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
     received_at: Mapped[datetime]
+    sequence: Mapped[int | None]
+    entry: Mapped[str | None] = mapped_column(_DIGEST)
 
 
 class Result(Base):
@@ -158,4 +171,17 @@ class Result(Base):
         sa.ForeignKey("sessions.id"), primary_key=True
     )
     slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
-    digest: Mapped[str] = mapped_column(_DIGEST)
+    digest: Mapped[str] = mapped_column(_DIGEST, index=True)
+    sent_at: Mapped[datetime | None]
+
+
+class AuditLine(Base):
+    """A line of a session's audit: see :mod:`clustering_protocols.journal`."""
+
+    __tablename__ = "audit"
+
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)
+    line: Mapped[str]

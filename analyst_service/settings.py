@@ -26,6 +26,24 @@ class Settings(BaseSettings):
     max_json_bytes: int = Field(
         default=1 << 20, ge=1 << 10, description="Largest JSON body."
     )
+    max_header_bytes: int = Field(
+        default=32 << 10, ge=1 << 10, description="Largest headers and address."
+    )
+    max_requests: int = Field(
+        default=2000, ge=1, description="Requests under way at once, per process."
+    )
+    body_seconds: float = Field(
+        default=30.0, gt=0, description="Head start of a body before its rate counts."
+    )
+    body_bytes_per_second: int = Field(
+        default=16 << 10, ge=1, description="Slowest body, on average."
+    )
+    requests_per_second: float = Field(
+        default=100.0, gt=0, description="Requests of one credential or address."
+    )
+    request_burst: int = Field(
+        default=500, ge=1, description="Requests at once, after a rest."
+    )
     max_wait_seconds: float = Field(
         default=25.0, ge=0, le=300, description="Cap of the long poll."
     )
@@ -44,8 +62,31 @@ class Settings(BaseSettings):
     key_seconds: int = Field(
         default=365 * 86_400, ge=60, description="How long a key is valid."
     )
+    retention_seconds: int = Field(
+        default=0,
+        ge=0,
+        description="How long contributions are kept after the end of their session.",
+    )
+    orphan_seconds: int = Field(
+        default=1800,
+        ge=60,
+        description="Age at which files that nothing names are removed.",
+    )
+    sweep_seconds: float = Field(
+        default=60.0, gt=0, le=600, description="How often to look for such files."
+    )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes that step rounds."
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        ge=0.5,
+        le=3600,
+        description="After how long without a sign of life a step is taken from its "
+        "driver.",
+    )
+    step_attempts: int = Field(
+        default=10, ge=1, description="How often a step is begun before it fails."
     )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,9 @@ from hypothesis import settings
 from analyst_service import app as application
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.deps import Service
+from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
+from analyst_service.jobs.processes import Process
 from analyst_service.models import Base
 from analyst_service.settings import Settings
 from clustering_protocols import chain, enrolment, packets, simulation
@@ -89,6 +91,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 
 @pytest.fixture
+def postgres_url(tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database."""
+    with empty_database("postgresql", tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
 def analyst(database_url: str, tmp_path: Path) -> Iterator[Analyst]:
     """A running analyst, on each kind of database."""
     with Analyst(tmp_path / "analyst", database_url) as running:
@@ -131,22 +140,28 @@ class HandClock:
         self.time += timedelta(seconds=seconds)
 
 
-class Inline(Executor):
+class Inline(Process):
     """Runs a step where it is submitted."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        future: Future[Any] = Future()
+    def __init__(self) -> None:
+        pass
+
+    def submit(self, job: worker.Job) -> Future[worker.Followed]:
+        future: Future[worker.Followed] = Future()
         try:
-            future.set_result(fn(*args, **kwargs))
+            future.set_result(worker.run(job))
         except Exception as error:  # noqa: BLE001  the driver asks the future for it
             future.set_exception(error)
         return future
+
+    def end(self) -> None:
+        pass
 
 
 class HandDriver(Driver):
     """Steps rounds within this process; entered, on its own; else by :meth:`turn`."""
 
-    def _new_pool(self) -> Inline:
+    def _new_process(self) -> Inline:
         return Inline()
 
     def turn(self) -> None:
@@ -249,7 +264,8 @@ def in_process(
     settings = Settings(
         data_dir=folder,
         database_url=database_url,
-        **{"poll_seconds": 0.01, **changes},
+        # its clock stands still, and fills no bucket
+        **{"poll_seconds": 0.01, "request_burst": 10**6, **changes},
     )
     clock = HandClock()
     folder.mkdir(exist_ok=True)
@@ -257,6 +273,7 @@ def in_process(
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
         patch.setattr(application, "Driver", HandDriver if driven else idle)
+        patch.setattr(application, "Keeper", idle)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
         database = application.Database(settings.database)
         database.migrate()
@@ -284,6 +301,13 @@ def in_process(
 def api(tmp_path: Path) -> Iterator[Api]:
     """An analyst in this process, on SQLite; its rounds are stepped by ``turn``."""
     with in_process(tmp_path / "api") as running:
+        yield running
+
+
+@pytest.fixture
+def each_api(database_url: str, tmp_path: Path) -> Iterator[Api]:
+    """The same on each kind of database."""
+    with in_process(tmp_path / "api", database_url) as running:
         yield running
 
 
@@ -403,7 +427,7 @@ class ByHand:
         after = self.memories.setdefault(slot, {0: Memory()})
         round_ = packets.read(task).address.round
         before = after[max(number for number in after if number < round_)]
-        after[round_], contribution, _ = party.reply(
+        after[round_], contribution, *_ = party.reply(
             before, task, self.parts.data[slot]
         )
         return contribution

@@ -23,12 +23,17 @@ from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import Deadlines, Layout
 from party_sdk import Coordinator, Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession
 
 COTERIE = str(Path(sys.executable).parent / "coterie")
+
+
+def thorough(*, ci: int, nightly: int) -> int:
+    """How often to repeat: a few times on every change, many on command."""
+    return nightly if os.environ.get("COTERIE_HYPOTHESIS") == "nightly" else ci
 
 
 def free_port() -> int:
@@ -44,13 +49,17 @@ class Analyst:
         self,
         data_dir: Path,
         database_url: str = "",
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
+        program: str | None = None,
     ) -> None:
+        self.command = [sys.executable, program] if program else [COTERIE]
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
         self.log = data_dir / "analyst.log"
-        self.environment = dict(environment) | {
+        self.environment = {
+            **os.environ,
+            **(environment or {}),
             "COTERIE_DATA_DIR": str(data_dir),
             "COTERIE_DATABASE_URL": database_url,
             "COTERIE_POLL_SECONDS": "0.02",
@@ -75,20 +84,13 @@ class Analyst:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "party_sdk.cli",
-                    "serve",
-                    "--port",
-                    str(self.port),
-                ],
+                [*self.command, "serve", "--port", str(self.port)],
                 env=self.environment,
                 cwd=self.data_dir,
                 stdout=log,
                 stderr=log,
             )
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/v1/protocols", timeout=5)
@@ -105,7 +107,7 @@ class Analyst:
             self.process = None
 
     def transport(self, http: httpx.Client | None = None) -> Transport:
-        return Transport(self.url, patience=60, http=http)
+        return Transport(self.url, patience=120, http=http)
 
     def coordinator(self, home: Path, entropy: bytes | None = None) -> Coordinator:
         return Coordinator(
@@ -125,6 +127,7 @@ class Crowd:
         data: Mapping[str, DataSource],
         seed: int = 7,
         session: str = "s",
+        deadlines: Deadlines | None = None,
     ) -> None:
         self.analyst = analyst
         self.home = home
@@ -136,7 +139,12 @@ class Crowd:
             analyst.coordinator(home, self.keys[simulation.COORDINATOR])
         )
         self.session: CoordinatedSession = self.coordinator.create_session(
-            session, params, layout, session_id=session, seed=seed
+            session,
+            params,
+            layout,
+            session_id=session,
+            seed=seed,
+            deadlines=deadlines,
         )
         self.invitations = self.session.invite()
         self.results: dict[str, Result] = {}
@@ -163,7 +171,7 @@ class Crowd:
             self.threads[slot] = thread
             thread.start()
 
-    def join(self, timeout: float = 60) -> dict[str, Result]:
+    def join(self, timeout: float = 300) -> dict[str, Result]:
         for slot, thread in self.threads.items():
             thread.join(timeout)
             assert not thread.is_alive(), f"{slot} still runs"
@@ -178,7 +186,7 @@ class Crowd:
             self.errors[slot] = error
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen"

@@ -64,6 +64,9 @@ class Cast:
         joining = self.session.joining(A) | nothing
         return {
             "list_protocols": ("GET", "/v1/protocols", {}),
+            "get_health": ("GET", "/healthz", {}),
+            "get_readiness": ("GET", "/readyz", {}),
+            "get_metrics": ("GET", "/metrics", {}),
             "put_session": ("PUT", here, {"json": self.session.terms}),
             "list_sessions": ("GET", "/v1/sessions", {}),
             "get_session": ("GET", here, {}),
@@ -81,6 +84,8 @@ class Cast:
                 },
             ),
             "get_result": ("GET", f"{here}/result", {}),
+            "delete_session": ("DELETE", here, {}),
+            "get_audit": ("GET", f"{here}/audit", {}),
             "cancel_session": ("POST", f"{here}/cancel", {}),
         }
 
@@ -97,12 +102,17 @@ CALLERS = (
 EXPECTED: dict[str, tuple[int, ...]] = {
     # who needs no credential at all
     "list_protocols": (200, 200, 200, 200, 200, 200, 200),
+    "get_health": (200, 200, 200, 200, 200, 200, 200),
+    "get_readiness": (200, 200, 200, 200, 200, 200, 200),
+    "get_metrics": (200, 200, 200, 200, 200, 200, 200),
     "preview": (404, 404, 404, 404, 404, 404, 404),
     "join": (404, 404, 404, 404, 404, 404, 404),
     # what coordinators do
     "put_session": (401, 401, 403, 403, 200, 409, 409),
     "list_sessions": (401, 401, 403, 403, 200, 200, 200),
     "post_invitations": (401, 401, 403, 403, 201, 404, 201),
+    "delete_session": (401, 401, 403, 403, 204, 404, 204),
+    "get_audit": (401, 401, 403, 403, 200, 404, 200),
     "cancel_session": (401, 401, 403, 403, 200, 404, 200),
     # what both sides read
     "get_session": (401, 401, 200, 404, 200, 404, 200),
@@ -129,6 +139,7 @@ def test_the_matrix_names_every_operation_of_the_service(api: Api, cast: Cast) -
     assert operations == EXPECTED.keys() == cast.requests().keys()
 
 
+@pytest.mark.threat(26, 27)
 @pytest.mark.parametrize("operation", EXPECTED)
 def test_each_caller_gets_what_the_matrix_says(cast: Cast, operation: str) -> None:
     responses = {caller: cast.ask(operation, caller) for caller in CALLERS}
@@ -140,6 +151,7 @@ def test_each_caller_gets_what_the_matrix_says(cast: Cast, operation: str) -> No
             assert response.headers["www-authenticate"] == "Bearer"
 
 
+@pytest.mark.threat(26)
 @pytest.mark.parametrize(
     "operation",
     [name for name, (_, _, _, _, _, other, _) in EXPECTED.items() if other == 404],
@@ -156,7 +168,8 @@ def test_anothers_session_answers_like_an_unknown_one(
 
 def plain(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
     body = {k: v for k, v in response.json().items() if k != "request_id"}
-    return body, dict(response.headers)
+    headers = {k: v for k, v in response.headers.items() if k != "x-request-id"}
+    return body, headers
 
 
 def test_a_list_holds_the_callers_own_sessions_and_an_administrators_all(
@@ -247,6 +260,7 @@ def forms(secret: bytes | str) -> Iterator[bytes]:
     yield base64.urlsafe_b64encode(raw).rstrip(b"=")
 
 
+@pytest.mark.threat(32, 33)
 def test_no_secret_lies_in_the_database_the_blobs_or_the_log(
     analyst: Analyst, gather: Callable[..., Crowd]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from analyst_service.blobs.files import FileBlobStore, FileDraft
+from analyst_service.blobs.files import FileBlobStore, FileDraft, map_file
+from analyst_service.blobs.trimming import trimmed
 from clustering_protocols import simulation
 from clustering_protocols.errors import StorageFull
 from clustering_protocols.problems import Problem
@@ -150,15 +152,32 @@ def test_two_drafts_of_equal_bytes_do_not_meet(
     assert files(root) == [DIGEST]
 
 
-def test_sweeping_removes_what_was_half_written_and_no_blob(
+def test_sweeping_removes_old_drafts_and_no_blob(
     blobs: FileBlobStore, root: Path
 ) -> None:
     blobs.put(b"x")
     draft = drafted(blobs, b"half")
+    began = draft._path.stat().st_mtime
+    blobs.sweep(began)
     assert len(files(root)) == 2
-    FileBlobStore(root).sweep()
+    blobs.sweep(began + 1)
     assert files(root) == [DIGEST]
     draft.discard()
+
+
+def test_blobs_are_found_by_their_age_and_removed(
+    blobs: FileBlobStore, root: Path
+) -> None:
+    blobs.put(b"x")
+    written = blobs.path(DIGEST).stat().st_mtime
+    assert list(blobs.older(written)) == []
+    assert list(blobs.older(written + 1)) == [DIGEST]
+    held = blobs.map(DIGEST)
+    blobs.remove(DIGEST)
+    blobs.remove(DIGEST)
+    assert not blobs.has(DIGEST)
+    assert files(root) == []
+    assert bytes(held) == b"x"
 
 
 # A full disk
@@ -213,3 +232,26 @@ def test_an_upload_to_a_full_disk_is_refused_and_leaves_no_trace(
     assert refusal.status_code == 507
     assert refusal.json()["type"] == Problem.STORAGE_FULL.urn
     assert api.stored() == before
+
+
+# Reading without keeping
+
+
+def resident(path: Path) -> int:
+    """Bytes of a mapped file that are in this process's memory."""
+    maps = Path("/proc/self/smaps").read_text().partition(str(path))[2]
+    return int(re.search(r"Rss:\s+(\d+) kB", maps)[1]) << 10  # type: ignore[index]
+
+
+def test_a_large_blob_is_read_whole_and_its_pages_are_let_go(
+    blobs: FileBlobStore,
+) -> None:
+    content = bytes(range(256)) * (32 << 12)
+    path = blobs.path(blobs.put(content))
+    mapping = map_file(path)
+    kept = np.frombuffer(mapping, np.uint8).sum()
+    assert resident(path) > len(content) // 2
+    with trimmed(mapping):
+        assert np.frombuffer(mapping, np.uint8).sum() == kept
+    assert resident(path) == 0
+    assert bytes(mapping) == content

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import pickle
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,7 +19,7 @@ import httpx
 import numpy as np
 import pytest
 
-from clustering_protocols import codec, simulation
+from clustering_protocols import codec, journal, simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -170,6 +173,7 @@ def assert_problem(response: httpx.Response, problem: Problem) -> None:
 # What is stored
 
 
+@pytest.mark.threat(36)
 def test_the_same_upload_twice_is_one_row_and_one_receipt(
     session: ByHand, upload: Upload
 ) -> None:
@@ -191,9 +195,20 @@ def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> Non
         "digest": sha256(upload.body).hexdigest(),
         "size": len(upload.body),
         "received_at": "2026-03-01T00:00:00Z",
+        **line_of(session, upload),
     }
 
 
+def line_of(session: ByHand, upload: Upload) -> dict[str, Any]:
+    """What a receipt says of the audit's line on an upload."""
+    path = f"{session.path}/audit"
+    lines = session.api.send("GET", path, session.key).json()["lines"]
+    digest = sha256(upload.body).hexdigest()
+    [number] = [n for n, line in enumerate(lines, 1) if digest in line]
+    return {"sequence": number, "entry": journal.digest(lines[number - 1])}
+
+
+@pytest.mark.threat(36)
 def test_of_a_hundred_equal_uploads_at_once_one_is_new(
     session: ByHand, upload: Upload
 ) -> None:
@@ -213,6 +228,7 @@ def test_of_a_hundred_equal_uploads_at_once_one_is_new(
     assert len(blobs_after) == len(blobs) + 1
 
 
+@pytest.mark.threat(37)
 def test_of_two_different_uploads_at_once_one_is_stored(
     session: ByHand, upload: Upload
 ) -> None:
@@ -233,6 +249,7 @@ def test_of_two_different_uploads_at_once_one_is_stored(
     assert session.api.stored() == stored
 
 
+@pytest.mark.threat(37)
 def test_other_bytes_for_an_answered_attempt_are_refused(
     session: ByHand, upload: Upload
 ) -> None:
@@ -277,6 +294,22 @@ UNREADABLE = {
     "a message of another round of the stage": lambda u: recoded(
         recorded(kind="confirmed", values={"total": 1})(u), without_positions(u)
     ),
+    "a header of 2^40 bytes": lambda u: u.carrying(struct.pack("<Q", 1 << 40) + u.body),
+    "a header over 64 KiB": lambda u: u.carrying(
+        struct.pack("<Q", (64 << 10) + 1) + b" " * 1000
+    ),
+    "a header that is not UTF-8": lambda u: u.carrying(
+        struct.pack("<Q", 2) + b"\xff\xfe"
+    ),
+    "a header nested a thousand deep": lambda u: u.carrying(
+        struct.pack("<Q", 2000) + b"[" * 1000 + b"]" * 1000
+    ),
+    "a pickle": lambda u: u.carrying(pickle.dumps(Armed())),
+    "an npy file": lambda u: u.carrying(numpy_file(np.save, np.zeros(9))),
+    "an npz file": lambda u: u.carrying(numpy_file(np.savez_compressed, np.zeros(9))),
+    "an npy file of objects": lambda u: u.carrying(
+        numpy_file(np.save, np.array([Armed()]))
+    ),
     "an unknown value": recorded(values={"surprise": 1}),
     "a header without an address": lambda u: recoded(
         u, change=lambda header: header.pop("address")
@@ -301,6 +334,9 @@ WRONG_ARRAYS = {
     "float64 instead of int64": lambda found: {"positions": found.astype("f8")},
     "int32 instead of int64": lambda found: {"positions": found.astype("i4")},
     "uint64 instead of int64": lambda found: {"positions": found.astype("u8")},
+    "float32 instead of int64": lambda found: {"positions": found.astype("f4")},
+    "bool instead of int64": lambda found: {"positions": found.astype("u1")},
+    "axes exchanged": lambda found: {"positions": found[None, :]},
     "a value below the range": lambda found: {"positions": found - 1},
     "another name": lambda found: {"places": found},
     "an array too many": lambda found: {"positions": found, "extra": found},
@@ -404,6 +440,22 @@ REFUSED: dict[str, tuple[Callable[[Upload], Upload], Problem]] = {
         lambda u: u.saying(content_encoding="gzip"),
         Problem.UNSUPPORTED_MEDIA,
     ),
+    "a body compressed by zstd": (
+        lambda u: u.saying(content_encoding="zstd"),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+    "a body compressed by br": (
+        lambda u: u.saying(content_encoding="br"),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+    "a length of 2^63": (
+        lambda u: u.saying(content_length=str(1 << 63)),
+        Problem.TOO_LARGE,
+    ),
+    "a negative length": (
+        lambda u: u.saying(content_length="-1"),
+        Problem.LENGTH_REQUIRED,
+    ),
     "JSON": (
         lambda u: u.saying(content_type="application/json"),
         Problem.UNSUPPORTED_MEDIA,
@@ -415,10 +467,24 @@ REFUSED: dict[str, tuple[Callable[[Upload], Upload], Problem]] = {
 }
 
 
+class Armed:
+    """Says so when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return pytest.fail, ("somebody unpickled what came",)
+
+
+def numpy_file(save: Callable[..., None], array: Any) -> bytes:
+    file = io.BytesIO()
+    save(file, array)
+    return file.getvalue()
+
+
 def b64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
+@pytest.mark.threat(4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 38, 39)
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_bad_upload_is_refused_and_leaves_no_trace(upload: Upload, what: str) -> None:
     change, problem = REFUSED[what]
@@ -427,6 +493,7 @@ def test_a_bad_upload_is_refused_and_leaves_no_trace(upload: Upload, what: str) 
     assert upload.send().status_code == 201, "the good upload is still welcome"
 
 
+@pytest.mark.threat(8)
 def test_an_upload_whose_connection_ends_leaves_no_trace(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -483,15 +550,17 @@ def test_a_session_that_is_over_takes_no_contribution(
     assert refusal.json()["reason"] == Problem.CANCELLED.slug
 
 
+@pytest.mark.threat(1, 2)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("name", ["rows", "anchors"])
 def test_numbers_that_are_not_finite_are_refused(
-    shared_api: Api, bad: float, name: str
+    shared_api: Api, bad: float, place: float, name: str
 ) -> None:
     upload = projections(shared_api)
     _, arrays = codec.decode(upload.body)
     spoilt = arrays[name].copy()
-    spoilt[-1, -1] = bad
+    spoilt.flat[int(place * (spoilt.size - 1))] = bad
     refusal = assert_refused(
         shared_api,
         recoded(upload, {**arrays, name: spoilt}).send,
@@ -501,6 +570,19 @@ def test_numbers_that_are_not_finite_are_refused(
     assert upload.send().status_code == 201
 
 
+@pytest.mark.threat(2)
+@pytest.mark.parametrize("fine", [-0.0, 5e-324, 2.0**-1060, 1e308])
+def test_numbers_that_are_only_small_or_large_are_taken(
+    shared_api: Api, fine: float
+) -> None:
+    upload = projections(shared_api)
+    _, arrays = codec.decode(upload.body)
+    changed = arrays["rows"].copy()
+    changed[0, 0] = fine
+    assert recoded(upload, {**arrays, "rows": changed}).send().status_code == 201
+
+
+@pytest.mark.threat(4)
 def test_two_arrays_of_one_symbol_must_agree_in_size(shared_api: Api) -> None:
     upload = projections(shared_api)
     _, arrays = codec.decode(upload.body)

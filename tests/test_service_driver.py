@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -15,7 +13,8 @@ from harness import wait_for
 
 from analyst_service import models
 from analyst_service.jobs import worker
-from analyst_service.jobs.driver import MAX_CRASHES, Driver
+from analyst_service.jobs.driver import Driver
+from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.service import JobService
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
@@ -73,12 +72,13 @@ def a_bad_and_a_good_one(api: Api, params: Dummy) -> tuple[ByHand, ByHand]:
 def assert_tried_and_failed(
     api: Api, bad: ByHand, good: ByHand, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for _ in range(MAX_CRASHES + 1):  # one worker: one step at a turn
+    limit = api.service.settings.step_attempts
+    for _ in range(limit + 2):  # one worker: one step at a turn
         api.turn()
     assert standing(bad) == ("failed", 1)
     assert bad.status["reason"] == Problem.INTERNAL.slug
-    assert f"{MAX_CRASHES} times" in bad.status["detail"]
-    assert caplog.text.count(f"step of {bad.id}: ") == MAX_CRASHES
+    assert f"begun {limit} times" in bad.status["detail"]
+    assert caplog.text.count(f"step of {bad.id}: ") == limit
     assert standing(good) == ("collecting", 2)
     assert good.finish().status["state"] == "completed"
 
@@ -104,7 +104,7 @@ def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
     session = complete(api.open(Dummy(), PARTS).join())
     blob = blob_of(session)
     content = blob.read_bytes()
-    for _ in range(MAX_CRASHES - 1):
+    for _ in range(api.service.settings.step_attempts - 1):
         blob.unlink()
         api.turn()
         blob.write_bytes(content)
@@ -112,57 +112,29 @@ def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
     assert standing(session) == ("collecting", 2)
 
 
-def test_a_session_that_kills_its_worker_fails_alone(api: Api) -> None:
-    bad, good = a_bad_and_a_good_one(api, Dummy())
-    blob = blob_of(bad)
-    blob.unlink()
-    os.mkfifo(blob)  # the worker waits for bytes that never come
-
-    with Driver(api.service), nobody_waits_for(blob):
-        wait_for(lambda: kill_worker_of(bad) == "failed")
-        wait_for(lambda: standing(good) == ("collecting", 2))
-    assert bad.status["reason"] == Problem.INTERNAL.slug
-
-
-def kill_worker_of(session: ByHand) -> str:
-    state, _ = standing(session)
-    if state == "stepping":
-        kill_workers()
-    return state
-
-
-def kill_workers() -> None:
-    for child in multiprocessing.active_children():
-        child.kill()
-
-
-@contextmanager
-def nobody_waits_for(pipe: Path) -> Iterator[None]:
-    """Let the driver stop, even if the test has failed."""
-    try:
-        yield
-    finally:
-        pipe.unlink()
-        kill_workers()
-
-
 # Steps that are repeated, or come too late
 
 
-def job_of(session: ByHand) -> tuple[models.Session, worker.Job]:
+@contextmanager
+def jobs_of(session: ByHand) -> Iterator[JobService]:
     service = session.api.service
     with service.database.write() as unit:
-        JobService(unit, service.clock).close_rounds()
-    with service.database.read() as unit:
-        row = unit.get_one(models.Session, session.id)
-        job = JobService(unit, service.clock).job(row, service.settings.blob_dir)
-    return row, job
+        yield JobService(unit, service)
 
 
-def follow(session: ByHand, row: models.Session, followed: worker.Followed) -> bool:
-    service = session.api.service
-    with service.database.write() as unit:
-        return JobService(unit, service.clock).follow(row, followed)
+def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
+    """Take the step of a session, as a driver does."""
+    with jobs_of(session) as jobs:
+        jobs.close_rounds()
+        lease = jobs.take()
+        assert lease is not None
+        assert lease.name == session.id
+        return lease, jobs.job(lease.session)
+
+
+def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
+    with jobs_of(session) as jobs:
+        return jobs.follow(lease, followed)
 
 
 def last_round(api: Api, params: Dummy) -> ByHand:
@@ -187,26 +159,32 @@ def test_what_follows_for_a_session_that_was_cancelled_is_not_stored(
     api: Api, kind: type[worker.Followed]
 ) -> None:
     session = OUTCOMES[kind](api)
-    row, job = job_of(session)
+    lease, job = job_of(session)
     followed = worker.run(job)
     assert isinstance(followed, kind)
     api.send("POST", f"{session.path}/cancel", session.key)
     before = api.stored()
-    assert not follow(session, row, followed)
+    assert not follow(session, lease, followed)
     assert api.stored() == before
 
 
+@pytest.mark.threat(54)
 @every_outcome
-def test_of_two_drivers_that_step_at_once_one_stores_what_follows(
+def test_of_two_drivers_that_step_at_once_the_one_with_the_lease_stores_what_follows(
     api: Api, kind: type[worker.Followed]
 ) -> None:
     session = OUTCOMES[kind](api)
-    row, job = job_of(session)
-    first, second = worker.run(job), worker.run(job)
+    slow, job = job_of(session)
+    api.clock.forward(api.service.settings.lease_seconds)
+    quick, same = job_of(session)
+    first, second = worker.run(job), worker.run(same)
     assert first == second
-    assert follow(session, row, first)
+    assert not follow(session, slow, second)
+    assert standing(session)[0] == "stepping"
+    assert follow(session, quick, first)
     stored = api.stored()
-    assert not follow(session, row, second)
+    assert not follow(session, slow, second)
+    assert not follow(session, quick, first)
     assert api.stored() == stored
 
 
@@ -225,7 +203,8 @@ def test_a_session_that_was_left_stepping_is_stepped_after_a_restart(
 ) -> None:
     with start_api() as api:
         later = complete(api.open(Dummy(), PARTS).join())
-        job_of(later)  # closes the round
+        with jobs_of(later) as jobs:
+            jobs.close_rounds()
         first = stepping(api)
         assert standing(later) == ("stepping", 1)
     with start_api(driven=True) as api:

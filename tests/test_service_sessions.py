@@ -275,6 +275,7 @@ def test_recruiting_expires_at_its_deadline_and_not_before(api: Api) -> None:
     assert_over(session.try_join(A), "expired", Problem.DEADLINE_PASSED)
 
 
+@pytest.mark.threat(48)
 @pytest.mark.parametrize("n_answers", [0, 3])
 def test_a_round_without_a_quorum_expires_at_its_deadline(
     api: Api, n_answers: int

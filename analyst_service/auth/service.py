@@ -15,6 +15,7 @@ from analyst_service.clock import Clock
 from analyst_service.models import Credential
 from clustering_protocols.errors import Forbidden, NotFound, Unauthenticated
 
+_TOKENS_OVERLAP = timedelta(hours=1)
 _REFUSED = "It is missing, unknown, expired or revoked."
 
 
@@ -58,8 +59,9 @@ class AuthService:
         scheme, _, secret = (header or "").partition(" ")
         if scheme.lower() != "bearer" or not secret:
             raise Unauthenticated(_REFUSED)
-        found = self._credentials.by_digest(digest_of(secret.strip()))
-        if found is None or not _is_valid(found, self._clock.now()):
+        now = self._clock.now()
+        found = self._credentials.by_digest(digest_of(secret.strip()), now)
+        if found is None or not _is_valid(found, now):
             raise Unauthenticated(_REFUSED)
         return Caller(found.id, Role(found.role), found.session_id, found.slot)
 
@@ -70,10 +72,39 @@ class AuthService:
     def create_party_token(self, session_id: str, slot: str, seconds: int) -> str:
         """Return a new token of a slot.
 
-        Earlier ones stay valid until they expire: of a join that was sent twice, either
+        Earlier ones stay valid for a while: of a join that was sent twice, either
         response may be the one that arrives.
         """
+        until = self._clock.now() + _TOKENS_OVERLAP
+        self._credentials.end_tokens(session_id, slot, until)
         _, secret = self._create("pt", Role.PARTY, slot, seconds, session_id, slot)
+        return secret
+
+    def rotate(self, credential_id: str, seconds: int, overlap: int) -> str:
+        """Return a new secret of a key; what the key owns stays its own.
+
+        Parameters
+        ----------
+        credential_id : str
+        seconds : int
+            How long the new secret is valid.
+        overlap : int
+            Seconds for which the old secret is valid still; 0 ends it at once.
+
+        Raises
+        ------
+        NotFound
+            If no valid key has this id; tokens are rotated by joining again.
+        """
+        now = self._clock.now()
+        found = self._credentials.by_id(credential_id, now)
+        if found is None or found.role == Role.PARTY:
+            raise NotFound("No valid key has this id.")
+        secret = _new_secret("ck")
+        found.previous_digest = found.secret_digest
+        found.previous_until = now + timedelta(seconds=overlap)
+        found.secret_digest = digest_of(secret)
+        found.expires_at = now + timedelta(seconds=seconds)
         return secret
 
     def keys(self) -> list[Credential]:
@@ -85,6 +116,10 @@ class AuthService:
         if not self._credentials.revoke(credential_id, self._clock.now()):
             raise NotFound("No valid credential has this id.")
 
+    def revoke_tokens(self, session_id: str) -> int:
+        """Revoke all tokens of a session's parties; return how many there were."""
+        return self._credentials.revoke_tokens(session_id, self._clock.now())
+
     def _create(
         self,
         prefix: str,
@@ -94,7 +129,7 @@ class AuthService:
         session_id: str | None = None,
         slot: str | None = None,
     ) -> tuple[str, str]:
-        secret = f"{prefix}_{secrets.token_urlsafe(32)}"
+        secret = _new_secret(prefix)
         now = self._clock.now()
         credential = Credential(
             id=secrets.token_hex(8),
@@ -108,6 +143,10 @@ class AuthService:
         )
         self._credentials.add(credential)
         return credential.id, secret
+
+
+def _new_secret(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_urlsafe(32)}"
 
 
 def _is_valid(credential: Credential, now: datetime) -> bool:

@@ -28,7 +28,7 @@ class Draft(Protocol):
         ...
 
     def keep(self) -> None:
-        """Make the sealed bytes a blob. Durable when it returns."""
+        """Make the sealed bytes a blob. Durable when it returns; may be repeated."""
         ...
 
     def discard(self) -> None:

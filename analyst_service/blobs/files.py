@@ -2,7 +2,7 @@
 
 A file appears under its name by one rename, after its bytes are synced; the folder is
 synced after the rename. So a crash leaves either the whole blob or a stray file in
-``tmp``, which is emptied at the next start.
+``tmp``, which the sweep removes once it is old.
 """
 
 from __future__ import annotations
@@ -60,10 +60,25 @@ class FileBlobStore:
             raise ValueError("not a digest")
         return self._root / digest[:2] / digest
 
-    def sweep(self) -> None:
-        """Remove what a crash left half written; before anything is received."""
+    def has(self, digest: str) -> bool:
+        """Return whether there is such a blob."""
+        return self.path(digest).exists()
+
+    def remove(self, digest: str) -> None:
+        """Remove a blob; who has mapped it may read on."""
+        self.path(digest).unlink(missing_ok=True)
+
+    def older(self, before: float) -> Iterator[str]:
+        """Yield the digests of blobs that were last written before a time (POSIX)."""
+        for path in self._root.glob("??/*"):
+            if _DIGEST.fullmatch(path.name) and _is_older(path, before):
+                yield path.name
+
+    def sweep(self, before: float) -> None:
+        """Remove drafts that were last written before a time: a crash left them."""
         for stray in self._tmp.iterdir():
-            stray.unlink(missing_ok=True)
+            if _is_older(stray, before):
+                stray.unlink(missing_ok=True)
 
 
 class FileDraft:
@@ -74,6 +89,7 @@ class FileDraft:
         self._store = store
         self._hash = sha256()
         self._file = path.open("xb")
+        self._is_kept = False
         self.size = 0
 
     def write(self, piece: bytes) -> None:
@@ -97,11 +113,14 @@ class FileDraft:
 
     def keep(self) -> None:
         """Rename to the name of the digest, and sync the folder."""
+        if self._is_kept:
+            return
         target = self._store.path(self._hash.hexdigest())
         target.parent.mkdir(exist_ok=True)
         self._path.replace(target)
         _sync_folder(target.parent)
         _sync_folder(target.parent.parent)
+        self._is_kept = True
 
     def discard(self) -> None:
         """Close and remove."""
@@ -116,6 +135,13 @@ def map_file(path: Path) -> Buffer:
         if path.stat().st_size == 0:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _is_older(path: Path, before: float) -> bool:
+    try:
+        return path.stat().st_mtime < before
+    except FileNotFoundError:  # it was just removed, or kept
+        return False
 
 
 @contextmanager

@@ -7,10 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import FileResponse
+from sqlalchemy.orm import Session as Unit
 from starlette.concurrency import run_in_threadpool
 
 from analyst_service.auth.service import Caller
 from analyst_service.blobs import Draft
+from analyst_service.blobs.claims import claim
 from analyst_service.contributions import uploads
 from analyst_service.contributions.schemas import Receipt
 from analyst_service.contributions.service import (
@@ -19,6 +21,7 @@ from analyst_service.contributions.service import (
     check_draft,
 )
 from analyst_service.deps import CallerDep, Service, ServiceDep, SessionID
+from analyst_service.models import Task
 from clustering_protocols.codec import MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["rounds"])
@@ -41,13 +44,14 @@ async def get_task(
     """Return the caller's open task; hold the request for a while if there is none."""
     loop = asyncio.get_running_loop()
     until = loop.time() + min(wait, service.settings.max_wait_seconds)
-    while True:
-        digest = await run_in_threadpool(_task_digest, service, caller, session_id)
-        if digest is not None:
-            return FileResponse(service.blobs.path(digest), media_type=MEDIA_TYPE)
-        if loop.time() >= until:
-            return Response(status_code=204, headers={"Retry-After": "1"})
-        await asyncio.sleep(service.settings.poll_seconds)
+    with service.bell.listening() as ear:
+        while True:
+            task = await run_in_threadpool(_task, service, caller, session_id)
+            if task is not None:
+                return service.blob(task.digest)
+            if loop.time() >= until:
+                return Response(status_code=204, headers={"Retry-After": "1"})
+            await ear.wait(service.settings.poll_seconds)
 
 
 @router.put(
@@ -84,9 +88,14 @@ async def put_contribution(
     return receipt
 
 
-def _task_digest(service: Service, caller: Caller, session_id: str) -> str | None:
+def _task(service: Service, caller: Caller, session_id: str) -> Task | None:
     with service.database.read() as unit:
-        return ContributionService(unit, service.clock).task_digest(caller, session_id)
+        task = ContributionService(unit, service.clock).task(caller, session_id)
+    if task is not None and task.sent_at is None:
+        service.database.transact(
+            lambda unit: ContributionService(unit, service.clock).note_sent(task)
+        )
+    return task
 
 
 def _known(
@@ -109,8 +118,15 @@ def _keep(
     with service.database.read() as unit:
         asked = ContributionService(unit, service.clock).require_open(caller, place)
     check_draft(asked, draft, service.blobs.map)
-    with service.database.write() as unit:
+
+    def store(unit: Unit) -> tuple[Receipt, bool]:
+        claim(unit, [digest])
         contributions = ContributionService(unit, service.clock)
         contribution, is_new = contributions.store(caller, place, digest, draft.size)
-        draft.keep()
+        if is_new:
+            draft.keep()
         return Receipt.of(contribution), is_new
+
+    kept = service.database.transact(store)
+    service.bell.ring()
+    return kept

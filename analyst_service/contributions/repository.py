@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Unit
 
@@ -30,6 +32,23 @@ class ContributionRepository:
         """Store a contribution."""
         self._unit.add(contribution)
         self._unit.flush()
+
+    def mark_sent(self, task: Task, now: datetime) -> bool:
+        """Remember that a task was handed out; False if it was before."""
+        marked = self._unit.execute(
+            sa.update(Task)
+            .where(
+                Task.session_id == task.session_id,
+                Task.round == task.round,
+                Task.attempt == task.attempt,
+                Task.slot == task.slot,
+                Task.sent_at.is_(None),
+            )
+            .values(sent_at=now)
+            .returning(Task.slot)
+            .execution_options(synchronize_session=False)
+        )
+        return marked.first() is not None
 
     def digests(
         self, table: type[Task | Contribution], session: Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from analyst_service.models import Contribution
 
@@ -20,6 +20,11 @@ class Receipt(BaseModel):
     digest: str
     size: int
     received_at: datetime
+    sequence: int | None = Field(
+        description="The number of its line in the session's audit; none in sessions of "
+        "before there was one."
+    )
+    entry: str | None = Field(description="The SHA-256 of that line.")
 
     @classmethod
     def of(cls, contribution: Contribution) -> Self:
@@ -32,4 +37,6 @@ class Receipt(BaseModel):
             digest=contribution.digest,
             size=contribution.size,
             received_at=contribution.received_at,
+            sequence=contribution.sequence,
+            entry=contribution.entry,
         )

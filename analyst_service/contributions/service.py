@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session as Unit
 from typing_extensions import Buffer
 
+from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.blobs import Draft
+from analyst_service.blobs.trimming import trimmed
 from analyst_service.clock import Clock
 from analyst_service.contributions.repository import ContributionRepository
-from analyst_service.models import Contribution, Session
+from analyst_service.models import Contribution, Session, Task
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.sessions.states import State
+from clustering_protocols import journal
 from clustering_protocols.chain import check_contribution
 from clustering_protocols.errors import ContributionDiffers, Forbidden, RoundClosed
 
@@ -42,10 +45,11 @@ class ContributionService:
     def __init__(self, unit: Unit, clock: Clock) -> None:
         self._sessions = SessionService(unit, clock)
         self._rows = ContributionRepository(unit)
+        self._audit = Audit(unit)
         self._clock = clock
 
-    def task_digest(self, caller: Caller, session_id: str) -> str | None:
-        """Return the blob of the caller's open task, or None if it has to wait."""
+    def task(self, caller: Caller, session_id: str) -> Task | None:
+        """Return the caller's open task, or None if it has to wait."""
         session = self._sessions.visible(caller, session_id)
         slot = _slot(caller)
         require_alive(session)
@@ -54,8 +58,16 @@ class ContributionService:
         here = (session.id, session.round, session.attempt, slot)
         if self._rows.contribution(*here) is not None:
             return None
-        task = self._rows.task(*here)
-        return task.digest if task else None
+        return self._rows.task(*here)
+
+    def note_sent(self, task: Task) -> None:
+        """Write into the audit that a slot was given its task, the first time."""
+        now = self._clock.now()
+        if self._rows.mark_sent(task, now):
+            here = {"slot": task.slot, "round": task.round, "attempt": task.attempt}
+            self._audit.append(
+                task.session_id, "task-sent", now, **here, digest=task.digest
+            )
 
     def stored(self, caller: Caller, place: Place, digest: str) -> Contribution | None:
         """Return what is stored already, if it is the same; refuse if it differs."""
@@ -89,14 +101,19 @@ class ContributionService:
         found = self.stored(caller, place, digest)
         if found is not None:
             return found, False
+        now = self._clock.now()
+        here = {"slot": _slot(caller), "round": place.round, "attempt": place.attempt}
+        noted = self._audit.append(
+            place.session_id, "contribution", now, **here, digest=digest
+        )
         contribution = Contribution(
             session_id=place.session_id,
-            round=place.round,
-            attempt=place.attempt,
-            slot=_slot(caller),
+            **here,
             digest=digest,
             size=size,
-            received_at=self._clock.now(),
+            received_at=now,
+            sequence=noted.number,
+            entry=journal.digest(noted.line),
         )
         self._rows.add(contribution)
         return contribution, True
@@ -109,7 +126,9 @@ class ContributionService:
 
 def check_draft(asked: Asked, draft: Draft, read: Callable[[str], Buffer]) -> None:
     """Refuse bytes that do not answer the task, before anything is kept."""
-    check_contribution(asked.agreement, read(asked.task_digest), draft.map())
+    content = draft.map()
+    with trimmed(content):
+        check_contribution(asked.agreement, read(asked.task_digest), content)
 
 
 def _slot(caller: Caller) -> str:

@@ -17,33 +17,42 @@ class JobRepository:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    def stepping(self) -> list[Session]:
-        """Return sessions whose step has to run, the longest waiting first."""
-        query = sa.select(Session).where(Session.state == State.STEPPING.value)
-        return list(self._unit.scalars(query.order_by(Session.changed_at)))
-
-    def complete(self, now: datetime) -> list[Session]:
+    def complete(self, now: datetime, *, lock: bool = False) -> list[Session]:
         """Return collecting sessions with all answers, or a quorum at the deadline."""
         answers, tasks = _count(Contribution), _count(Task)
         is_complete = answers >= tasks
         has_quorum = sa.and_(Session.deadline <= now, answers >= Session.quorum)
-        query = sa.select(Session).where(
-            Session.state == State.COLLECTING.value, sa.or_(is_complete, has_quorum)
+        return self._sessions(
+            sa.and_(
+                Session.state == State.COLLECTING.value,
+                sa.or_(is_complete, has_quorum),
+            ),
+            lock=lock,
         )
-        return list(self._unit.scalars(query))
 
-    def overdue(self, now: datetime) -> list[Session]:
+    def overdue(self, now: datetime, *, lock: bool = False) -> list[Session]:
         """Return recruiting and collecting sessions whose deadline has passed."""
         waiting = (State.RECRUITING.value, State.COLLECTING.value)
-        query = sa.select(Session).where(
-            Session.state.in_(waiting), Session.deadline <= now
+        return self._sessions(
+            sa.and_(Session.state.in_(waiting), Session.deadline <= now), lock=lock
         )
-        return list(self._unit.scalars(query))
 
     def add_tasks(self, tasks: list[Task]) -> None:
         """Store the tasks of an attempt."""
         self._unit.add_all(tasks)
         self._unit.flush()
+
+    def _sessions(
+        self, condition: sa.ColumnElement[bool], *, lock: bool
+    ) -> list[Session]:
+        """Return sessions; with a lock, those that nobody else is changing.
+
+        Drivers that waited for each other's rows could wait in a circle.
+        """
+        query = sa.select(Session).where(condition)
+        if lock:
+            query = query.with_for_update(skip_locked=True)
+        return list(self._unit.scalars(query))
 
 
 def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:

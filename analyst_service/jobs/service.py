@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 
 from sqlalchemy.orm import Session as Unit
 
-from analyst_service.clock import Clock
+from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
+from analyst_service.deps import Service
+from analyst_service.jobs.leases import Lease, LeaseRepository
 from analyst_service.jobs.repository import JobRepository
 from analyst_service.jobs.worker import Complete, Failed, Followed, Job, NextRound
 from analyst_service.models import Contribution, Session, Task
@@ -23,12 +24,16 @@ from clustering_protocols.terms import read_terms
 class JobService:
     """Jobs in one transaction."""
 
-    def __init__(self, unit: Unit, clock: Clock) -> None:
+    def __init__(self, unit: Unit, service: Service) -> None:
+        self._unit = unit
         self._jobs = JobRepository(unit)
+        self._leases = LeaseRepository(unit, service.settings.lease_seconds)
         self._sessions = SessionRepository(unit)
         self._contributions = ContributionRepository(unit)
         self._results = ResultRepository(unit)
-        self._clock = clock
+        self._clock = service.clock
+        self._settings = service.settings
+        self._blobs = service.blobs
 
     def has_rounds_to_close(self) -> bool:
         """Return whether :meth:`close_rounds` would move a session; takes no lock."""
@@ -38,9 +43,9 @@ class JobService:
     def close_rounds(self) -> None:
         """Let complete rounds step, and expire what waited in vain."""
         now = self._clock.now()
-        for session in self._jobs.complete(now):
+        for session in self._jobs.complete(now, lock=True):
             self._sessions.move(session, Event.ROUND_COMPLETE, now)
-        for session in self._jobs.overdue(now):
+        for session in self._jobs.overdue(now, lock=True):
             self._sessions.move(
                 session,
                 Event.DEADLINE,
@@ -49,35 +54,65 @@ class JobService:
                 detail=f"It waited in round {session.round} until its deadline.",
             )
 
-    def ready(self) -> list[Session]:
-        """Return the sessions whose step has to run."""
-        return self._jobs.stepping()
+    def has_steps(self) -> bool:
+        """Return whether a step waits for a driver; takes no lock."""
+        return self._leases.any_free(self._clock.now())
 
-    def job(self, session: Session, blob_dir: Path) -> Job:
+    def take(self) -> Lease | None:
+        """Take a step; fail the sessions whose step was begun too often."""
+        limit = self._settings.step_attempts
+        while (lease := self._leases.take(self._clock.now())) is not None:
+            if lease.begun <= limit:
+                return lease
+            detail = f"The step was begun {limit} times and never finished."
+            self._fail(lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
+        return None
+
+    def renew(self, lease: Lease) -> bool:
+        """Say that the step still runs; False if the lease is lost."""
+        return self._leases.renew(lease, self._clock.now())
+
+    def give_back(self, lease: Lease, seconds: float = 0, *, counts: bool) -> None:
+        """Leave a step to whoever takes it next, in some seconds."""
+        until = self._clock.now() + timedelta(seconds=seconds)
+        self._leases.release(lease, until, counts=counts)
+
+    def job(self, session: Session) -> Job:
         """Return what the worker needs for a session's step."""
         return Job(
-            blob_dir=blob_dir,
+            blob_dir=self._settings.blob_dir,
             agreement=session.agreement or b"",
             state=session.state_digest,
             tasks=self._contributions.digests(Task, session),
             contributions=self._contributions.digests(Contribution, session),
         )
 
-    def follow(self, session: Session, followed: Followed) -> bool:
-        """Store what follows from a step; False if the session moved meanwhile."""
-        if isinstance(followed, NextRound):
-            return self._open(session, followed)
-        if isinstance(followed, Complete):
-            return self._complete(session, followed)
-        return self._fail(session, followed)
+    def follow(self, lease: Lease, followed: Followed) -> bool:
+        """Store what follows from a step; False if the lease was lost meanwhile.
 
-    def _open(self, session: Session, opened: NextRound) -> bool:
+        Raises
+        ------
+        FileNotFoundError
+            If a blob of it was removed before a row named it; the step has to run again.
+        """
+        digests = followed.blobs
+        claim(self._unit, digests)
+        if not all(map(self._blobs.has, digests)):
+            raise FileNotFoundError("a blob of the step's outcome is gone")
+        if isinstance(followed, NextRound):
+            return self._open(lease, followed)
+        if isinstance(followed, Complete):
+            return self._complete(lease, followed)
+        return self._fail(lease, followed)
+
+    def _open(self, lease: Lease, opened: NextRound) -> bool:
         now = self._clock.now()
-        seconds = read_terms(session.terms).deadlines.round
+        seconds = read_terms(lease.session.terms).deadlines.round
         moved = self._sessions.move(
-            session,
+            lease.session,
             Event.ROUND_OPENED,
             now,
+            lease.token,
             round=opened.round,
             attempt=opened.attempt,
             stage=opened.stage,
@@ -85,28 +120,31 @@ class JobService:
             n_stages=opened.n_stages,
             quorum=opened.quorum,
             state_digest=opened.state,
+            **({} if opened.progress is None else {"progress": dict(opened.progress)}),
             deadline=now + timedelta(seconds=seconds),
         )
         if moved:
-            self._jobs.add_tasks(_tasks(session.id, opened, opened.tasks))
+            self._jobs.add_tasks(_tasks(lease.session.id, opened, opened.tasks))
         return moved
 
-    def _complete(self, session: Session, complete: Complete) -> bool:
+    def _complete(self, lease: Lease, complete: Complete) -> bool:
         moved = self._sessions.move(
-            session,
+            lease.session,
             Event.FINISHED,
             self._clock.now(),
+            lease.token,
             summary_digest=complete.summary,
         )
         if moved:
-            self._results.add(session.id, complete.results)
+            self._results.add(lease.session.id, complete.results)
         return moved
 
-    def _fail(self, session: Session, failed: Failed) -> bool:
+    def _fail(self, lease: Lease, failed: Failed) -> bool:
         return self._sessions.move(
-            session,
+            lease.session,
             Event.STEP_FAILED,
             self._clock.now(),
+            lease.token,
             reason=failed.reason,
             detail=failed.detail,
         )

@@ -6,12 +6,14 @@ content-addressed, so a step that is repeated after a crash writes the same blob
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from analyst_service.blobs.files import FileBlobStore
 from clustering_protocols import chain
@@ -41,6 +43,12 @@ class NextRound:
     quorum: int
     state: str
     tasks: Mapping[str, str]
+    progress: Mapping[str, Any] | None
+
+    @property
+    def blobs(self) -> set[str]:
+        """Return the digests of the blobs that it names."""
+        return {self.state, *self.tasks.values()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,12 @@ class Complete:
     results: Mapping[str, str]
     summary: str | None
 
+    @property
+    def blobs(self) -> set[str]:
+        """Return the digests of the blobs that it names."""
+        summary = {self.summary} if self.summary else set()
+        return summary | set(self.results.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
@@ -57,6 +71,11 @@ class Failed:
 
     reason: str
     detail: str
+
+    @property
+    def blobs(self) -> set[str]:
+        """Return the digests of the blobs that it names: none."""
+        return set()
 
 
 Followed = NextRound | Complete | Failed
@@ -79,6 +98,7 @@ def run(job: Job) -> Followed:
             quorum=move.quorum,
             state=blobs.put(move.state),
             tasks={slot: blobs.put(task) for slot, task in move.tasks.items()},
+            progress=move.progress,
         )
     return Complete(
         results={slot: blobs.put(result) for slot, result in move.results.items()},
@@ -97,14 +117,12 @@ def _advance(job: Job, blobs: FileBlobStore) -> chain.Opened | chain.Closed:
     )
 
 
-def follow_parent() -> None:
-    """End this worker with its parent, even if the parent is killed."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
+def on_leash(leash: Connection) -> None:
+    """End this worker when the other end of its leash is closed."""
 
     def wait() -> None:
-        parent.join()
+        with suppress(EOFError):
+            leash.recv_bytes()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
+from sqlalchemy.orm import Session as Unit
 
-from analyst_service.deps import CallerDep, Reading, ServiceDep, SessionID, Writing
+from analyst_service.deps import (
+    CallerDep,
+    Reading,
+    ServiceDep,
+    SessionID,
+    StrangerDep,
+)
 from analyst_service.members.schemas import (
     CodeWrite,
     InvitationsRead,
@@ -16,20 +23,17 @@ from analyst_service.members.schemas import (
     PreviewRead,
 )
 from analyst_service.members.service import MemberService
+from analyst_service.models import Session
+from analyst_service.strict_json import StrictRoute
 
-router = APIRouter(tags=["members"])
+router = APIRouter(tags=["members"], route_class=StrictRoute)
 
 
-def _reading(unit: Reading, service: ServiceDep) -> MemberService:
+def _members(unit: Reading, service: ServiceDep) -> MemberService:
     return MemberService(unit, service.clock, service.settings)
 
 
-def _writing(unit: Writing, service: ServiceDep) -> MemberService:
-    return MemberService(unit, service.clock, service.settings)
-
-
-ReadingMembers = Annotated[MemberService, Depends(_reading)]
-WritingMembers = Annotated[MemberService, Depends(_writing)]
+ReadingMembers = Annotated[MemberService, Depends(_members)]
 
 
 @router.post("/v1/sessions/{session_id}/invitations", status_code=201)
@@ -37,22 +41,30 @@ def post_invitations(
     session_id: SessionID,
     body: InvitationWrite,
     caller: CallerDep,
-    members: WritingMembers,
+    service: ServiceDep,
 ) -> InvitationsRead:
     """Make one-time codes; earlier unused codes of the same slots end."""
-    return InvitationsRead(codes=members.invite(caller, session_id, body.slots))
+
+    def invite(unit: Unit) -> dict[str, str]:
+        return _members(unit, service).invite(caller, session_id, body.slots)
+
+    return InvitationsRead(codes=service.database.transact(invite))
 
 
-@router.post("/v1/join/preview")
+@router.post("/v1/join/preview", dependencies=[StrangerDep])
 def preview(body: CodeWrite, members: ReadingMembers) -> PreviewRead:
     """Show what an invitation is for; nothing is used up."""
     session, slot = members.preview(body.code)
     return PreviewRead.of(session, slot)
 
 
-@router.post("/v1/join")
-def join(body: JoinWrite, members: WritingMembers, response: Response) -> JoinRead:
+@router.post("/v1/join", dependencies=[StrangerDep])
+def join(body: JoinWrite, service: ServiceDep, response: Response) -> JoinRead:
     """Take the slot; the same code with the same keys again succeeds again."""
-    session, token = members.join(body.code, body.member, body.proof)
+
+    def take(unit: Unit) -> tuple[Session, str]:
+        return _members(unit, service).join(body.code, body.member, body.proof)
+
+    session, token = service.database.transact(take)
     response.headers["Cache-Control"] = "no-store"
     return JoinRead(session=session.id, slot=body.member.slot, token=token)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from hashlib import sha256
 
 from sqlalchemy.orm import Session as Unit
 
+from analyst_service.audit import Audit
 from analyst_service.auth.service import AuthService, Caller, Role, digest_of
 from analyst_service.clock import Clock
 from analyst_service.members.repository import InvitationRepository
@@ -28,6 +30,8 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.secrecy.keys import PublicKeys
 
+_LABEL_BYTES = 8
+
 
 class MemberService:
     """Invitations and members in one transaction."""
@@ -37,6 +41,7 @@ class MemberService:
         self._rows = SessionRepository(unit)
         self._invitations = InvitationRepository(unit)
         self._auth = AuthService(unit, clock)
+        self._audit = Audit(unit)
         self._clock = clock
         self._settings = settings
 
@@ -55,6 +60,8 @@ class MemberService:
         if unknown := set(wanted) - set(free):
             raise InvalidParameters(f"Not free: {', '.join(sorted(unknown))}.")
         self._invitations.revoke_unused(session_id, set(wanted), self._clock.now())
+        for slot in wanted:
+            self._audit.append(session_id, "invited", self._clock.now(), slot=slot)
         return {slot: self._new_code(session_id, slot) for slot in wanted}
 
     def preview(self, code: str) -> tuple[Session, str]:
@@ -100,16 +107,28 @@ class MemberService:
             raise GuardRefused(
                 f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."
             )
+        self._check_room(joining)
         _check_fit(members.values(), own, joining)
         now = self._clock.now()
         invitation.used_at = own.joined_at = now
         own.n_rows, own.n_columns = joining.n_rows, joining.n_columns
         own.x25519, own.ed25519 = joining.keys.x25519, joining.keys.ed25519
         own.mark = joining.mark
+        digest = sha256(joining.model_dump_json().encode()).hexdigest()
+        self._audit.append(session.id, "joined", now, slot=own.slot, digest=digest)
         if all(member.joined_at is not None for member in members.values()):
             roster = {slot: _line(member) for slot, member in members.items()}
             agreement = agree(session.terms, roster)
             self._rows.move(session, Event.ALL_JOINED, now, agreement=agreement)
+
+    def _check_room(self, joining: wire.Member) -> None:
+        """Refuse more rows than this service could return labels for."""
+        needed, limit = joining.n_rows * _LABEL_BYTES, self._settings.max_body_bytes
+        if needed > limit:
+            raise InvalidParameters(
+                f"The labels of {joining.n_rows} rows take {needed} bytes; this service "
+                f"takes messages of at most {limit}."
+            )
 
     def _new_code(self, session_id: str, slot: str) -> str:
         code = secrets.token_urlsafe(24)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session as Unit
 
+from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
 from analyst_service.results.repository import ResultRepository
@@ -18,6 +19,18 @@ class ResultService:
     def __init__(self, unit: Unit, clock: Clock) -> None:
         self._sessions = SessionService(unit, clock)
         self._results = ResultRepository(unit)
+        self._audit = Audit(unit)
+        self._clock = clock
+
+    def hand_out(self, caller: Caller, session_id: str) -> str:
+        """Return the same; the first time it is written into the audit."""
+        digest = self.digest(caller, session_id)
+        now = self._clock.now()
+        if self._results.mark_sent(session_id, caller.slot, now):
+            self._audit.append(
+                session_id, "result-sent", now, slot=caller.slot, digest=digest
+            )
+        return digest
 
     def digest(self, caller: Caller, session_id: str) -> str:
         """Return the blob of the party's own result, or of the coordinator's summary."""

@@ -5,29 +5,28 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
+from sqlalchemy.orm import Session as Unit
 
-from analyst_service.deps import CallerDep, Reading, ServiceDep, SessionID, Writing
+from analyst_service.deps import CallerDep, Reading, ServiceDep, SessionID
+from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
+    AuditPage,
     SessionLine,
     SessionPage,
     SessionRead,
     SessionWrite,
 )
 from analyst_service.sessions.service import SessionService
+from analyst_service.strict_json import StrictRoute
 
-router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
 
 
 def _reading(unit: Reading, service: ServiceDep) -> SessionService:
     return SessionService(unit, service.clock)
 
 
-def _writing(unit: Writing, service: ServiceDep) -> SessionService:
-    return SessionService(unit, service.clock)
-
-
 ReadingSessions = Annotated[SessionService, Depends(_reading)]
-WritingSessions = Annotated[SessionService, Depends(_writing)]
 
 
 @router.put("/{session_id}", responses={201: {"model": SessionRead}})
@@ -35,13 +34,19 @@ def put_session(
     session_id: SessionID,
     body: SessionWrite,
     caller: CallerDep,
-    sessions: WritingSessions,
+    service: ServiceDep,
     response: Response,
 ) -> SessionRead:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
-    session, is_new = sessions.create(caller, session_id, body.proposal())
+
+    def put(unit: Unit) -> tuple[SessionRead, bool]:
+        sessions = SessionService(unit, service.clock)
+        session, is_new = sessions.create(caller, session_id, body.proposal())
+        return _read(sessions, session), is_new
+
+    opened, is_new = service.database.transact(put)
     response.status_code = 201 if is_new else 200
-    return SessionRead.of(session, sessions.members(session), sessions.awaited(session))
+    return opened
 
 
 @router.get("")
@@ -62,8 +67,7 @@ def get_session(
     session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
 ) -> SessionRead:
     """Say where a session stands, who is awaited, since when and until when."""
-    session = sessions.visible(caller, session_id)
-    return SessionRead.of(session, sessions.members(session), sessions.awaited(session))
+    return _read(sessions, sessions.visible(caller, session_id))
 
 
 @router.get(
@@ -80,10 +84,30 @@ def get_agreement(
     )
 
 
+@router.get("/{session_id}/audit")
+def get_audit(
+    session_id: SessionID,
+    caller: CallerDep,
+    sessions: ReadingSessions,
+    after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> AuditPage:
+    """Say who sent or received which digest when: a chain of lines, oldest first."""
+    return AuditPage.of(sessions.audit(caller, session_id, after, limit), limit)
+
+
 @router.post("/{session_id}/cancel")
 def cancel_session(
-    session_id: SessionID, caller: CallerDep, sessions: WritingSessions
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> SessionRead:
     """End a session; parties learn it at their next request."""
-    session = sessions.cancel(caller, session_id)
+
+    def cancel(unit: Unit) -> SessionRead:
+        sessions = SessionService(unit, service.clock)
+        return _read(sessions, sessions.cancel(caller, session_id))
+
+    return service.database.transact(cancel)
+
+
+def _read(sessions: SessionService, session: Session) -> SessionRead:
     return SessionRead.of(session, sessions.members(session), sessions.awaited(session))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Unit
 
+from analyst_service.audit import Audit
 from analyst_service.models import Contribution, Member, Session, Task
 from analyst_service.sessions.states import Event, State, after
 
@@ -18,6 +20,7 @@ class SessionRepository:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
+        self._audit = Audit(unit)
 
     def add(self, session: Session, members: Sequence[Member]) -> None:
         """Store a session and its empty slots."""
@@ -34,10 +37,16 @@ class SessionRepository:
 
     def page(self, owner_id: str | None, after_id: str, limit: int) -> list[Session]:
         """Return sessions by id, after a cursor; of one owner or of all."""
-        query = sa.select(Session).where(Session.id > after_id)
+        listed = (Session.id > after_id, Session.deleted_at.is_(None))
+        query = sa.select(Session).where(*listed)
         if owner_id is not None:
             query = query.where(Session.owner_id == owner_id)
         return list(self._unit.scalars(query.order_by(Session.id).limit(limit)))
+
+    def count(self) -> dict[str, int]:
+        """Return the number of sessions in each state that has any."""
+        query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
+        return dict(self._unit.execute(query).all())
 
     def members(self, session_id: str) -> list[Member]:
         """Return the slots of a session in order."""
@@ -55,26 +64,40 @@ class SessionRepository:
         return self._slots(Contribution, session)
 
     def move(
-        self, session: Session, event: Event, now: datetime, **changes: Any
+        self,
+        session: Session,
+        event: Event,
+        now: datetime,
+        token: str | None = None,
+        **changes: Any,
     ) -> bool:
         """Move a session on, unless it has moved since it was read.
 
-        Compare-and-set on state, round and attempt: of several that try, one wins.
+        Compare-and-set on state, round and attempt, and on the token of the lease where
+        a step moves it: of several that try, one wins. Every move ends a lease, and is
+        in the audit.
         """
         state = State(session.state)
+        unmoved = [
+            Session.id == session.id,
+            Session.state == state.value,
+            Session.round == session.round,
+            Session.attempt == session.attempt,
+        ]
+        if token is not None:
+            unmoved.append(Session.lease_token == token)
+        free = {"lease_token": None, "lease_until": None, "step_attempts": 0}
         moved = self._unit.execute(
             sa.update(Session)
-            .where(
-                Session.id == session.id,
-                Session.state == state.value,
-                Session.round == session.round,
-                Session.attempt == session.attempt,
-            )
-            .values(state=after(state, event).value, changed_at=now, **changes)
+            .where(*unmoved)
+            .values(state=after(state, event).value, changed_at=now, **free, **changes)
             .returning(Session.id)
             .execution_options(synchronize_session=False)
         )
-        return moved.first() is not None
+        if moved.first() is None:
+            return False
+        self._audit.append(session.id, event.value, now, **_said(session, changes))
+        return True
 
     def _slots(self, table: type[Task | Contribution], session: Session) -> set[str]:
         query = sa.select(table.slot).where(
@@ -83,3 +106,16 @@ class SessionRepository:
             table.attempt == session.attempt,
         )
         return set(self._unit.scalars(query))
+
+
+def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the audit says of a move: numbers, digests, the reason of an end."""
+    digest = changes.get("state_digest") or changes.get("summary_digest")
+    if agreement := changes.get("agreement"):
+        digest = sha256(agreement).hexdigest()
+    return {
+        "round": changes.get("round", session.round),
+        "attempt": changes.get("attempt", session.attempt),
+        "digest": digest,
+        "reason": changes.get("reason"),
+    }

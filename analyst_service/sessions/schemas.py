@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from analyst_service.models import Member, Session
+from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import Deadlines, Guards, Layout, read_terms
@@ -86,6 +86,10 @@ class SessionRead(BaseModel):
     stage: str | None
     stage_index: int = Field(description="From 0.")
     n_stages: int
+    progress: dict[str, Any] = Field(
+        description="Where a protocol of many rounds tells how far it has come: updates "
+        "done, of at most how many, and by how much each moved the result."
+    )
     slots: list[SlotRead]
     waiting_since: datetime
     deadline: datetime
@@ -109,6 +113,7 @@ class SessionRead(BaseModel):
             stage=session.stage,
             stage_index=session.stage_index,
             n_stages=session.n_stages,
+            progress=session.progress or {},
             slots=[_slot(member, awaited) for member in members],
             waiting_since=session.changed_at,
             deadline=session.deadline,
@@ -138,6 +143,22 @@ class SessionPage(BaseModel):
 
     sessions: list[SessionLine]
     next: str | None = Field(description="Pass as ?after= for the next page.")
+
+
+class AuditPage(BaseModel):
+    """Some lines of a session's audit, and where to go on."""
+
+    lines: list[str] = Field(
+        description="JSON texts. Each names the SHA-256 of the exact text before it as "
+        "`previous`; the first names 64 zeros."
+    )
+    next: int | None = Field(description="Pass as ?after= for the next page.")
+
+    @classmethod
+    def of(cls, lines: list[AuditLine], limit: int) -> Self:
+        """Return a page of lines."""
+        following = lines[-1].number if len(lines) == limit else None
+        return cls(lines=[found.line for found in lines], next=following)
 
 
 def _slot(member: Member, awaited: set[str]) -> SlotRead:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from hashlib import sha256
 
 from sqlalchemy.orm import Session as Unit
 
+from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
-from analyst_service.models import Member, Session
+from analyst_service.database import Database
+from analyst_service.models import AuditLine, Member, Session
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.states import OVER, Event, State
 from clustering_protocols.errors import NotFound, NotReady, SessionExists, SessionOver
@@ -22,6 +25,7 @@ class SessionService:
 
     def __init__(self, unit: Unit, clock: Clock) -> None:
         self._sessions = SessionRepository(unit)
+        self._audit = Audit(unit)
         self._clock = clock
 
     def create(
@@ -37,18 +41,28 @@ class SessionService:
             return existing, False
         session = self._new(caller, session_id, proposal, terms)
         self._sessions.add(session, _empty_slots(session))
+        digest = sha256(terms).hexdigest()
+        self._audit.append(session_id, "opened", session.created_at, digest=digest)
         return session, True
 
     def visible(
-        self, caller: Caller, session_id: str, *, lock: bool = False
+        self,
+        caller: Caller,
+        session_id: str,
+        *,
+        lock: bool = False,
+        deleted: bool = False,
     ) -> Session:
         """Return a session that the caller may see; the one rule for all endpoints.
 
-        Another's session answers as if it did not exist.
+        Another's session answers as if it did not exist; one that was deleted is over,
+        but where ``deleted`` asks for what is left of it.
         """
         session = self._sessions.get(session_id, lock=lock)
         if session is None or not _may_see(caller, session):
             raise NotFound("No session of this id is visible to this credential.")
+        if session.deleted_at is not None and not deleted:
+            raise SessionOver("It was deleted.", session.state, session.reason)
         return session
 
     def page(self, caller: Caller, after_id: str, limit: int) -> list[Session]:
@@ -77,6 +91,17 @@ class SessionService:
             require_alive(session)
             raise NotReady("The agreement exists once all parties have joined.")
         return session.agreement
+
+    def audit(
+        self, caller: Caller, session_id: str, after: int, limit: int
+    ) -> list[AuditLine]:
+        """Return lines of the audit; not to parties, for small answers can be guessed.
+
+        A digest of few possible bytes tells which of them they were.
+        """
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        session = self.visible(caller, session_id, deleted=True)
+        return self._audit.page(session.id, after, limit)
 
     def cancel(self, caller: Caller, session_id: str) -> Session:
         """End a session; a repeat changes nothing."""
@@ -113,6 +138,14 @@ class SessionService:
             created_at=now,
             changed_at=now,
         )
+
+
+def count_sessions(database: Database) -> tuple[dict[str, int], int]:
+    """Return the number of sessions in each state, and of rounds that wait."""
+    with database.read() as unit:
+        found = SessionRepository(unit).count()
+    states = {state.value: found.get(state.value, 0) for state in State}
+    return states, states[State.COLLECTING]
 
 
 def require_alive(session: Session) -> None:

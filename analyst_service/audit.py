@@ -1,0 +1,66 @@
+"""The audit of a session: who sent or received which digest when, as a chain of lines.
+
+It is written in the transaction of what it tells, so the one never stands without the
+other. No payload, token or id of a row is in it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.models import AuditLine, Session
+from clustering_protocols import journal
+
+
+class Audit:
+    """The audits of all sessions in one transaction."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def append(
+        self, session_id: str, event: str, at: datetime, **fields: Any
+    ) -> AuditLine:
+        """Write what happened; the session is locked until the transaction ends.
+
+        Parameters
+        ----------
+        session_id : str
+        event : str
+        at : datetime
+        **fields : Any
+            Slot, round, attempt, digest, reason: what there is to say; None is left
+            out.
+        """
+        self._unit.execute(
+            sa.select(Session.id).where(Session.id == session_id).with_for_update()
+        )
+        last = self._unit.scalar(
+            sa.select(AuditLine)
+            .where(AuditLine.session_id == session_id)
+            .order_by(AuditLine.number.desc())
+            .limit(1)
+        )
+        number = last.number + 1 if last else 1
+        said = {name: value for name, value in fields.items() if value is not None}
+        entry = {"session": session_id, "event": event, "at": at.isoformat(), **said}
+        line = journal.write(last.line if last else None, number, entry)
+        written = AuditLine(session_id=session_id, number=number, line=line)
+        self._unit.add(written)
+        self._unit.flush()
+        return written
+
+    def page(self, session_id: str, after: int, limit: int) -> list[AuditLine]:
+        """Return lines by number, after one."""
+        return list(
+            self._unit.scalars(
+                sa.select(AuditLine)
+                .where(AuditLine.session_id == session_id, AuditLine.number > after)
+                .order_by(AuditLine.number)
+                .limit(limit)
+            )
+        )

@@ -1,0 +1,23 @@
+"""Claims on blobs: a blob that is about to be named is not removed meanwhile.
+
+Blobs are content-addressed and belong to nobody, so an upload may bring the very bytes
+that the sweep is removing. Who commits a row that names a digest, and who removes a
+blob, claims the digest first and holds the claim until its transaction ends: the one
+then sees what the other did. On SQLite write transactions exclude each other already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Unit
+
+
+def claim(unit: Unit, digests: Iterable[str]) -> None:
+    """Claim digests until the transaction ends; waits for other claims on them."""
+    if unit.connection().dialect.name != "postgresql":
+        return  # to connect is to begin
+    # in one order for all: claims that wait for each other could wait in a circle
+    for key in sorted({int(digest[:16], 16) - (1 << 63) for digest in digests}):
+        unit.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))

@@ -1,0 +1,1 @@
+"""Whether the service lives, whether it can work, and its figures."""

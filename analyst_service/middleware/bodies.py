@@ -1,0 +1,94 @@
+"""Bounds on bodies: how large JSON may be, and how slowly anything may come."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from analyst_service.errors import problem_response
+from analyst_service.settings import Settings
+from clustering_protocols.problems import Problem
+
+_UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
+
+
+class BoundedBodies:
+    """Refuses JSON bodies over a limit, and bodies that come too slowly.
+
+    Uploads have a limit of their own. The path decides, not the Content-Type: the
+    framework reads whatever is sent to a JSON endpoint. A connection whose body was
+    not read to its end is closed: what is left of it is no second request.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, counting and timing what is read of its body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
+        limit = None if is_upload else self._settings.max_json_bytes
+        body = _Body(scope, receive, send, self._settings, limit)
+        length = Headers(scope=scope).get("content-length", "0")
+        if limit is not None and length.isdigit() and int(length) > limit:
+            refusal = problem_response(
+                Problem.TOO_LARGE, f"{length} bytes; at most {limit}."
+            )
+            await refusal(scope, receive, body.send)
+            return
+        await self._app(scope, body.receive, body.send)
+
+
+class _Body:
+    """The body of one request."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        settings: Settings,
+        limit: int | None,
+    ) -> None:
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "0") != "0"
+        self._is_open = announced or "transfer-encoding" in headers
+        self._receive, self._send = receive, send
+        self._settings, self._limit = settings, limit
+        self._begin: float | None = None
+        self._seen = 0
+
+    async def receive(self) -> Message:
+        if not self._is_open:
+            return await self._receive()
+        loop = asyncio.get_running_loop()
+        self._begin = self._begin or loop.time()
+        rate = self._settings.body_bytes_per_second
+        allowed = self._settings.body_seconds + self._seen / rate
+        try:
+            async with asyncio.timeout_at(self._begin + allowed):
+                message = await self._receive()
+        except TimeoutError:
+            # of other exceptions the framework makes a 400
+            raise HTTPException(
+                Problem.TIMEOUT.status, f"Less than {rate} bytes per second"
+            ) from None
+        self._is_open = message.get("more_body", False)
+        self._seen += len(message.get("body", b""))
+        if self._limit is not None and self._seen > self._limit:
+            raise HTTPException(
+                Problem.TOO_LARGE.status, f"More than {self._limit} bytes"
+            )
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and self._is_open:
+            MutableHeaders(scope=message)["Connection"] = "close"
+        await self._send(message)

@@ -1,0 +1,86 @@
+"""One note, one log line and the figures per request; the last word on failures."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from analyst_service import notes
+from analyst_service.errors import problem_response
+from analyst_service.logs import describe
+from analyst_service.metrics import Metrics
+from clustering_protocols.problems import Problem
+
+log = logging.getLogger("coterie.requests")
+
+
+class Tracing:
+    """The outermost part: names each request, and tells how it went.
+
+    A path may name people's projects, so the log has the route's pattern instead.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and write down what became of it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(receive, send)
+        begin = time.monotonic()
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except Exception as error:  # noqa: BLE001  whatever it is, the caller gets a document
+            log.error("request failed: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            if exchange.status is None:
+                refusal = problem_response(Problem.INTERNAL, "An unexpected error.")
+                await refusal(scope, exchange.receive, exchange.send)
+        self._tell(scope, exchange, time.monotonic() - begin)
+
+    def _tell(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+        note, metrics = exchange.note, self._metrics
+        route = getattr(scope.get("route"), "path", "unknown")
+        metrics.requests.labels(scope["method"], route, exchange.status).inc()
+        metrics.received.inc(exchange.received)
+        metrics.sent.inc(exchange.sent)
+        if note.problem is not None:
+            metrics.refusals.labels(note.problem).inc()
+        fields = {
+            "method": scope["method"],
+            "route": route,
+            "status": exchange.status,
+            "seconds": round(seconds, 4),
+            "received_bytes": exchange.received,
+            "sent_bytes": exchange.sent,
+            "caller": note.caller,
+            "problem": note.problem,
+        }
+        log.info("request", extra={"fields": fields})
+
+
+class _Exchange:
+    """Counts what comes and goes of one request, and names it in its response."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self.note = notes.begin()
+        self.status: int | None = None
+        self.received = self.sent = 0
+        self._receive, self._send = receive, send
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message)["X-Request-ID"] = self.note.request_id
+        self.sent += len(message.get("body", b""))
+        await self._send(message)

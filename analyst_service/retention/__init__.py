@@ -1,0 +1,1 @@
+"""Retention: what is removed when, and how that is safe while others write."""

@@ -1,0 +1,43 @@
+"""The keeper: a thread that removes what is no longer needed, every now and then."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Self
+
+from analyst_service.deps import Service
+from analyst_service.logs import describe
+from analyst_service.retention.service import RetentionService
+
+log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Purges and sweeps while it is entered; several may, side by side."""
+
+    def __init__(self, service: Service) -> None:
+        self._retention = RetentionService(service)
+        self._seconds = service.settings.sweep_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="keeper")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def turn(self) -> None:
+        """Remove once what is to be removed now."""
+        self._retention.purge_ended()
+        self._retention.sweep()
+
+    def _loop(self) -> None:
+        while not self._stop.wait(self._seconds):
+            try:
+                self.turn()
+            except Exception as error:  # noqa: BLE001  what it keeps is swept later
+                log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values

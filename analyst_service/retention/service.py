@@ -1,0 +1,89 @@
+"""Removing what is no longer needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.audit import Audit
+from analyst_service.auth.service import Caller, Role
+from analyst_service.blobs.claims import claim
+from analyst_service.deps import Service
+from analyst_service.models import Session
+from analyst_service.retention.repository import RetentionRepository
+from analyst_service.sessions.service import SessionService
+from analyst_service.sessions.states import OVER, State
+
+
+class RetentionService:
+    """Retention over several transactions: rows go first, then blobs nobody names."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._clock = service.clock
+
+    def purge_ended(self) -> None:
+        """Remove contributions, tasks and states of sessions whose time is over."""
+        kept = timedelta(seconds=self._service.settings.retention_seconds)
+        before = self._clock.now() - kept
+
+        def purge(unit: Unit) -> set[str]:
+            rows = RetentionRepository(unit)
+            digests: set[str] = set()
+            for session in rows.ended(before, lock=True):
+                digests |= rows.purge(session.id, self._clock.now())
+                Audit(unit).append(session.id, "purged", self._clock.now())
+            return digests
+
+        with self._service.database.read() as unit:
+            is_due = bool(RetentionRepository(unit).ended(before))
+        if is_due:
+            self._remove(self._service.database.transact(purge))
+
+    def delete(self, caller: Caller, session_id: str) -> None:
+        """Remove all of a session but its audit; one that runs is cancelled first."""
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        self._remove(
+            self._service.database.transact(
+                lambda unit: self._forget(unit, caller, session_id)
+            )
+        )
+
+    def sweep(self) -> None:
+        """Remove drafts that a crash left, and blobs that no row names.
+
+        Young ones stay: a step writes blobs before a row names them.
+        """
+        blobs = self._service.blobs
+        age = timedelta(seconds=self._service.settings.orphan_seconds)
+        before = (self._clock.now() - age).timestamp()
+        blobs.sweep(before)
+        with self._service.database.read() as unit:
+            live = RetentionRepository(unit).live()
+        self._remove(digest for digest in blobs.older(before) if digest not in live)
+
+    def _forget(self, unit: Unit, caller: Caller, session_id: str) -> set[str]:
+        sessions = SessionService(unit, self._clock)
+        session = sessions.visible(caller, session_id, lock=True, deleted=True)
+        if session.deleted_at is not None:
+            return set()
+        if not _is_over(session):
+            sessions.cancel(caller, session_id)
+        now = self._clock.now()
+        digests = RetentionRepository(unit).forget(session_id, now)
+        Audit(unit).append(session_id, "deleted", now)
+        return digests
+
+    def _remove(self, digests: Iterable[str]) -> None:
+        """Remove those of the blobs that no row names."""
+        for digest in digests:
+            with self._service.database.write() as unit:
+                claim(unit, [digest])
+                if not RetentionRepository(unit).is_live(digest):
+                    self._service.blobs.remove(digest)
+
+
+def _is_over(session: Session) -> bool:
+    return State(session.state) in OVER

@@ -1,0 +1,86 @@
+"""`coterie` with places at which it kills itself when it is told to: run as a program.
+
+A test writes the name of a place into the file ``COTERIE_TEST_FAULT``; whoever comes
+there removes the file and dies. The product knows nothing of this: functions of it are
+wrapped here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from analyst_service.blobs.files import FileDraft
+from analyst_service.contributions import endpoints, uploads
+from analyst_service.jobs.driver import Driver
+from analyst_service.middleware.tracing import _Exchange
+from party_sdk.cli import main
+from party_sdk.client import AnalystClient
+from party_sdk.ledger import Ledger
+
+UPLOAD = (
+    "after the headers",
+    "within the body",
+    "after the last byte",
+    "after the sync",
+    "after the rename",
+    "after the commit",
+    "before the response",
+)
+STEP = ("stepping", "stepped, not stored", "just after stepping")
+PARTY = (
+    "before the ledger",
+    "before the send",
+    "between send and receipt",
+    "after the receipt",
+)
+
+
+def die(fault: str) -> None:
+    """End here, if this is the place: no handler, no flush, no goodbye."""
+    armed = Path(os.environ["COTERIE_TEST_FAULT"])
+    if armed.exists() and armed.read_text() == fault:
+        armed.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wrap(owner: Any, name: str, *, before: str = "", after: str = "") -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        die(before)
+        result = original(*args, **kwargs)
+        die(after)
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+def wrap_response() -> None:
+    send = _Exchange.send
+
+    async def wrapped(self: _Exchange, message: Any) -> None:
+        if message.get("status") == 201 and self.received:
+            die("before the response")
+        await send(self, message)
+
+    _Exchange.send = wrapped  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    wrap(uploads, "check_headers", after="after the headers")
+    wrap(FileDraft, "write", after="within the body")
+    wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
+    wrap(FileDraft, "keep", after="after the rename")
+    wrap(endpoints, "_keep", after="after the commit")
+    wrap_response()
+    wrap(Driver, "_begin", after="stepping")
+    wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
+    wrap(Ledger, "sending", before="before the ledger", after="before the send")
+    wrap(AnalystClient, "contribute", after="between send and receipt")
+    wrap(Ledger, "received", after="after the receipt")
+    main(prog_name="coterie")
