@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test lint types imports migrations bench lock clean
+.PHONY: demo test thorough lint types imports migrations bench lock clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -13,6 +13,12 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto
+
+# What a change runs a few times, many times: seeds, kills, races, requests.
+thorough: $(READY)
+	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest tests/test_crashes.py \
+	  tests/test_leases.py tests/test_simulated_faults.py tests/test_fuzzing.py \
+	  tests/test_retention.py tests/test_deployment.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

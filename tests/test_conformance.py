@@ -82,7 +82,9 @@ class Resumed:
             chain.load.cache_clear()
             move = self.one_round(move)
         return {
-            slot: self.party(slot).conclude(self.memory(slot), result).labels.tolist()
+            slot: self.party(slot)
+            .conclude(self.memory(slot), result, self.data[slot])
+            .labels.tolist()
             for slot, result in move.results.items()
         }
 

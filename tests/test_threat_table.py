@@ -1,0 +1,50 @@
+"""docs/threat-tests.md lists every test that carries a number, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TABLE = HERE.parent / "docs" / "threat-tests.md"
+ROW = re.compile(r"^\| (\d+) \| [^|]+ \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
+REQUIRED = {
+    *(*range(1, 21), 22, 23, 26, 27, *range(30, 35), 36, 37, 39, 40),
+    *(*range(42, 46), 48, *range(50, 60), 62, 63, 67, 69, 70),
+}
+
+
+def marked() -> dict[int, set[str]]:
+    """The numbers that tests carry, and those tests."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for path in HERE.glob("test_*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for mark in node.decorator_list:
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func).endswith(
+                    "mark.threat"
+                ):
+                    for number in mark.args:
+                        assert isinstance(number, ast.Constant)
+                        found[int(str(number.value))].add(f"{path.name}::{node.name}")
+    return found
+
+
+def listed() -> dict[int, set[str]]:
+    """The numbers of the table, and the tests beside them."""
+    return {
+        int(number): set(re.findall(r"`(test_[^`]+)`", tests))
+        for number, tests, _ in ROW.findall(TABLE.read_text())
+    }
+
+
+def test_the_table_lists_each_test_that_carries_a_number_and_no_other() -> None:
+    table = {number: tests for number, tests in listed().items() if tests}
+    assert table == dict(marked())
+
+
+def test_every_number_that_has_to_be_shown_is() -> None:
+    assert marked().keys() >= REQUIRED
