@@ -146,12 +146,9 @@ class Inline(Process):
     def __init__(self) -> None:
         pass
 
-    def submit(self, job: worker.Job) -> Future[worker.Followed]:
-        future: Future[worker.Followed] = Future()
-        try:
-            future.set_result(worker.run(job))
-        except Exception as error:  # noqa: BLE001  the driver asks the future for it
-            future.set_exception(error)
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        future: Future[worker.Outcome] = Future()
+        future.set_result(worker.attempt(job))
         return future
 
     def end(self) -> None:
@@ -165,6 +162,7 @@ class HandDriver(Driver):
         return Inline()
 
     def turn(self) -> None:
+        self._start_processes()
         self._start_steps()
         self._collect_outcomes()
 

@@ -135,8 +135,8 @@ class Held(Process):
     def __init__(self, told: Connection, go: Connection) -> None:
         self.told, self.go = told, go
 
-    def submit(self, job: worker.Job) -> Future[worker.Followed]:
-        future: Future[worker.Followed] = Future()
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        future: Future[worker.Outcome] = Future()
         future.set_result(worker.run(job))
         self.told.send("has stepped")
         self.go.recv()
@@ -248,7 +248,7 @@ def test_a_step_that_takes_longer_than_its_lease_keeps_it_by_its_heart_beats(
 ) -> None:
     session = stepping(each_api)
     driver = Beating(each_api.service)
-    driver._start_steps()
+    driver.begin()
     token = row_of(session).lease_token
     for _ in range(10):
         each_api.clock.forward(each_api.service.settings.lease_seconds / 2)
@@ -266,6 +266,10 @@ class Beating(Driver):
     def _new_process(self) -> Unfinished:
         return Unfinished()
 
+    def begin(self) -> None:
+        self._start_processes()
+        self._start_steps()
+
     def finish(self) -> None:
         [step] = self._running
         process = step.process
@@ -281,7 +285,7 @@ class Unfinished(Process):
     def __init__(self) -> None:
         pass
 
-    def submit(self, job: worker.Job) -> Future[worker.Followed]:
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
         self.job = job
         return Future()
 
@@ -295,7 +299,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
 ) -> None:
     session = stepping(api)
     driver = Beating(api.service)
-    driver._start_steps()
+    driver.begin()
     [step] = driver._running
     api.clock.forward(api.service.settings.lease_seconds)
     with jobs_of(api) as jobs:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +21,7 @@ from analyst_service import models
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease
+from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
@@ -22,6 +29,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Lattice
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from pathlib import Path
 
     from conftest import Api, ByHand
@@ -110,6 +118,75 @@ def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
         blob.write_bytes(content)
     api.turn()
     assert standing(session) == ("collecting", 2)
+
+
+# Worker processes that die
+
+
+class Doomed(Process):
+    """A process that is killed whenever it steps for one session."""
+
+    def __init__(self, session: str, when: str) -> None:
+        super().__init__()
+        self.session, self.when = session, when
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        if self.session.encode() not in job.agreement:
+            return super().submit(job)
+        if self.when == "idle":
+            self._child.kill()
+            self._child.join()
+        else:
+            os.kill(self._child.pid or 0, signal.SIGSTOP)
+        future = super().submit(job)
+        time.sleep(0.2 if self.when == "stepping" else 0)
+        self._child.kill()
+        return future
+
+
+@pytest.mark.parametrize("when", ["idle", "beginning", "stepping"])
+def test_a_session_that_kills_its_worker_fails_alone(
+    start_api: StartApi, caplog: pytest.LogCaptureFixture, when: str
+) -> None:
+    with start_api(step_attempts=3) as api:
+        bad, good = a_bad_and_a_good_one(api, Dummy())
+
+        class DoomedDriver(Driver):
+            def _new_process(self) -> Process:
+                return Doomed(bad.id, when)
+
+        with DoomedDriver(api.service):
+            wait_for(lambda: bad.status["state"] == "failed", 60)
+            wait_for(lambda: standing(good) == ("collecting", 2), 60)
+        assert bad.status["reason"] == Problem.INTERNAL.slug
+        assert "begun 3 times" in bad.status["detail"]
+        assert "WorkerDied" in caplog.text
+        api.driver.turn()
+        assert good.finish().status["state"] == "completed"
+
+
+def with_a_worker(told: Connection) -> None:
+    told.send(Process()._child.pid)
+    threading.Event().wait()
+
+
+def test_a_worker_ends_with_the_process_that_it_works_for() -> None:
+    spawn = multiprocessing.get_context("spawn")
+    heard, told = spawn.Pipe(duplex=False)
+    service = spawn.Process(target=with_a_worker, args=(told,))
+    service.start()
+    pid = heard.recv()
+    service.kill()
+    service.join()
+    wait_for(lambda: not is_alive(pid))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 # Steps that are repeated, or come too late

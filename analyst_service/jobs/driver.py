@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,7 +26,6 @@ from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
 from analyst_service.logs import describe
-from clustering_protocols.errors import StorageFull
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -39,7 +37,7 @@ RETRY_SECONDS = 5.0
 class _Running:
     lease: Lease
     process: Process
-    future: Future[worker.Followed]
+    future: Future[worker.Outcome]
     renewed: datetime
     begun: float = field(default_factory=time.monotonic)
 
@@ -52,7 +50,7 @@ class Driver:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="driver")
         self._running: list[_Running] = []
-        self._free = [self._new_process() for _ in range(service.settings.workers)]
+        self._free: list[Process] = []
         self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
 
     def __enter__(self) -> Self:
@@ -72,7 +70,12 @@ class Driver:
     def _loop(self) -> None:
         while not self._stop.is_set():
             self._service.bell.wait(self._service.settings.poll_seconds)
-            for part in (self._collect_outcomes, self._renew, self._start_steps):
+            for part in (
+                self._collect_outcomes,
+                self._renew,
+                self._start_processes,
+                self._start_steps,
+            ):
                 self._guarded(part)
 
     def _guarded(self, part: Callable[[], None]) -> None:
@@ -81,6 +84,12 @@ class Driver:
         except Exception as error:  # noqa: BLE001  the sessions of tomorrow need it
             # the text of an error may hold values: only its kind and place
             log.error("driver: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+
+    def _start_processes(self) -> None:
+        """Let there be as many as were asked for; some may have died."""
+        busy = len(self._running)
+        while busy + len(self._free) < self._service.settings.workers:
+            self._free.append(self._new_process())
 
     def _start_steps(self) -> None:
         # writing only where there is something to write: on SQLite a write
@@ -102,40 +111,47 @@ class Driver:
                 step.renewed = now
             else:
                 log.warning("step of %s: the lease was lost", step.lease.name)
+                self._running.remove(step)
                 step.process.end()
-                self._leave(step, self._new_process())
 
     def _collect_outcomes(self) -> None:
         for step in [s for s in self._running if s.future.done()]:
-            broken = isinstance(step.future.exception(), BrokenProcessPool)
+            has_died = step.future.exception() is not None
             self._conclude(step)
-            self._leave(step, self._new_process() if broken else step.process)
-
-    def _leave(self, step: _Running, process: Process) -> None:
-        self._running.remove(step)
-        self._free.append(process)
+            self._running.remove(step)
+            if has_died:
+                step.process.end()
+            else:
+                self._free.append(step.process)
 
     def _conclude(self, step: _Running) -> None:
         """Store what followed; a step that crashed is tried again a few times."""
-        lease = step.lease
         try:
-            followed = step.future.result()
-            stored: bool = self._write(
-                partial(JobService.follow, lease=lease, followed=followed)
-            )
-            if not stored:
-                log.warning("step of %s: too late, nothing is stored", lease.name)
-            self._service.bell.ring()
-            self._count(step, type(followed).__name__ if stored else "TooLate")
+            outcome = step.future.result()
+            if isinstance(outcome, worker.Crashed):
+                self._repeat(step, outcome)
+            else:
+                self._store(step, outcome)
         except OperationalError:
             raise  # the database is away: the outcome is stored once it is back
-        except (StorageFull, OSError) as error:
-            # the machine's trouble, not the session's: again, after a while
-            log.error("step of %s: %s", lease.name, describe(error))  # noqa: TRY400  no traceback: it may hold values
-            self._give_back(lease, RETRY_SECONDS, counts=False)
         except Exception as error:  # noqa: BLE001  whatever it is, it is this session's
-            log.error("step of %s: %s", lease.name, describe(error))  # noqa: TRY400  no traceback: it may hold values
-            self._give_back(lease, counts=True)
+            self._repeat(step, worker.crashed(error))
+
+    def _store(self, step: _Running, followed: worker.Followed) -> None:
+        follow = partial(JobService.follow, lease=step.lease, followed=followed)
+        stored: bool = self._write(follow)
+        if not stored:
+            log.warning("step of %s: too late, nothing is stored", step.lease.name)
+        self._service.bell.ring()
+        self._count(step, type(followed).__name__ if stored else "TooLate")
+
+    def _repeat(self, step: _Running, crashed: worker.Crashed) -> None:
+        """Leave a step for another attempt: after a while if the machine is in trouble."""
+        log.error("step of %s: %s", step.lease.name, crashed.what)
+        if crashed.is_passing:
+            self._give_back(step.lease, RETRY_SECONDS, counts=False)
+        else:
+            self._give_back(step.lease, counts=True)
             self._count(step, "Crashed")
 
     def _count(self, step: _Running, outcome: str) -> None:
@@ -154,7 +170,6 @@ class Driver:
             future = process.submit(job)
         except Exception:  # it may have died while it had nothing to do
             process.end()
-            self._free.append(self._new_process())
             self._give_back(lease, counts=True)
             raise
         future.add_done_callback(lambda _: self._service.bell.ring())

@@ -1,42 +1,87 @@
-"""A process that runs one step at a time, on a leash."""
+"""A process that runs one step at a time, and is watched while it lives."""
 
 from __future__ import annotations
 
 import multiprocessing
-from concurrent.futures import Future, ProcessPoolExecutor
+import threading
+from concurrent.futures import Future
 
 from analyst_service.jobs import worker
 
 
-class Process:
-    """One worker process; it starts with its first step.
+class WorkerDied(Exception):
+    """A worker process ended before its step did."""
 
-    A step that takes its process down takes no other step with it. The leash is a pipe
-    whose one end this process holds: when it is closed, even by a ``kill -9``, the
-    worker ends.
+
+class Process:
+    """One worker process, warm before its first step.
+
+    A step that takes its process down takes no other step with it. One pipe leads to
+    the process: jobs go in, outcomes come out, and when either end is closed, even by a
+    ``kill -9``, the other one notices. So a death cannot be missed, whenever it comes.
     """
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
-        end, self._leash = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(
-            max_workers=1,
-            mp_context=context,
-            initializer=worker.on_leash,
-            initargs=(end,),
-        )
+        self._channel, theirs = context.Pipe()
+        self._child = context.Process(target=worker.serve, args=(theirs,), daemon=True)
+        try:
+            self._child.start()
+        finally:
+            theirs.close()  # the child alone holds it now: its death closes it
+        self._lock = threading.Lock()
+        self._pending: Future[worker.Outcome] | None = None
+        self._is_over = False
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
-    def submit(self, job: worker.Job) -> Future[worker.Followed]:
-        """Begin a step.
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        """Begin a step; the future raises :class:`WorkerDied` if the process ends.
 
         Raises
         ------
-        BrokenProcessPool
-            If the process has died.
+        WorkerDied
+            If the process has ended while it had nothing to do.
         """
-        return self._pool.submit(worker.run, job)
+        future: Future[worker.Outcome] = Future()
+        with self._lock:
+            if self._is_over:
+                raise WorkerDied
+            self._pending = future
+        try:
+            self._channel.send(job)
+        except OSError:
+            raise WorkerDied from None
+        return future
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
-        self._leash.close()
-        self._pool.shutdown(cancel_futures=True)
+        self._child.kill()
+        self._child.join()
+        self._listener.join()
+        self._channel.close()
+
+    def _listen(self) -> None:
+        while (outcome := self._next_outcome()) is not None:
+            self._settle().set_result(outcome)
+        with self._lock:
+            self._is_over = True
+            is_waited_for = self._pending is not None
+        if is_waited_for:
+            self._settle().set_exception(WorkerDied())
+
+    def _next_outcome(self) -> worker.Outcome | None:
+        """Return what the process says next, or None if it is dead."""
+        try:
+            outcome: worker.Outcome = self._channel.recv()
+        except (EOFError, OSError):  # the latter where it died within a message
+            return None
+        return outcome
+
+    def _settle(self) -> Future[worker.Outcome]:
+        """Return the future of the step under way, which is over now."""
+        with self._lock:
+            future, self._pending = self._pending, None
+        if future is None:
+            raise RuntimeError("the worker process spoke unasked")
+        return future

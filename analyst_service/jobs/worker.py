@@ -7,17 +7,20 @@ content-addressed, so a step that is repeated after a crash writes the same blob
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from analyst_service.blobs.files import FileBlobStore
-from clustering_protocols import chain
-from clustering_protocols.errors import CoterieError
+from analyst_service.logs import describe
+from clustering_protocols import chain, registry
+from clustering_protocols.errors import CoterieError, StorageFull
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,16 @@ class Failed:
         return set()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashed:
+    """The step came to no end; ``is_passing`` if the trouble is the machine's."""
+
+    what: str
+    is_passing: bool
+
+
 Followed = NextRound | Complete | Failed
+Outcome = Followed | Crashed
 
 
 def run(job: Job) -> Followed:
@@ -117,12 +129,33 @@ def _advance(job: Job, blobs: FileBlobStore) -> chain.Opened | chain.Closed:
     )
 
 
-def on_leash(leash: Connection) -> None:
-    """End this worker when the other end of its leash is closed."""
+def attempt(job: Job) -> Outcome:
+    """Run one step; tell what went wrong if it crashes."""
+    try:
+        return run(job)
+    except Exception as error:  # noqa: BLE001  whatever it is, the driver has to know
+        return crashed(error)
 
-    def wait() -> None:
-        with suppress(EOFError):
-            leash.recv_bytes()
-        os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+def crashed(error: Exception) -> Crashed:
+    """Return what a driver needs to know of an exception: not its text, but its kind."""
+    is_passing = isinstance(error, (StorageFull, OSError))
+    return Crashed(what=describe(error), is_passing=is_passing)
+
+
+def serve(channel: Connection) -> None:
+    """Run the jobs that come through a channel, until its other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
+    jobs: SimpleQueue[Job] = SimpleQueue()
+    # listens beside the steps: a step whose driver is dead is for nobody
+    threading.Thread(target=_listen, args=(channel, jobs), daemon=True).start()
+    registry.catalogue()  # what a step needs is loaded before the first one comes
+    while True:
+        channel.send(attempt(jobs.get()))
+
+
+def _listen(channel: Connection, jobs: SimpleQueue[Job]) -> None:
+    with suppress(EOFError, OSError):
+        while True:
+            jobs.put(channel.recv())
+    os._exit(1)
