@@ -39,12 +39,7 @@ class Audit:
         self._unit.execute(
             sa.select(Session.id).where(Session.id == session_id).with_for_update()
         )
-        last = self._unit.scalar(
-            sa.select(AuditLine)
-            .where(AuditLine.session_id == session_id)
-            .order_by(AuditLine.number.desc())
-            .limit(1)
-        )
+        last = self._unit.execute(_LAST, {"session_id": session_id}).first()
         number = last.number + 1 if last else 1
         said = {name: value for name, value in fields.items() if value is not None}
         entry = {"session": session_id, "event": event, "at": at.isoformat(), **said}
@@ -64,3 +59,11 @@ class Audit:
                 .limit(limit)
             )
         )
+
+
+_LAST = (
+    sa.select(AuditLine.number, AuditLine.line)
+    .where(AuditLine.session_id == sa.bindparam("session_id"))
+    .order_by(AuditLine.number.desc())
+    .limit(1)
+)

@@ -1,13 +1,15 @@
-"""A bell: whoever waits in this process hears of a change at once.
+"""A bell: who waits in this process hears of a change at once.
 
-It carries no news. Who hears it looks into the database, and looks there now and then in
-any case: other service processes have bells of their own.
+It carries no news. Who hears it looks into the database. The driver hears that something
+was asked of it; it looks now and then in any case, for other service processes have
+bells of their own, and lets those hear who wait for a session that has moved.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -36,30 +38,41 @@ class Bell:
 
     def __init__(self) -> None:
         self._driver = threading.Event()
-        self._ears: set[Ear] = set()
+        self._ears: defaultdict[str, set[Ear]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def ring(self) -> None:
-        """Tell everybody that something has changed."""
+        """Tell the driver that there may be something to do."""
         self._driver.set()
-        with self._lock:
-            ears = list(self._ears)
-        for ear in ears:
-            ear.ring()
 
     def wait(self, seconds: float) -> None:
         """Let the driver wait for the bell."""
         self._driver.wait(seconds)
         self._driver.clear()
 
+    def ring_for(self, session: str) -> None:
+        """Tell the requests that wait for a session that it has moved."""
+        with self._lock:
+            ears = list(self._ears.get(session, ()))
+        for ear in ears:
+            ear.ring()
+
+    @property
+    def awaited(self) -> frozenset[str]:
+        """Return the sessions for which requests wait."""
+        with self._lock:
+            return frozenset(self._ears)
+
     @contextmanager
-    def listening(self) -> Iterator[Ear]:
+    def listening(self, session: str) -> Iterator[Ear]:
         """Listen, before looking whether there is anything to wait for."""
         ear = Ear()
         with self._lock:
-            self._ears.add(ear)
+            self._ears[session].add(ear)
         try:
             yield ear
         finally:
             with self._lock:
-                self._ears.discard(ear)
+                self._ears[session].discard(ear)
+                if not self._ears[session]:
+                    del self._ears[session]

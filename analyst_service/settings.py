@@ -51,7 +51,7 @@ class Settings(BaseSettings):
         default=0.1,
         gt=0,
         le=10,
-        description="How often waiting requests and the driver look.",
+        description="How often the driver looks.",
     )
     invitation_seconds: int = Field(
         default=7 * 86_400, ge=60, description="How long an invitation is valid."

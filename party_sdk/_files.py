@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from clustering_protocols.errors import StorageFull
@@ -34,14 +36,52 @@ def write_private(path: Path, content: bytes) -> None:
     """
     fresh = path.with_name(f".{path.name}.new")
     try:
-        _write_synced(fresh, content)
-    except OSError as error:
+        with _room(path):
+            _write_synced(fresh, content)
+    except (OSError, StorageFull):
         fresh.unlink(missing_ok=True)
+        raise
+    fresh.replace(path)
+    _sync_folder(path.parent)
+
+
+def append_private(path: Path, content: bytes, *, at: int, durable: bool) -> None:
+    """Write content behind the first ``at`` bytes of a file; mode 0600.
+
+    What stood there is cut off: a crash may have left part of what was to follow. Unless
+    ``durable``, the content is synced with what is appended next.
+
+    Raises
+    ------
+    StorageFull
+        If there is no room; what follows the first ``at`` bytes does not count.
+    """
+    is_new = not path.exists()
+    with _room(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.truncate(at)
+            file.seek(at)
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+    if is_new:
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def _room(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StorageFull(f"{path} could not be written here.") from None
         raise
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 
 from clustering_protocols import journal
 from clustering_protocols.errors import AuditBroken, Equivocation
-from party_sdk._files import write_private
+from party_sdk._files import append_private
 
 Place = tuple[int, int]
 _RECEIPT = ("digest", "size", "sequence", "entry", "received_at")
@@ -28,6 +28,7 @@ class Ledger:
         self._path = path
         self._known: list[dict[str, Any]] | None = None  # read and checked once
         self._text: list[str] = []
+        self._size = 0
 
     def read(self) -> list[dict[str, Any]]:
         """Return all entries, the oldest first.
@@ -38,7 +39,7 @@ class Ledger:
             If a line is not the one that was written, or a receipt is for other bytes
             than those that were sent.
         """
-        self._text = self._lines()
+        self._text, self._size = self._lines()
         entries = list(journal.read(self._text))
         sent = {_place(e): e["digest"] for e in entries if e["event"] == "sending"}
         for entry in entries:
@@ -112,9 +113,11 @@ class Ledger:
         entry = {"event": event, "at": at, **where, **fields}
         last = self._text[-1] if self._text else None
         line = journal.write(last, len(known) + 1, entry)
-        text = [*self._text, line]
-        write_private(self._path, "".join(f"{each}\n" for each in text).encode())
-        self._text = text
+        content = f"{line}\n".encode()
+        # a receipt that a crash loses is asked for again
+        append_private(self._path, content, at=self._size, durable=event != "receipt")
+        self._text.append(line)
+        self._size += len(content)
         known.append(json.loads(line))
 
     def _entries(self) -> list[dict[str, Any]]:
@@ -123,8 +126,11 @@ class Ledger:
             self.read()
         return [] if self._known is None else self._known
 
-    def _lines(self) -> list[str]:
-        return self._path.read_text().splitlines() if self._path.exists() else []
+    def _lines(self) -> tuple[list[str], int]:
+        """Return the lines that are whole, and the bytes they take."""
+        content = self._path.read_bytes() if self._path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        return whole.decode().splitlines(), len(whole)
 
 
 def _place(entry: Mapping[str, Any]) -> Place:

@@ -165,6 +165,7 @@ class HandDriver(Driver):
         self._start_processes()
         self._start_steps()
         self._collect_outcomes()
+        self._tell_moves()
 
 
 class _Pieces(httpx.AsyncByteStream):

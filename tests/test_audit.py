@@ -25,7 +25,7 @@ from clustering_protocols import journal, simulation
 from clustering_protocols.errors import AuditBroken, Equivocation, StorageFull
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Lattice
-from party_sdk import Party, Policy, _files
+from party_sdk import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
 from party_sdk.invitations import Invitation
@@ -293,18 +293,20 @@ def test_a_retry_after_a_lost_receipt_is_one_entry_and_gets_the_same_receipt(
 def test_a_party_whose_disk_is_full_sends_nothing(
     alone: Alone, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    write = _files._write_synced
+    sync = os.fsync
     sent: list[str] = []
 
-    def full(path: Path, content: bytes) -> None:
-        if path.name == f".{name}.new" and alone.log.exists():
-            path.write_bytes(content[:3])
+    def full(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        n_lines = alone.log.read_text().count("\n") if alone.log.exists() else 0
+        has_joined = n_lines > (1 if path == alone.log else 0)
+        if path.name in {name, f".{name}.new"} and has_joined:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(path, content)
+        sync(descriptor)
 
     alone.between.before = lambda request: sent.append(request.url.path)
     with monkeypatch.context() as context:
-        context.setattr(_files, "_write_synced", full)
+        context.setattr(os, "fsync", full)
         with pytest.raises(StorageFull):
             alone.run()
     assert not [path for path in sent if path.endswith("/contribution")]
@@ -334,6 +336,19 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     with pytest.raises(Equivocation):
         ledger.received((2, 1), receipt)
     assert ledger.read()[:-1] == before
+
+
+def test_a_line_that_a_crash_has_torn_is_written_anew(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "sent.log")
+    ledger.joining("0" * 64)
+    before = ledger.read()
+    with (tmp_path / "sent.log").open("ab") as file:
+        file.write(b'{"number": 2, "event": "sen')
+    after = Ledger(tmp_path / "sent.log")
+    assert after.read() == before
+    after.sending((1, 1), "0" * 64, "1" * 64, 9)
+    again = Ledger(tmp_path / "sent.log").read()
+    assert [entry["event"] for entry in again] == ["joining", "sending"]
 
 
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:

@@ -183,6 +183,7 @@ def test_an_outcome_that_could_not_be_stored_is_stored_once_the_database_is_back
     each_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = each_api.open(Dummy(), PARTS).join(turn=False)
+    each_api.driver._start_processes()
     each_api.driver._start_steps()
     gone = OperationalError("UPDATE", {}, Exception("gone"))
     with monkeypatch.context() as context:
@@ -316,7 +317,7 @@ def test_a_database_that_is_really_full_says_so(start_api: StartApi) -> None:
 
 @pytest.mark.threat(60)
 @pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
-@pytest.mark.parametrize("which", [1, 2, 3], ids=["file", "folder", "root"])
+@pytest.mark.parametrize("which", [1, 2], ids=["file", "folder"])
 def test_a_sync_that_fails_is_no_success_and_is_not_tried_again_on_the_same_file(
     session: ByHand, monkeypatch: pytest.MonkeyPatch, error: int, which: int
 ) -> None:

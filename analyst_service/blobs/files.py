@@ -31,6 +31,7 @@ class FileBlobStore:
         self._root = root
         self._tmp = root / "tmp"
         self._tmp.mkdir(parents=True, exist_ok=True)
+        _make_folders(root)
 
     def draft(self) -> FileDraft:
         """Begin to receive bytes."""
@@ -116,10 +117,8 @@ class FileDraft:
         if self._is_kept:
             return
         target = self._store.path(self._hash.hexdigest())
-        target.parent.mkdir(exist_ok=True)
         self._path.replace(target)
         _sync_folder(target.parent)
-        _sync_folder(target.parent.parent)
         self._is_kept = True
 
     def discard(self) -> None:
@@ -127,6 +126,16 @@ class FileDraft:
         with suppress(OSError):  # on a full disk closing fails as writing did
             self._file.close()
         self._path.unlink(missing_ok=True)
+
+
+def _make_folders(root: Path) -> None:
+    """Make the folders of all digests at once: then none is synced with a blob."""
+    names = [f"{first:02x}" for first in range(256)]
+    if (root / names[-1]).is_dir():
+        return
+    for name in names:
+        (root / name).mkdir(exist_ok=True)
+    _sync_folder(root)
 
 
 def map_file(path: Path) -> Buffer:

@@ -16,6 +16,7 @@ from analyst_service.blobs.claims import claim
 from analyst_service.contributions import uploads
 from analyst_service.contributions.schemas import Receipt
 from analyst_service.contributions.service import (
+    Asked,
     ContributionService,
     Place,
     check_draft,
@@ -27,6 +28,7 @@ from clustering_protocols.codec import MEDIA_TYPE
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["rounds"])
 
 _ARRAYS = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+_LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 Number = Annotated[int, Path(ge=1, lt=2**31)]
 
 
@@ -44,14 +46,15 @@ async def get_task(
     """Return the caller's open task; hold the request for a while if there is none."""
     loop = asyncio.get_running_loop()
     until = loop.time() + min(wait, service.settings.max_wait_seconds)
-    with service.bell.listening() as ear:
+    with service.bell.listening(session_id) as ear:
         while True:
             task = await run_in_threadpool(_task, service, caller, session_id)
             if task is not None:
                 return service.blob(task.digest)
-            if loop.time() >= until:
+            left = until - loop.time()
+            if left <= 0:
                 return Response(status_code=204, headers={"Retry-After": "1"})
-            await ear.wait(service.settings.poll_seconds)
+            await ear.wait(min(left, _LOOK_SECONDS))
 
 
 @router.put(
@@ -72,15 +75,15 @@ async def put_contribution(
     limit = service.settings.max_body_bytes
     length, announced = uploads.check_headers(request.headers, limit)
     place = Place(session_id, round_, attempt)
-    known = await run_in_threadpool(_known, service, caller, place, announced)
+    admitted = await run_in_threadpool(_admit, service, caller, place, announced)
     draft = service.blobs.draft()
     try:
         found = await uploads.receive(request.stream(), draft, length)
         uploads.check_digest(announced, found)
-        if known is not None:
-            return known
+        if isinstance(admitted, Receipt):
+            return admitted
         receipt, is_new = await run_in_threadpool(
-            _keep, service, caller, place, draft, found
+            _keep, service, caller, place, admitted, draft, found
         )
     finally:
         draft.discard()
@@ -98,35 +101,35 @@ def _task(service: Service, caller: Caller, session_id: str) -> Task | None:
     return task
 
 
-def _known(
+def _admit(
     service: Service, caller: Caller, place: Place, digest: str
-) -> Receipt | None:
+) -> Receipt | Asked:
     """Return the receipt of a repeat; refuse what cannot be stored, before the body."""
     with service.database.read() as unit:
-        contributions = ContributionService(unit, service.clock)
-        stored = contributions.stored(caller, place, digest)
-        if stored is not None:
-            return Receipt.of(stored)
-        contributions.require_open(caller, place)
-        return None
+        found = ContributionService(unit, service.clock).admit(caller, place, digest)
+    return found if isinstance(found, Asked) else Receipt.of(found)
 
 
 def _keep(
-    service: Service, caller: Caller, place: Place, draft: Draft, digest: str
+    service: Service,
+    caller: Caller,
+    place: Place,
+    asked: Asked,
+    draft: Draft,
+    digest: str,
 ) -> tuple[Receipt, bool]:
     """Check the bytes, make them a blob, store the row: one transaction."""
-    with service.database.read() as unit:
-        asked = ContributionService(unit, service.clock).require_open(caller, place)
     check_draft(asked, draft, service.blobs.map)
 
-    def store(unit: Unit) -> tuple[Receipt, bool]:
+    def store(unit: Unit) -> tuple[Receipt, bool, bool]:
         claim(unit, [digest])
         contributions = ContributionService(unit, service.clock)
         contribution, is_new = contributions.store(caller, place, digest, draft.size)
         if is_new:
             draft.keep()
-        return Receipt.of(contribution), is_new
+        return Receipt.of(contribution), is_new, contributions.is_complete(place)
 
-    kept = service.database.transact(store)
-    service.bell.ring()
-    return kept
+    receipt, is_new, is_complete = service.database.transact(store)
+    if is_complete:
+        service.bell.ring()
+    return receipt, is_new

@@ -28,6 +28,11 @@ class ContributionRepository:
         """Return what a slot answered in an attempt."""
         return self._unit.get(Contribution, (session_id, round_, attempt, slot))
 
+    def is_complete(self, session_id: str, round_: int, attempt: int) -> bool:
+        """Return whether an attempt has an answer to every task."""
+        here = {"session_id": session_id, "round": round_, "attempt": attempt}
+        return bool(self._unit.scalar(_IS_COMPLETE, here))
+
     def add(self, contribution: Contribution) -> None:
         """Store a contribution."""
         self._unit.add(contribution)
@@ -62,3 +67,19 @@ class ContributionRepository:
             )
         )
         return dict(rows.all())
+
+
+def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:
+    return (
+        sa.select(sa.func.count())
+        .select_from(table)
+        .where(
+            table.session_id == sa.bindparam("session_id"),
+            table.round == sa.bindparam("round"),
+            table.attempt == sa.bindparam("attempt"),
+        )
+        .scalar_subquery()
+    )
+
+
+_IS_COMPLETE = sa.select(_count(Contribution) >= _count(Task))

@@ -69,37 +69,39 @@ class ContributionService:
                 task.session_id, "task-sent", now, **here, digest=task.digest
             )
 
-    def stored(self, caller: Caller, place: Place, digest: str) -> Contribution | None:
-        """Return what is stored already, if it is the same; refuse if it differs."""
-        self._sessions.visible(caller, place.session_id)
-        found = self._find(caller, place)
-        if found is not None and found.digest != digest:
+    def admit(
+        self, caller: Caller, place: Place, digest: str, *, lock: bool = False
+    ) -> Contribution | Asked:
+        """Return what is asked; or, of a repeat, what is stored.
+
+        Raises
+        ------
+        ContributionDiffers
+            If other bytes are stored.
+        RoundClosed, SessionOver
+            If nothing is stored, and this attempt is not open for the caller.
+        """
+        session = self._sessions.visible(caller, place.session_id, lock=lock)
+        here = (place.session_id, place.round, place.attempt, _slot(caller))
+        found = self._rows.contribution(*here)
+        if found is None:
+            return _asked(session, place, self._rows.task(*here))
+        if found.digest != digest:
             raise ContributionDiffers(
                 f"Round {place.round}, attempt {place.attempt} was answered before."
             )
         return found
 
-    def require_open(self, caller: Caller, place: Place) -> Asked:
-        """Return what is asked, if this round and attempt are open for the caller."""
-        session = self._sessions.visible(caller, place.session_id, lock=True)
-        require_alive(session)
-        task = self._rows.task(session.id, place.round, place.attempt, _slot(caller))
-        is_open = (session.state, session.round, session.attempt) == (
-            State.COLLECTING,
-            place.round,
-            place.attempt,
-        )
-        if task is None or not is_open or session.agreement is None:
-            raise RoundClosed(_where(session))
-        return Asked(session.agreement, task.digest)
+    def is_complete(self, place: Place) -> bool:
+        """Return whether every slot that was asked has answered."""
+        return self._rows.is_complete(place.session_id, place.round, place.attempt)
 
     def store(
         self, caller: Caller, place: Place, digest: str, size: int
     ) -> tuple[Contribution, bool]:
         """Store a checked contribution; return it and whether it is new."""
-        self.require_open(caller, place)
-        found = self.stored(caller, place, digest)
-        if found is not None:
+        found = self.admit(caller, place, digest, lock=True)
+        if isinstance(found, Contribution):
             return found, False
         now = self._clock.now()
         here = {"slot": _slot(caller), "round": place.round, "attempt": place.attempt}
@@ -118,11 +120,6 @@ class ContributionService:
         self._rows.add(contribution)
         return contribution, True
 
-    def _find(self, caller: Caller, place: Place) -> Contribution | None:
-        return self._rows.contribution(
-            place.session_id, place.round, place.attempt, _slot(caller)
-        )
-
 
 def check_draft(asked: Asked, draft: Draft, read: Callable[[str], Buffer]) -> None:
     """Refuse bytes that do not answer the task, before anything is kept."""
@@ -136,6 +133,19 @@ def _slot(caller: Caller) -> str:
     if caller.slot is None:
         raise Forbidden("It needs the token of a party.")
     return caller.slot
+
+
+def _asked(session: Session, place: Place, task: Task | None) -> Asked:
+    """Return what is asked, if this round and attempt are open."""
+    require_alive(session)
+    is_open = (session.state, session.round, session.attempt) == (
+        State.COLLECTING,
+        place.round,
+        place.attempt,
+    )
+    if task is None or not is_open or session.agreement is None:
+        raise RoundClosed(_where(session))
+    return Asked(session.agreement, task.digest)
 
 
 def _where(session: Session) -> str:

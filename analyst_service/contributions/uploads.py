@@ -63,10 +63,14 @@ async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:
                 pending, waiting = [], 0
     except ClientDisconnect:
         raise Malformed("The connection ended within the body.") from None
-    await run_in_threadpool(draft.write, b"".join(pending))
-    if draft.size != length:
+    if draft.size + waiting != length:
         raise Malformed("The body is shorter than its Content-Length.")
-    return await run_in_threadpool(draft.seal)
+    return await run_in_threadpool(_seal, draft, b"".join(pending))
+
+
+def _seal(draft: Draft, last: bytes) -> str:
+    draft.write(last)
+    return draft.seal()
 
 
 def check_digest(announced: str, found: str) -> None:

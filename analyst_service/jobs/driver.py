@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,6 +24,7 @@ from analyst_service.deps import Service
 from analyst_service.jobs import worker
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
+from analyst_service.jobs.repository import Standing
 from analyst_service.jobs.service import JobService
 from analyst_service.logs import describe
 
@@ -51,6 +52,7 @@ class Driver:
         self._thread = threading.Thread(target=self._loop, name="driver")
         self._running: list[_Running] = []
         self._free: list[Process] = []
+        self._told: Mapping[str, Standing] = {}
         self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
 
     def __enter__(self) -> Self:
@@ -72,6 +74,7 @@ class Driver:
             self._service.bell.wait(self._service.settings.poll_seconds)
             for part in (
                 self._collect_outcomes,
+                self._tell_moves,
                 self._renew,
                 self._start_processes,
                 self._start_steps,
@@ -114,6 +117,20 @@ class Driver:
                 self._running.remove(step)
                 step.process.end()
 
+    def _tell_moves(self) -> None:
+        """Ring for the requests whose session has moved, whichever process moved it.
+
+        One query for all that wait: each of them asking would be most of the load.
+        """
+        awaited = self._service.bell.awaited
+        if not awaited:
+            return
+        found = self._read(partial(JobService.standings, sessions=awaited))
+        for session, standing in found.items():
+            if standing.has_news and standing != self._told.get(session):
+                self._service.bell.ring_for(session)
+        self._told = found
+
     def _collect_outcomes(self) -> None:
         for step in [s for s in self._running if s.future.done()]:
             has_died = step.future.exception() is not None
@@ -142,7 +159,6 @@ class Driver:
         stored: bool = self._write(follow)
         if not stored:
             log.warning("step of %s: too late, nothing is stored", step.lease.name)
-        self._service.bell.ring()
         self._count(step, type(followed).__name__ if stored else "TooLate")
 
     def _repeat(self, step: _Running, crashed: worker.Crashed) -> None:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Unit
 
-from analyst_service.models import Contribution, Session, Task
+from analyst_service.models import Contribution, Session, Task, UTCDateTime
 from analyst_service.sessions.states import State
+
+
+class Standing(NamedTuple):
+    """Where a session stands; any move changes it."""
+
+    state: str
+    round: int
+    attempt: int
+
+    @property
+    def has_news(self) -> bool:
+        """Return whether those who wait have something to do, or nothing ever more."""
+        return self.state not in {State.RECRUITING.value, State.STEPPING.value}
 
 
 class JobRepository:
@@ -17,42 +32,39 @@ class JobRepository:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    def complete(self, now: datetime, *, lock: bool = False) -> list[Session]:
-        """Return collecting sessions with all answers, or a quorum at the deadline."""
-        answers, tasks = _count(Contribution), _count(Task)
-        is_complete = answers >= tasks
-        has_quorum = sa.and_(Session.deadline <= now, answers >= Session.quorum)
-        return self._sessions(
-            sa.and_(
-                Session.state == State.COLLECTING.value,
-                sa.or_(is_complete, has_quorum),
-            ),
-            lock=lock,
-        )
+    def has_rounds_to_close(self, now: datetime) -> bool:
+        """Return whether there is a complete or an overdue session; takes no lock."""
+        return bool(self._unit.scalar(_TO_CLOSE, {"now": now}))
 
-    def overdue(self, now: datetime, *, lock: bool = False) -> list[Session]:
-        """Return recruiting and collecting sessions whose deadline has passed."""
-        waiting = (State.RECRUITING.value, State.COLLECTING.value)
-        return self._sessions(
-            sa.and_(Session.state.in_(waiting), Session.deadline <= now), lock=lock
-        )
+    def complete(self, now: datetime) -> list[Session]:
+        """Return, locked, what has all answers, or a quorum at the deadline."""
+        return self._locked(_IS_COMPLETE, now)
+
+    def overdue(self, now: datetime) -> list[Session]:
+        """Return, locked, what waits still although its deadline has passed."""
+        return self._locked(_IS_OVERDUE, now)
+
+    def standings(self, sessions: Collection[str]) -> dict[str, Standing]:
+        """Return where these sessions stand; takes no lock."""
+        query = sa.select(
+            Session.id, Session.state, Session.round, Session.attempt
+        ).where(Session.id.in_(sessions))
+        return {row[0]: Standing(*row[1:]) for row in self._unit.execute(query)}
 
     def add_tasks(self, tasks: list[Task]) -> None:
         """Store the tasks of an attempt."""
         self._unit.add_all(tasks)
         self._unit.flush()
 
-    def _sessions(
-        self, condition: sa.ColumnElement[bool], *, lock: bool
+    def _locked(
+        self, condition: sa.ColumnElement[bool], now: datetime
     ) -> list[Session]:
-        """Return sessions; with a lock, those that nobody else is changing.
+        """Return the sessions that nobody else is changing.
 
         Drivers that waited for each other's rows could wait in a circle.
         """
-        query = sa.select(Session).where(condition)
-        if lock:
-            query = query.with_for_update(skip_locked=True)
-        return list(self._unit.scalars(query))
+        query = sa.select(Session).where(condition).with_for_update(skip_locked=True)
+        return list(self._unit.scalars(query, {"now": now}))
 
 
 def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:
@@ -68,3 +80,21 @@ def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:
         .correlate(Session)
         .scalar_subquery()
     )
+
+
+_NOW = sa.bindparam("now", type_=UTCDateTime())
+_ANSWERS = _count(Contribution)
+_IS_COMPLETE = sa.and_(
+    Session.state == State.COLLECTING.value,
+    sa.or_(
+        _count(Task) <= _ANSWERS,
+        sa.and_(Session.deadline <= _NOW, Session.quorum <= _ANSWERS),
+    ),
+)
+_IS_OVERDUE = sa.and_(
+    Session.state.in_((State.RECRUITING.value, State.COLLECTING.value)),
+    Session.deadline <= _NOW,
+)
+_TO_CLOSE = sa.select(
+    sa.exists(sa.select(Session.id).where(sa.or_(_IS_COMPLETE, _IS_OVERDUE)))
+)

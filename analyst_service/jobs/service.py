@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from sqlalchemy.orm import Session as Unit
@@ -11,7 +11,7 @@ from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.deps import Service
 from analyst_service.jobs.leases import Lease, LeaseRepository
-from analyst_service.jobs.repository import JobRepository
+from analyst_service.jobs.repository import JobRepository, Standing
 from analyst_service.jobs.worker import Complete, Failed, Followed, Job, NextRound
 from analyst_service.models import Contribution, Session, Task
 from analyst_service.results.repository import ResultRepository
@@ -37,15 +37,14 @@ class JobService:
 
     def has_rounds_to_close(self) -> bool:
         """Return whether :meth:`close_rounds` would move a session; takes no lock."""
-        now = self._clock.now()
-        return bool(self._jobs.complete(now) or self._jobs.overdue(now))
+        return self._jobs.has_rounds_to_close(self._clock.now())
 
     def close_rounds(self) -> None:
         """Let complete rounds step, and expire what waited in vain."""
         now = self._clock.now()
-        for session in self._jobs.complete(now, lock=True):
+        for session in self._jobs.complete(now):
             self._sessions.move(session, Event.ROUND_COMPLETE, now)
-        for session in self._jobs.overdue(now, lock=True):
+        for session in self._jobs.overdue(now):
             self._sessions.move(
                 session,
                 Event.DEADLINE,
@@ -53,6 +52,10 @@ class JobService:
                 reason=Problem.DEADLINE_PASSED.slug,
                 detail=f"It waited in round {session.round} until its deadline.",
             )
+
+    def standings(self, sessions: Collection[str]) -> dict[str, Standing]:
+        """Return where these sessions stand."""
+        return self._jobs.standings(sessions)
 
     def has_steps(self) -> bool:
         """Return whether a step waits for a driver; takes no lock."""

@@ -66,5 +66,6 @@ def join(body: JoinWrite, service: ServiceDep, response: Response) -> JoinRead:
         return _members(unit, service).join(body.code, body.member, body.proof)
 
     session, token = service.database.transact(take)
+    service.bell.ring()
     response.headers["Cache-Control"] = "no-store"
     return JoinRead(session=session.id, slot=body.member.slot, token=token)

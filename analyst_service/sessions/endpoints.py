@@ -106,7 +106,9 @@ def cancel_session(
         sessions = SessionService(unit, service.clock)
         return _read(sessions, sessions.cancel(caller, session_id))
 
-    return service.database.transact(cancel)
+    cancelled = service.database.transact(cancel)
+    service.bell.ring()
+    return cancelled
 
 
 def _read(sessions: SessionService, session: Session) -> SessionRead:
