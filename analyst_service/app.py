@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -80,13 +81,14 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
                 "description": "A problem (RFC 9457).",
                 "content": {
                     errors.MEDIA_TYPE: {
-                        "schema": errors.ProblemDocument.model_json_schema()
+                        "schema": {"$ref": "#/components/schemas/ProblemDocument"}
                     }
                 },
             }
         },
     )
     errors.install(app)
+    _describe_problems(app)
     # each wraps those above it
     app.add_middleware(BoundedBodies, settings=settings)
     app.add_middleware(Traffic, settings=settings)
@@ -94,6 +96,19 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """Let generated clients have one type of problem, for the framework knows none."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()
+        schema = errors.ProblemDocument.model_json_schema()
+        document["components"]["schemas"]["ProblemDocument"] = schema
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as its manual says
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Path, Request
-from fastapi.responses import FileResponse
+from fastapi import Depends, Path, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
 from sqlalchemy.orm import Session as Unit
 
-from analyst_service import notes
+from analyst_service import negotiation, notes
 from analyst_service.auth.service import AuthService, Caller
 from analyst_service.bell import Bell
 from analyst_service.blobs.files import FileBlobStore
@@ -19,8 +19,8 @@ from analyst_service.database import Database
 from analyst_service.metrics import Metrics
 from analyst_service.rates import Rates
 from analyst_service.settings import Settings
-from clustering_protocols.codec import MEDIA_TYPE
-from clustering_protocols.errors import NotFound, Unauthenticated
+from clustering_protocols import codec, json_form
+from clustering_protocols.errors import NotFound, TooLarge, Unauthenticated
 from clustering_protocols.terms import NAME_PATTERN
 
 SessionID = Annotated[
@@ -44,17 +44,28 @@ class Service:
         each, burst = self.settings.requests_per_second, self.settings.request_burst
         object.__setattr__(self, "rates", Rates(each, burst))
 
-    def blob(self, digest: str) -> FileResponse:
-        """Return the response that sends a blob.
+    def blob(self, digest: str, asked: Mapping[str, str]) -> Response:
+        """Return the response that sends a blob, in the form that a request asks for.
 
         Raises
         ------
         NotFound
             If it has been removed since the caller asked for it.
+        TooLarge
+            If it is over the limit of JSON.
         """
         if not self.blobs.has(digest):
             raise NotFound("It was removed when its session ended.")
-        return FileResponse(self.blobs.path(digest), media_type=MEDIA_TYPE)
+        path = self.blobs.path(digest)
+        if not negotiation.wants_json(asked):
+            return FileResponse(path, media_type=codec.MEDIA_TYPE)
+        size, limit = path.stat().st_size, self.settings.max_json_bytes
+        if size > limit:
+            raise TooLarge(
+                f"{size} bytes; as JSON at most {limit}. Use the binary form: "
+                f"'Accept: {codec.MEDIA_TYPE}'."
+            )
+        return JSONResponse(json_form.of_bytes(path.read_bytes()))
 
 
 def _service(request: Request) -> Service:

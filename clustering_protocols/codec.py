@@ -29,7 +29,7 @@ MAX_HEADER_BYTES: Final = 64 * 1024
 METADATA_KEY: Final = "coterie"
 ARRAY_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
 
-_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "I64": np.dtype("<i8"),
@@ -37,7 +37,7 @@ _DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "U64": np.dtype("<u8"),
     "U8": np.dtype("u1"),
 }
-_CODES: Final = {dtype: code for code, dtype in _DTYPES.items()}
+CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
 
 Arrays = Mapping[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -69,7 +69,7 @@ def pieces(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Buffer]:
         array = arrays[name]
         begin, end = end, end + array.nbytes
         entries[name] = {
-            "dtype": _CODES[array.dtype.newbyteorder("<")],
+            "dtype": CODES[array.dtype.newbyteorder("<")],
             "shape": list(array.shape),
             "data_offsets": [begin, end],
         }
@@ -100,7 +100,7 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     metadata = entries.pop("__metadata__", None)
     if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
         raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
-    header = _load(metadata[METADATA_KEY])
+    header = load_object(metadata[METADATA_KEY])
     spans = {name: _span(name, entry) for name, entry in entries.items()}
     _check_cover([(begin, end) for _, _, begin, end in spans.values()], len(data))
     arrays = {
@@ -122,7 +122,7 @@ def _split(view: memoryview) -> tuple[Header, memoryview]:
         text = bytes(view[8 : 8 + length]).decode()
     except UnicodeDecodeError:
         raise Malformed("The header is not UTF-8.") from None
-    return _load(text), view[8 + length :]
+    return load_object(text), view[8 + length :]
 
 
 def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
@@ -130,11 +130,11 @@ def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, i
         raise InvalidArray("An array has a name that is not accepted.")
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise Malformed(f"Array {name!r} needs dtype, shape and data_offsets.")
-    dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
-        raise InvalidArray(f"Array {name!r} has a dtype outside {', '.join(_DTYPES)}.")
+        raise InvalidArray(f"Array {name!r} has a dtype outside {', '.join(DTYPES)}.")
     shape, offsets = entry["shape"], entry["data_offsets"]
-    if not (_sizes(shape) and _sizes(offsets) and len(offsets) == 2):
+    if not (are_sizes(shape) and are_sizes(offsets) and len(offsets) == 2):
         raise Malformed(f"Array {name!r} has a shape or offsets that are not sizes.")
     begin, end = offsets
     if prod(shape) * dtype.itemsize != end - begin:  # Python ints: cannot overflow
@@ -144,7 +144,8 @@ def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, i
     return dtype, tuple(shape), begin, end
 
 
-def _sizes(value: Any) -> bool:
+def are_sizes(value: Any) -> bool:
+    """Return whether a JSON value can be a shape."""
     return (
         isinstance(value, list)
         and len(value) <= 8
@@ -165,8 +166,8 @@ def _dump(value: Any) -> str:
     )
 
 
-def _load(text: Any) -> Header:
-    """Parse one JSON object; refuse duplicate keys, NaN and infinities."""
+def load_object(text: Any) -> Header:
+    """Parse one JSON object; :class:`Malformed` on repeated keys, NaN and infinities."""
     if not isinstance(text, str):
         raise Malformed("The header is not JSON text.")
     try:

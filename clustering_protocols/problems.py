@@ -67,7 +67,8 @@ class Problem(Enum):
         "unsupported-media",
         415,
         "The media type is not accepted here",
-        "Send arrays as application/vnd.coterie.arrays without Content-Encoding.",
+        "Send arrays as application/vnd.coterie.arrays, or few of them as application/json; "
+        "no Content-Encoding.",
     )
     LENGTH_REQUIRED = Facts(
         "length-required",

@@ -24,8 +24,8 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
-    Feature,
     OmniFC,
+    Spread,
     clustering,
     decoding,
     lagrange,
@@ -165,7 +165,7 @@ def test_rows_of_distances_are_features(algorithm: Any) -> None:
 def test_declared_statistics_give_the_same_as_pooled_ones() -> None:
     spread, low, high = IRIS.std(axis=0), IRIS.min(axis=0), IRIS.max(axis=0)
     declared = tuple(
-        Feature(spread=s, minimum=a, maximum=b)
+        Spread(spread=s, minimum=a, maximum=b)
         for s, a, b in zip(spread, low, high, strict=True)
     )
     parts = simulation.split(IRIS, Lattice(3), 1)
@@ -311,7 +311,7 @@ def test_masked_answers_are_all_needed() -> None:
                 n_clusters=2,
                 bits=25,
                 scaling="none",
-                declared=(Feature(minimum=0, maximum=1e6),),
+                declared=(Spread(minimum=0, maximum=1e6),),
             ),
             Lattice(3),
             "at most 10",
@@ -413,7 +413,7 @@ def test_shares_are_sent_once() -> None:
         (OmniFC(n_clusters=2, max_rows=100), "150 rows .* max_rows is 100"),
         (OmniFC(n_clusters=151), "there are 150 rows"),
         (
-            OmniFC(n_clusters=2, declared=(Feature(minimum=0, maximum=9),)),
+            OmniFC(n_clusters=2, declared=(Spread(minimum=0, maximum=9),)),
             "the parties hold 4",
         ),
     ],
@@ -446,7 +446,7 @@ def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
 
 
 def test_a_value_outside_its_declared_range_stops_its_party() -> None:
-    declared = (Feature(minimum=0, maximum=7.0),) * 4  # one iris is longer
+    declared = (Spread(minimum=0, maximum=7.0),) * 4  # one iris is longer
     params = OmniFC(n_clusters=2, declared=declared, scaling="none")
     parts = simulation.split(IRIS, Lattice(3), 1)
     with pytest.raises(InvalidData, match="x0"):

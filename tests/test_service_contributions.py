@@ -456,8 +456,8 @@ REFUSED: dict[str, tuple[Callable[[Upload], Upload], Problem]] = {
         lambda u: u.saying(content_length="-1"),
         Problem.LENGTH_REQUIRED,
     ),
-    "JSON": (
-        lambda u: u.saying(content_type="application/json"),
+    "a form": (
+        lambda u: u.saying(content_type="multipart/form-data"),
         Problem.UNSUPPORTED_MEDIA,
     ),
     "no Content-Type": (

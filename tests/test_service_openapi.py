@@ -9,7 +9,7 @@ import pytest
 
 from analyst_service.app import create_app
 from analyst_service.settings import Settings
-from clustering_protocols import registry
+from clustering_protocols import json_form, registry
 from clustering_protocols.codec import MEDIA_TYPE
 
 if TYPE_CHECKING:
@@ -83,9 +83,15 @@ def test_arrays_travel_under_their_own_media_type(document: dict[str, Any]) -> N
     found = operations(document)
     upload = found[f"put {here}/rounds/{{round_}}/attempts/{{attempt}}/contribution"]
     assert upload["requestBody"]["required"]
-    assert upload["requestBody"]["content"].keys() == {MEDIA_TYPE}
-    for name in (f"get {here}/task", f"get {here}/result"):
-        assert found[name]["responses"]["200"]["content"].keys() == {MEDIA_TYPE}
+    both = {MEDIA_TYPE, json_form.MEDIA_TYPE}
+    bodies = [upload["requestBody"]] + [
+        found[name]["responses"]["200"]
+        for name in (f"get {here}/task", f"get {here}/result")
+    ]
+    for body in bodies:
+        assert body["content"].keys() == both
+        form = follow(document, body["content"][json_form.MEDIA_TYPE]["schema"])
+        assert form["required"] == ["header", "arrays"]
 
 
 def test_protocols_are_a_union_that_their_name_tells_apart(

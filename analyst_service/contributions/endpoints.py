@@ -6,10 +6,10 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import FileResponse
 from sqlalchemy.orm import Session as Unit
 from starlette.concurrency import run_in_threadpool
 
+from analyst_service import negotiation
 from analyst_service.auth.service import Caller
 from analyst_service.blobs import Draft
 from analyst_service.blobs.claims import claim
@@ -23,22 +23,24 @@ from analyst_service.contributions.service import (
 )
 from analyst_service.deps import CallerDep, Service, ServiceDep, SessionID
 from analyst_service.models import Task
-from clustering_protocols.codec import MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["rounds"])
 
-_ARRAYS = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 _LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 Number = Annotated[int, Path(ge=1, lt=2**31)]
 
 
 @router.get(
     "/task",
-    response_class=FileResponse,
-    responses={200: _ARRAYS, 204: {"description": "Nothing to do yet; ask again."}},
+    response_class=Response,
+    responses={
+        200: negotiation.RESPONSE,
+        204: {"description": "Nothing to do yet; ask again."},
+    },
 )
 async def get_task(
     session_id: SessionID,
+    request: Request,
     caller: CallerDep,
     service: ServiceDep,
     wait: Annotated[float, Query(ge=0, description="Seconds to hold the request.")] = 0,
@@ -50,7 +52,7 @@ async def get_task(
         while True:
             task = await run_in_threadpool(_task, service, caller, session_id)
             if task is not None:
-                return service.blob(task.digest)
+                return service.blob(task.digest, request.headers)
             left = until - loop.time()
             if left <= 0:
                 return Response(status_code=204, headers={"Retry-After": "1"})
@@ -60,7 +62,7 @@ async def get_task(
 @router.put(
     "/rounds/{round_}/attempts/{attempt}/contribution",
     responses={201: {"model": Receipt}},
-    openapi_extra={"requestBody": {**_ARRAYS, "required": True}},
+    openapi_extra={"requestBody": negotiation.REQUEST},
 )
 async def put_contribution(
     session_id: SessionID,
@@ -72,13 +74,12 @@ async def put_contribution(
     service: ServiceDep,
 ) -> Receipt:
     """Store the caller's answer: 201; the same bytes again: 200, the same receipt."""
-    limit = service.settings.max_body_bytes
-    length, announced = uploads.check_headers(request.headers, limit)
+    body, length, announced = await uploads.open_body(request, service.settings)
     place = Place(session_id, round_, attempt)
     admitted = await run_in_threadpool(_admit, service, caller, place, announced)
     draft = service.blobs.draft()
     try:
-        found = await uploads.receive(request.stream(), draft, length)
+        found = await uploads.receive(body, draft, length)
         uploads.check_digest(announced, found)
         if isinstance(admitted, Receipt):
             return admitted

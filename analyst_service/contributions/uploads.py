@@ -6,12 +6,16 @@ import base64
 import binascii
 import re
 from collections.abc import AsyncIterator, Mapping
+from hashlib import sha256
+from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 
+from analyst_service import negotiation
 from analyst_service.blobs import Draft
-from clustering_protocols.codec import MEDIA_TYPE
+from analyst_service.settings import Settings
+from clustering_protocols import codec, json_form
 from clustering_protocols.errors import (
     DigestMismatch,
     LengthRequired,
@@ -21,7 +25,55 @@ from clustering_protocols.errors import (
 )
 
 _PIECE_BYTES = 1 << 18
+_CUT = "The connection ended within the body."
 _CONTENT_DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
+
+
+class Body(NamedTuple):
+    """Encoded arrays that are arriving, with their length and SHA-256 (hex)."""
+
+    pieces: AsyncIterator[bytes]
+    length: int
+    announced: str
+
+
+async def open_body(request: Request, settings: Settings) -> Body:
+    """Return the arrays of a request; those that come as JSON are encoded here.
+
+    Raises
+    ------
+    UnsupportedMedia, LengthRequired, TooLarge, Malformed
+        Before the first byte of the body is read.
+    DigestMismatch, InvalidArray
+        If a body of JSON is not what was announced, or not arrays. Clients that are
+        made from the OpenAPI document do not see its bytes, so it may go unannounced.
+    """
+    headers = request.headers
+    if negotiation.media_type(headers) != json_form.MEDIA_TYPE:
+        length, announced = check_headers(headers, settings.max_body_bytes)
+        return Body(request.stream(), length, announced)
+    _check_json(headers, settings.max_json_bytes)
+    try:
+        text = await request.body()
+    except ClientDisconnect:
+        raise Malformed(_CUT) from None
+    if "content-digest" in headers:
+        check_digest(_announced(headers), sha256(text).hexdigest())
+    content = await run_in_threadpool(json_form.to_bytes, text)
+    return Body(_whole(content), len(content), sha256(content).hexdigest())
+
+
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def _check_json(headers: Mapping[str, str], max_bytes: int) -> None:
+    try:
+        _check_length(headers, max_bytes)
+    except TooLarge as error:
+        raise TooLarge(
+            f"{error.detail} Use the binary form: 'Content-Type: {codec.MEDIA_TYPE}'."
+        ) from None
 
 
 def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
@@ -32,8 +84,12 @@ def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]
     UnsupportedMedia, LengthRequired, TooLarge, Malformed
         Before the first byte of the body is read.
     """
-    if headers.get("content-type", "").partition(";")[0].strip() != MEDIA_TYPE:
-        raise UnsupportedMedia(f"Expected Content-Type {MEDIA_TYPE}.")
+    if negotiation.media_type(headers) != codec.MEDIA_TYPE:
+        raise UnsupportedMedia(f"Expected Content-Type {codec.MEDIA_TYPE}.")
+    return _check_length(headers, max_bytes), _announced(headers)
+
+
+def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
     if headers.get("content-encoding", "identity") != "identity":
         raise UnsupportedMedia("Expected no Content-Encoding.")
     length = headers.get("content-length", "")
@@ -41,7 +97,7 @@ def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]
         raise LengthRequired("Expected Content-Length.")
     if int(length) > max_bytes:
         raise TooLarge(f"{length} bytes; at most {max_bytes}.")
-    return int(length), _announced(headers.get("content-digest", ""))
+    return int(length)
 
 
 async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:
@@ -62,7 +118,7 @@ async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:
                 await run_in_threadpool(draft.write, b"".join(pending))
                 pending, waiting = [], 0
     except ClientDisconnect:
-        raise Malformed("The connection ended within the body.") from None
+        raise Malformed(_CUT) from None
     if draft.size + waiting != length:
         raise Malformed("The body is shorter than its Content-Length.")
     return await run_in_threadpool(_seal, draft, b"".join(pending))
@@ -79,8 +135,8 @@ def check_digest(announced: str, found: str) -> None:
         raise DigestMismatch("The SHA-256 of the body is another.")
 
 
-def _announced(header: str) -> str:
-    found = _CONTENT_DIGEST.fullmatch(header.strip())
+def _announced(headers: Mapping[str, str]) -> str:
+    found = _CONTENT_DIGEST.fullmatch(headers.get("content-digest", "").strip())
     try:
         return base64.b64decode(found[1], validate=True).hex() if found else _missing()
     except binascii.Error:

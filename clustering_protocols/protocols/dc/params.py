@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.ranges import Range
 
 
 class Anchor(Params):
@@ -29,19 +30,11 @@ class Anchor(Params):
     )
 
 
-class Feature(Params):
+class Feature(Range):
     """Declared statistics of one feature; declared, the analyst knows them too."""
 
     mean: float = 0.0
     spread: float = Field(default=1.0, ge=0, description="Standard deviation.")
-    minimum: float = 0.0
-    maximum: float = 1.0
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.minimum > self.maximum:
-            raise ValueError("minimum is larger than maximum")
-        return self
 
 
 class DataCollaboration(Params):

@@ -19,7 +19,7 @@ from . import (
     rows_party,
     start_stage,
 )
-from .params import LosslessFederated, Range
+from .params import LosslessFederated
 
 __all__ = ["PROTOCOL", "LosslessFederated", "Range"]
 

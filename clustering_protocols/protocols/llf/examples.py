@@ -8,9 +8,10 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Lattice
 
-from .params import LosslessFederated as Llf, Range
+from .params import LosslessFederated as Llf
 
 _WIDTH = 6
 

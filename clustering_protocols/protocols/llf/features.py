@@ -12,9 +12,10 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Plan, View
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.preparation.statistics import PooledMoments
 
-from .params import LosslessFederated, Range
+from .params import LosslessFederated
 
 _ROUNDING: Final = 1.001
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.ranges import Range
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
-
-
-class Range(Params):
-    """Declared smallest and largest value of a feature; the analyst knows it too."""
-
-    minimum: float = 0.0
-    maximum: float = 1.0
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.minimum > self.maximum:
-            raise ValueError("minimum is larger than maximum")
-        return self
 
 
 class LosslessFederated(Params):

@@ -18,9 +18,9 @@ from . import (
     pooled,
     sharing,
 )
-from .params import Feature, OmniFC
+from .params import OmniFC, Spread
 
-__all__ = ["PROTOCOL", "Feature", "OmniFC"]
+__all__ = ["PROTOCOL", "OmniFC", "Spread"]
 
 
 class OmniFCProtocol(ClusteringProtocol[OmniFC]):

@@ -10,14 +10,14 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.terms import Lattice
 
-from .params import Feature, OmniFC
+from .params import OmniFC, Spread
 
 _WIDTH = 5
 
 
 def examples() -> Sequence[Example[OmniFC]]:
     """Return the defaults, the paper's l = t = 2, and each alternative at least once."""
-    declared = (Feature(spread=3.0, minimum=-40.0, maximum=40.0),) * _WIDTH
+    declared = (Spread(spread=3.0, minimum=-40.0, maximum=40.0),) * _WIDTH
     variants = [
         (3, OmniFC(n_clusters=3)),
         (7, OmniFC(n_clusters=3, segments=2, noise=2, algorithm="spectral")),

@@ -8,24 +8,19 @@ from pydantic import Field, model_validator
 
 from clustering_protocols.algorithms.hierarchical import Linkage
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.ranges import Range
 
 MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
 
 
-class Feature(Params):
-    """Declared statistics of one feature; declared, the analyst knows them too."""
+class Spread(Range):
+    """Declared range and spread of one feature; declared, the analyst knows them too."""
 
+    minimum: float = Field(description="No party may hold less.")
+    maximum: float = Field(description="No party may hold more.")
     spread: float = Field(
         default=1.0, ge=0, description="Standard deviation; used by 'standard'."
     )
-    minimum: float = Field(description="No party may hold less.")
-    maximum: float = Field(description="No party may hold more.")
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.minimum > self.maximum:
-            raise ValueError("minimum is larger than maximum")
-        return self
 
 
 class OmniFC(Params):
@@ -57,7 +52,7 @@ class OmniFC(Params):
         "minmax: by its range over all parties. unit_norm: each row divided by its "
         "length. none: as given.",
     )
-    declared: tuple[Feature, ...] | None = Field(
+    declared: tuple[Spread, ...] | None = Field(
         default=None,
         description="Statistics of each feature, instead of pooling them among the "
         "parties; unit_norm needs none.",

@@ -1,0 +1,57 @@
+"""Which form of arrays a request brings or asks for: bytes, or JSON for small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clustering_protocols import codec, json_form
+
+
+class ArrayForm(BaseModel):
+    """One array as JSON."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    dtype: Literal["F64", "F32", "I64", "I32", "U64", "U8"]
+    shape: list[Annotated[int, Field(ge=0)]]
+    data: list[float] | str = Field(
+        description="Numbers row by row; of U8 and U64 base64 of little-endian bytes."
+    )
+
+
+class ArraysForm(BaseModel):
+    """Header and arrays as JSON."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    header: dict[str, Any] = Field(description="What it is, and where it belongs.")
+    arrays: dict[str, ArrayForm]
+
+
+_BINARY = {codec.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+RESPONSE: Final[dict[str, Any]] = {"model": ArraysForm, "content": _BINARY}
+REQUEST: Final[dict[str, Any]] = {
+    "required": True,
+    "content": {
+        **_BINARY,
+        json_form.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ArraysForm"}},
+    },
+}
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """Return the media type of a body, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip()
+
+
+def wants_json(headers: Mapping[str, str]) -> bool:
+    """Return whether a request accepts JSON and does not name the binary form."""
+    accepted = {part.partition(";")[0].strip() for part in _accept(headers)}
+    return json_form.MEDIA_TYPE in accepted and codec.MEDIA_TYPE not in accepted
+
+
+def _accept(headers: Mapping[str, str]) -> list[str]:
+    return headers.get("accept", "").split(",")
