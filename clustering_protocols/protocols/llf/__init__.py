@@ -7,6 +7,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Layout
 
 from . import (
