@@ -20,7 +20,7 @@ def data_digest(data: DataSource) -> str:
     digest = sha256(length_prefixed(*data.columns))
     digest.update(length_prefixed(*(data.ids or ())))
     for batch in data.batches():
-        digest.update(np.ascontiguousarray(batch).reshape(-1))
+        digest.update(np.ascontiguousarray(batch).reshape(-1).data)
     return digest.hexdigest()
 
 
