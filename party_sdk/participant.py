@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from clustering_protocols import chain, enrolment, packets
-from clustering_protocols.contract import Outcome
+from clustering_protocols.contract import Outcome, Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -27,7 +27,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
-from clustering_protocols.registry import check_choices
+from clustering_protocols.registry import check_choices, check_terms
 from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
@@ -142,7 +142,8 @@ class Party:
         """
         if self._identity.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
-        self._policy.check_data(self.terms, data)
+        self._policy.check_rows(self.terms, data.n_rows)
+        check_terms(self.terms).check_rows(data)
         check_choices(self.terms.protocol.name, self._choices)
         digest = data_digest(data)
         known = self._identity
@@ -302,6 +303,9 @@ class Party:
                 after=after,
             )
             answered.check_same_inputs(fresh)
+            selection = after.recall(Selection)
+            if selection is not None:
+                self._policy.check_rows(self.terms, len(selection.rows))
             self._show(contribution, notes)  # before it counts as answered
             self.folder.ledger.noting(here, notes)
             self.folder.save_answered(fresh, contribution)
