@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.alignment_params import AlignedParams
 
 
 class Anchor(Params):
@@ -44,7 +45,7 @@ class Feature(Params):
         return self
 
 
-class DataCollaboration(Params):
+class DataCollaboration(AlignedParams):
     """Parameters of `dc`; the defaults keep distances as they are."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k.")

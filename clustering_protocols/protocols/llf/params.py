@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.alignment_params import AlignedParams
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 
@@ -24,7 +25,7 @@ class Range(Params):
         return self
 
 
-class LosslessFederated(Params):
+class LosslessFederated(AlignedParams):
     """Parameters of `llf`; the defaults equal the pooled result and show least."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")
