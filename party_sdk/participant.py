@@ -32,7 +32,7 @@ from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
-from party_sdk.frames import Result, open_table
+from party_sdk.frames import IdColumns, Result, open_table
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Answered, Identity, PartyFolder
@@ -179,7 +179,7 @@ class Party:
         self,
         table: Any,
         *,
-        id_column: str | None = None,
+        id_column: IdColumns = None,
         columns: list[str] | None = None,
         on_progress: OnProgress | None = None,
     ) -> Result:
@@ -189,8 +189,8 @@ class Party:
         ----------
         table : path, matrix or data frame
             CSV or Parquet file, numpy array, pandas, polars or pyarrow table.
-        id_column : str, optional
-            The column that names the rows; it never leaves.
+        id_column : str or sequence of str, optional
+            The column, or columns together, that name the rows; they never leave.
         columns : list of str, optional
             The columns to cluster; all but the id by default.
         on_progress : callable, optional
@@ -216,7 +216,7 @@ class Party:
         self,
         table: Any,
         *,
-        id_column: str | None = None,
+        id_column: IdColumns = None,
         columns: list[str] | None = None,
     ) -> Inspection:
         """Return what the answer to the open task would hold; nothing is sent or kept.
