@@ -227,7 +227,7 @@ class Result:
     Attributes
     ----------
     labels : int64 array of shape (n_rows,)
-        Cluster of each row, from 0.
+        Cluster of each row, from 0; -1 for rows of no cluster, or that did not take part.
     cluster_sizes : int64 array of shape (n_clusters,) or None
         Rows of all parties in each cluster.
     centroids, coordinates, memberships : float64 arrays or None

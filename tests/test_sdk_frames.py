@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Lattice
 from party_sdk.frames import Result, column_names, open_table, read_column
+from party_sdk.parquet import ParquetSource
 
 COLUMNS = {
     "id": ["007", "8", "x,9"],
@@ -391,3 +393,46 @@ def test_rows_from_batches_give_the_same_sums(tmp_path: Path) -> None:
     first, second = (run.outcomes["r1c1"] for run in results)
     assert np.array_equal(first.centroids, second.centroids)
     assert np.array_equal(first.labels, second.labels)
+
+
+# Ids of several columns
+
+
+WARDS: dict[str, Any] = {"ward": ["A ", "ab"], "bed": ["01", "c"], "x": [1.0, 2.0]}
+
+
+@every_table
+def test_several_columns_name_a_row_together(make: Make, tmp_path: Path) -> None:
+    source = open_table(make(WARDS, tmp_path), id_column=["ward", "bed"])
+    assert [json.loads(name) for name in source.ids or ()] == [
+        ["A ", "01"],
+        ["ab", "c"],
+    ]
+    assert list(source.columns) == ["x"]
+
+
+def test_several_columns_of_a_large_file_name_a_row(tmp_path: Path) -> None:
+    path = as_parquet(LARGE | {"bed": ["b"] * 70_000}, tmp_path)
+    source = open_table(path, id_column=("id", "bed"), in_memory_bytes=1000)
+    assert isinstance(source, ParquetSource)
+    assert json.loads((source.ids or ())[0]) == [str(LARGE["id"][0]), "b"]
+
+
+@pytest.mark.parametrize(
+    ("naming", "words"),
+    [
+        (["ward", "room"], "no column 'room'"),
+        (["ward", "ward"], "names the rows twice"),
+    ],
+)
+def test_columns_that_cannot_name_rows_are_refused(
+    naming: list[str], words: str
+) -> None:
+    with pytest.raises(InvalidData, match=words):
+        open_table(pa.table(WARDS), id_column=naming)
+
+
+def test_a_row_of_which_a_part_of_the_name_is_missing_is_refused() -> None:
+    table = pa.table(WARDS | {"bed": ["01", None]})
+    with pytest.raises(InvalidData, match="Rows without an id in 'bed'"):
+        open_table(table, id_column=["ward", "bed"])

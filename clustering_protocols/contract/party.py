@@ -136,6 +136,7 @@ class Outcome:
     Attributes
     ----------
     labels : int64 array of shape (n_rows,)
+        -1 for rows of no cluster, or that did not take part.
     cluster_sizes : int64 array of shape (n_clusters,), optional
         Rows per cluster over all parties.
     centroids : float64 array, optional
