@@ -212,7 +212,10 @@ def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Spli
         )
         for slot in layout.slots
     }
-    return simulation.Split(layout=layout, rows=rows, columns=columns, data=data)
+    held = {slot.name: rows[slot.row] for slot in layout.slots}
+    return simulation.Split(
+        layout=layout, rows=rows, columns=columns, held=held, data=data
+    )
 
 
 def made_data(trials: int) -> bool:

@@ -79,7 +79,10 @@ def split(X: NDArray[np.float64], first: int) -> simulation.Split:
         slot: simulation.MatrixSource(X[:, group])
         for slot, group in zip(layout.names, groups, strict=True)
     }
-    return simulation.Split(layout=layout, rows=[rows], columns=groups, data=data)
+    held = dict.fromkeys(layout.names, rows)
+    return simulation.Split(
+        layout=layout, rows=[rows], columns=groups, held=held, data=data
+    )
 
 
 def figures(

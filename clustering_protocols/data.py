@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.errors import InvalidData
 
 BATCH_ROWS = 65_536
@@ -31,7 +31,10 @@ class DataSource(Protocol):
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return one id per row, or None where rows are known by position alone."""
+        """Return one id per row, or None where rows are known by position alone.
+
+        Two rows may have one id; what becomes of them is for the session's terms.
+        """
         ...
 
     def batches(self) -> Iterator[FloatArray]:
@@ -49,7 +52,7 @@ class MatrixSource:
     columns : sequence of str, optional
         Names; ``x0 … `` by default.
     ids : sequence of str, optional
-        One unique id per row.
+        One id per row.
 
     Raises
     ------
@@ -104,7 +107,7 @@ class SparseSource:
     columns : sequence of str, optional
         Names; ``x0 … `` by default.
     ids : sequence of str, optional
-        One unique id per row.
+        One id per row.
 
     Raises
     ------
@@ -150,5 +153,56 @@ def _check_names(
 ) -> None:
     if not len(columns) == len(set(columns)) == width:
         raise InvalidData(f"{width} columns need as many different names.")
-    if ids is not None and not len(ids) == len(set(ids)) == n_rows:
-        raise InvalidData(f"{n_rows} rows need as many different ids.")
+    if ids is not None and len(ids) != n_rows:
+        raise InvalidData(f"{n_rows} rows need as many ids.")
+
+
+def check_unique(ids: Sequence[str] | None) -> None:
+    """Refuse two rows with one id: :class:`InvalidData` names the first such rows."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(ids or ()):
+        first = seen.setdefault(name, row)
+        if first != row:
+            raise InvalidData(f"Rows {first + 1} and {row + 1} have the same id.")
+
+
+# Some rows of a source
+
+
+class KeptRows:
+    """Some rows of a source, batch by batch, in the source's order."""
+
+    def __init__(self, source: DataSource, rows: IntArray) -> None:
+        self._source = source
+        self._rows = rows
+        self.n_rows = len(rows)
+        self.columns = source.columns
+        self.ids = _kept_ids(source, rows)
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield what is kept of each batch of the source."""
+        begin = 0
+        for batch in self._source.batches():
+            first, last = np.searchsorted(self._rows, [begin, begin + len(batch)])
+            if first < last:
+                yield batch[self._rows[first:last] - begin]
+            begin += len(batch)
+
+
+def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
+    """Return the rows of a source with these numbers; a sparse one stays sparse.
+
+    Parameters
+    ----------
+    rows : int64 array of shape (k,)
+        Ascending.
+    """
+    if not isinstance(source, SparseSource):
+        return KeptRows(source, rows)
+    ids = _kept_ids(source, rows)
+    return SparseSource(source.sparse[rows], columns=source.columns, ids=ids)
+
+
+def _kept_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
+    ids = source.ids
+    return None if ids is None else tuple(ids[row] for row in rows)

@@ -131,6 +131,10 @@ class RowsNotAligned(CoterieError, problem=Problem.ROWS_NOT_ALIGNED):
     """Row digests of a row group that differ."""
 
 
+class OverlapTooSmall(CoterieError, problem=Problem.OVERLAP_TOO_SMALL):
+    """Fewer common rows in a row group than the terms ask for."""
+
+
 class ColumnsNotAligned(CoterieError, problem=Problem.COLUMNS_NOT_ALIGNED):
     """Column digests of a column group that differ."""
 

@@ -158,6 +158,13 @@ class Problem(Enum):
         "Parties of one row group do not hold the same rows in the same order",
         "Sort the rows of each party of the row group by the same id and start again.",
     )
+    OVERLAP_TOO_SMALL = Facts(
+        "overlap-too-small",
+        409,
+        "Parties of one row group have too few rows in common",
+        "Compare which ids the parties use and how they write them; "
+        "alignment.normalisation says which spellings count as equal.",
+    )
     COLUMNS_NOT_ALIGNED = Facts(
         "columns-not-aligned",
         409,

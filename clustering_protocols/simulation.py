@@ -16,7 +16,13 @@ import numpy as np
 
 from clustering_protocols import chain, enrolment, registry
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Memory, Outcome, Params, Trace
+from clustering_protocols.contract import (
+    Memory,
+    Outcome,
+    Params,
+    Selection,
+    Trace,
+)
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.preparation.alignment import RowOrder
@@ -115,6 +121,8 @@ def run(
     CoterieError
         Where a session over HTTP would end with that problem.
     """
+    for source in data.values():
+        params.check_rows(source)
     keys = entropies(seed, session, layout.names)
     secret = enrolment.session_secret(keys[COORDINATOR], session)
     terms = registry.draw_up(
@@ -209,8 +217,10 @@ class _Run:
         )
 
     def order(self, slot: str) -> IntArray:
-        kept = self.memories[slot].recall(RowOrder)
-        return np.arange(self.data[slot].n_rows) if kept is None else kept.order
+        memory = self.memories[slot]
+        selection, order = memory.recall(Selection), memory.recall(RowOrder)
+        rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
+        return rows if order is None else rows[order.order]
 
     def record(
         self, sender: str, receiver: str, opened: chain.Opened, payload: bytes
@@ -244,11 +254,14 @@ class Split:
     ----------
     rows, columns : list of int64 array
         Row numbers of each row group, column numbers of each column group.
+    held : mapping of slot to int64 array
+        The row numbers of each party's rows, in its order.
     data : mapping of slot to MatrixSource
     """
 
     layout: Layout
     rows: Sequence[IntArray]
+    held: Mapping[str, IntArray] = field(repr=False)
     columns: Sequence[IntArray]
     data: Mapping[str, MatrixSource] = field(repr=False)
 
@@ -258,21 +271,38 @@ def split(
     layout: Layout,
     seed: int,
     columns: Sequence[str] | None = None,
+    missing: float = 0.0,
 ) -> Split:
-    """Shuffle rows and columns by the seed and deal them out evenly to the layout."""
+    """Shuffle rows and columns by the seed and deal them out evenly to the layout.
+
+    Parameters
+    ----------
+    missing : float
+        The share of rows that each party lacks. Above 0, parties of a row group hold
+        different rows, each in an order of its own.
+    """
     rng = np.random.default_rng(seed)
     rows = np.array_split(rng.permutation(X.shape[0]), layout.n_row_groups)
     cols = np.array_split(rng.permutation(X.shape[1]), layout.n_column_groups)
     names = columns or [f"x{index}" for index in range(X.shape[1])]
+    held = {slot.name: _held(rows[slot.row], missing, rng) for slot in layout.slots}
     data = {
         slot.name: MatrixSource(
-            X[np.ix_(rows[slot.row], cols[slot.column])],
+            X[np.ix_(held[slot.name], cols[slot.column])],
             columns=[names[index] for index in cols[slot.column]],
-            ids=[str(index) for index in rows[slot.row]],
+            ids=[str(index) for index in held[slot.name]],
         )
         for slot in layout.slots
     }
-    return Split(layout=layout, rows=rows, columns=cols, data=data)
+    return Split(layout=layout, rows=rows, columns=cols, held=held, data=data)
+
+
+def _held(rows: IntArray, missing: float, rng: np.random.Generator) -> IntArray:
+    """Return the rows of a group that one party holds."""
+    if missing == 0:
+        return rows
+    held: IntArray = rng.permutation(rows)[: len(rows) - round(missing * len(rows))]
+    return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -282,7 +312,7 @@ class Evaluated:
     Attributes
     ----------
     labels, pooled : int64 arrays of shape (n,)
-        In the order of the pooled matrix.
+        In the order of the pooled matrix; -1 for rows that did not take part.
     fidelity : float
         Adjusted Rand index between the two.
     """
@@ -306,20 +336,21 @@ def evaluate(
     simulated = run(
         params, parts.layout, parts.data, seed, session=session, timer=timer
     )
-    labels = np.empty(len(X), dtype=np.int64)
+    labels = np.full(len(X), -1, dtype=np.int64)
     travelled: list[IntArray] = []
-    for row, numbers in enumerate(parts.rows):
+    for row in range(parts.layout.n_row_groups):
         first = parts.layout.row_group(row)[0]
+        numbers = parts.held[first]
         labels[numbers] = simulated.outcomes[first].labels
         travelled.append(numbers[simulated.orders[first]])
     order = np.concatenate(travelled)
     known = registry.protocol(registry.name_of(params))
-    pooled = np.empty(len(X), dtype=np.int64)
+    pooled = np.full(len(X), -1, dtype=np.int64)
     columns = np.concatenate(list(parts.columns))
     pooled[order] = known.pooled(params, X[np.ix_(order, columns)], simulated.trace)
     return Evaluated(
         labels=labels,
         pooled=pooled,
-        fidelity=adjusted_rand(pooled, labels),
+        fidelity=adjusted_rand(pooled[order], labels[order]),
         simulated=simulated,
     )

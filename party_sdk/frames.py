@@ -22,6 +22,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import GuardRefused, InvalidData
+from clustering_protocols.preparation.identifiers import join
 from party_sdk.occurrences import LongForm, occurrences
 from party_sdk.parquet import ParquetSource, n_bytes, numeric_columns
 
@@ -29,11 +30,13 @@ _PARQUET = frozenset({".parquet", ".pq"})
 IN_MEMORY_BYTES = 1 << 30
 """Parquet files with larger columns are read batch by batch, again in every pass."""
 
+IdColumns = str | Sequence[str] | None
+
 
 def open_table(
     table: Any,
     *,
-    id_column: str | None = None,
+    id_column: IdColumns = None,
     columns: Sequence[str] | None = None,
     in_memory_bytes: int = IN_MEMORY_BYTES,
 ) -> DataSource:
@@ -44,8 +47,9 @@ def open_table(
     table : path, matrix, data frame or data source
         CSV or Parquet file, numpy array, scipy sparse matrix, pandas, polars or pyarrow
         table.
-    id_column : str, optional
-        The column that names the rows. Ids are texts, normalised to NFKC.
+    id_column : str or sequence of str, optional
+        The column, or columns together, that name the rows. Ids are texts, normalised
+        to NFKC; of several columns the JSON list of their texts.
     columns : sequence of str, optional
         The columns to cluster, in this order; all but the id by default.
     in_memory_bytes : int
@@ -56,16 +60,17 @@ def open_table(
     InvalidData
         If the table cannot be read, or a column is missing, not numeric or has gaps.
     """
+    naming = _naming(id_column)
     if isinstance(table, str | Path):
         path = Path(table)
-        large = _if_large(path, id_column, columns, in_memory_bytes)
-        table = _read_file(path, id_column) if large is None else large
+        large = _if_large(path, naming, columns, in_memory_bytes)
+        table = _read_file(path, naming) if large is None else large
     if isinstance(table, DataSource):
         return table
     if issparse(table):
         return SparseSource(table, columns=columns)
     if isinstance(table, np.ndarray):
-        if id_column is not None or columns is not None:
+        if naming or columns is not None:
             raise InvalidData("An array has no named columns; use a data frame.")
         if table.dtype.kind not in "biuf":
             raise InvalidData(f"An array of {table.dtype} holds no numbers.")
@@ -79,7 +84,16 @@ def open_table(
         ) from None
     except nw.exceptions.DuplicateError:
         raise InvalidData("Two columns have the same name.") from None
-    return _from_frame(frame, id_column, columns)
+    return _from_frame(frame, naming, columns)
+
+
+def _naming(id_column: IdColumns) -> tuple[str, ...]:
+    """Return the columns that name the rows; none where they have no names."""
+    if id_column is None or isinstance(id_column, str):
+        return () if id_column is None else (id_column,)
+    if len(set(id_column)) < len(id_column):
+        raise InvalidData("A column names the rows twice.")
+    return tuple(id_column)
 
 
 def open_long(
@@ -94,12 +108,12 @@ def open_long(
     form, objects
         As for :func:`~party_sdk.occurrences.occurrences`.
     """
-    return occurrences(_read_file(path, form.object), form, objects)
+    return occurrences(_read_file(path, [form.object]), form, objects)
 
 
 def read_column(path: Path, name: str) -> list[Any]:
     """Return one column of a file as values, for example the true classes."""
-    table = _read_file(path, None)
+    table = _read_file(path, [])
     if name not in table.column_names:
         raise InvalidData(f"There is no column {name!r}.")
     values: list[Any] = table[name].to_pylist()
@@ -108,16 +122,16 @@ def read_column(path: Path, name: str) -> list[Any]:
 
 def column_names(path: Path) -> list[str]:
     """Return the names of a file's columns."""
-    names: list[str] = _read_file(path, None).column_names
+    names: list[str] = _read_file(path, []).column_names
     return names
 
 
-def _read_file(path: Path, id_column: str | None) -> Any:
+def _read_file(path: Path, naming: Sequence[str]) -> Any:
     try:
         if path.suffix.lower() in _PARQUET:
             return parquet.read_table(path)
         # Ids are texts: '007' must not become 7.
-        types = {id_column: pa.string()} if id_column else None
+        types = dict.fromkeys(naming, pa.string()) or None
         return csv.read_csv(
             path, convert_options=csv.ConvertOptions(column_types=types)
         )
@@ -131,7 +145,7 @@ def _read_file(path: Path, id_column: str | None) -> Any:
 
 def _if_large(
     path: Path,
-    id_column: str | None,
+    naming: Sequence[str],
     columns: Sequence[str] | None,
     in_memory_bytes: int,
 ) -> DataSource | None:
@@ -145,20 +159,20 @@ def _if_large(
         return None  # reading it as a whole says what is wrong
     if size <= in_memory_bytes:
         return None
-    wanted = _chosen(numeric, id_column, columns)
+    wanted = _chosen(numeric, naming, columns)
     ids = None
-    if id_column is not None:
-        frame = nw.from_native(parquet.read_table(path, columns=[id_column]))
-        ids = _ids(frame, id_column)
+    if naming:
+        frame = nw.from_native(parquet.read_table(path, columns=list(naming)))
+        ids = _ids(frame, naming)
     return ParquetSource(path, wanted, ids)
 
 
 def _chosen(
-    numeric: Mapping[str, bool], id_column: str | None, columns: Sequence[str] | None
+    numeric: Mapping[str, bool], naming: Sequence[str], columns: Sequence[str] | None
 ) -> Sequence[str]:
     """Return the columns to cluster, given which ones hold numbers."""
-    wanted = columns or [name for name in numeric if name != id_column]
-    named = [*wanted, *([id_column] if id_column else [])]
+    wanted = columns or [name for name in numeric if name not in naming]
+    named = [*wanted, *naming]
     if absent := [name for name in named if name not in numeric]:
         raise InvalidData(f"There is no column {', '.join(map(repr, absent))}.")
     if not wanted:
@@ -173,11 +187,11 @@ def _chosen(
 
 
 def _from_frame(
-    frame: nw.DataFrame[Any], id_column: str | None, columns: Sequence[str] | None
+    frame: nw.DataFrame[Any], naming: Sequence[str], columns: Sequence[str] | None
 ) -> DataSource:
     schema = frame.schema
     numeric = {n: kind.is_numeric() or kind == nw.Boolean for n, kind in schema.items()}
-    wanted = _chosen(numeric, id_column, columns)
+    wanted = _chosen(numeric, naming, columns)
     gaps = {name: frame[name].null_count() for name in wanted}
     if any(gaps.values()):
         found = ", ".join(
@@ -187,15 +201,22 @@ def _from_frame(
     X: FloatArray = np.column_stack(
         [frame[name].to_numpy().astype(np.float64) for name in wanted]
     )
-    return MatrixSource(X, columns=wanted, ids=_ids(frame, id_column))
+    return MatrixSource(X, columns=wanted, ids=_ids(frame, naming))
 
 
-def _ids(frame: nw.DataFrame[Any], id_column: str | None) -> list[str] | None:
-    if id_column is None:
+def _ids(frame: nw.DataFrame[Any], naming: Sequence[str]) -> list[str] | None:
+    if not naming:
         return None
-    values = frame[id_column].to_list()
-    if frame[id_column].null_count() or "" in values:
-        raise InvalidData(f"Rows without an id in {id_column!r}.")
+    parts = [_texts(frame, name) for name in naming]
+    return (
+        parts[0] if len(parts) == 1 else [join(row) for row in zip(*parts, strict=True)]
+    )
+
+
+def _texts(frame: nw.DataFrame[Any], name: str) -> list[str]:
+    values = frame[name].to_list()
+    if frame[name].null_count() or "" in values:
+        raise InvalidData(f"Rows without an id in {name!r}.")
     return [unicodedata.normalize("NFKC", str(value)) for value in values]
 
 
@@ -206,7 +227,7 @@ class Result:
     Attributes
     ----------
     labels : int64 array of shape (n_rows,)
-        Cluster of each row, from 0.
+        Cluster of each row, from 0; -1 for rows of no cluster, or that did not take part.
     cluster_sizes : int64 array of shape (n_clusters,) or None
         Rows of all parties in each cluster.
     centroids, coordinates, memberships : float64 arrays or None
@@ -248,7 +269,7 @@ class Result:
         self,
         table: Any,
         *,
-        id_column: str | None = None,
+        id_column: IdColumns = None,
         columns: Sequence[str] | None = None,
     ) -> IntArray:
         """Label new rows at home, with what the terms let out; nothing is sent.

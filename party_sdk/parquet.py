@@ -23,7 +23,7 @@ class ParquetSource:
     columns : sequence of str
         The columns to cluster.
     ids : sequence of str, optional
-        One unique id per row; these are held in memory.
+        One id per row; these are held in memory.
 
     Raises
     ------
@@ -38,8 +38,8 @@ class ParquetSource:
         self.n_rows: int = self._file.metadata.num_rows
         self.columns = tuple(columns)
         self.ids = None if ids is None else tuple(ids)
-        if self.ids is not None and len(set(self.ids)) != self.n_rows:
-            raise InvalidData(f"{self.n_rows} rows need as many different ids.")
+        if self.ids is not None and len(self.ids) != self.n_rows:
+            raise InvalidData(f"{self.n_rows} rows need as many ids.")
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows in pieces of at most ``BATCH_ROWS``."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from clustering_protocols import chain, enrolment, packets
-from clustering_protocols.contract import Outcome
+from clustering_protocols.contract import Outcome, Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -27,12 +27,12 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
-from clustering_protocols.registry import check_choices
+from clustering_protocols.registry import check_choices, check_terms
 from clustering_protocols.terms import Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
-from party_sdk.frames import Result, open_table
+from party_sdk.frames import IdColumns, Result, open_table
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Answered, Identity, PartyFolder
@@ -142,7 +142,8 @@ class Party:
         """
         if self._identity.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
-        self._policy.check_data(self.terms, data)
+        self._policy.check_rows(self.terms, data.n_rows)
+        check_terms(self.terms).check_rows(data)
         check_choices(self.terms.protocol.name, self._choices)
         digest = data_digest(data)
         known = self._identity
@@ -178,7 +179,7 @@ class Party:
         self,
         table: Any,
         *,
-        id_column: str | None = None,
+        id_column: IdColumns = None,
         columns: list[str] | None = None,
         on_progress: OnProgress | None = None,
     ) -> Result:
@@ -188,8 +189,8 @@ class Party:
         ----------
         table : path, matrix or data frame
             CSV or Parquet file, numpy array, pandas, polars or pyarrow table.
-        id_column : str, optional
-            The column that names the rows; it never leaves.
+        id_column : str or sequence of str, optional
+            The column, or columns together, that name the rows; they never leave.
         columns : list of str, optional
             The columns to cluster; all but the id by default.
         on_progress : callable, optional
@@ -215,7 +216,7 @@ class Party:
         self,
         table: Any,
         *,
-        id_column: str | None = None,
+        id_column: IdColumns = None,
         columns: list[str] | None = None,
     ) -> Inspection:
         """Return what the answer to the open task would hold; nothing is sent or kept.
@@ -302,6 +303,9 @@ class Party:
                 after=after,
             )
             answered.check_same_inputs(fresh)
+            selection = after.recall(Selection)
+            if selection is not None:
+                self._policy.check_rows(self.terms, len(selection.rows))
             self._show(contribution, notes)  # before it counts as answered
             self.folder.ledger.noting(here, notes)
             self.folder.save_answered(fresh, contribution)

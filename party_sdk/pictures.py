@@ -99,9 +99,13 @@ def _draw_points(figure: Figure, data: DataSource, labels: IntArray) -> None:
     axes: Any = figure.subplots()
     for cluster in np.unique(shown):
         there = shown == cluster
-        axes.scatter(*points[there].T, s=8, label=f"cluster {cluster}")
+        axes.scatter(*points[there].T, s=8, label=_named(int(cluster)))
     axes.legend(loc="best", markerscale=2)
     axes.set(xlabel="first principal axis of your rows", ylabel="second")
+
+
+def _named(cluster: int) -> str:
+    return "no cluster" if cluster < 0 else f"cluster {cluster}"
 
 
 def _some_rows(data: DataSource, labels: IntArray) -> tuple[FloatArray, IntArray]:

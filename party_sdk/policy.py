@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
 from clustering_protocols.registry import check_terms, risk_sentences
 from clustering_protocols.terms import Terms
@@ -45,10 +44,8 @@ class Policy:
             if code not in self.accepted_risks:
                 raise RiskNotAccepted(f"{code}: {risk_sentences(name)[code]}")
 
-    def check_data(self, terms: Terms, data: DataSource) -> None:
-        """Refuse data with too few rows; :class:`GuardRefused`."""
+    def check_rows(self, terms: Terms, n_rows: int) -> None:
+        """Refuse to take part with too few rows; :class:`GuardRefused`."""
         needed = max(self.minimum_rows, terms.guards.minimum_rows)
-        if data.n_rows < needed:
-            raise GuardRefused(
-                f"'minimum_rows' is {needed}; the data have {data.n_rows} rows."
-            )
+        if n_rows < needed:
+            raise GuardRefused(f"'minimum_rows' is {needed}; {n_rows} rows take part.")

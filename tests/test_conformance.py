@@ -31,7 +31,7 @@ every_protocol = pytest.mark.parametrize("name", registry.catalogue())
 
 
 def split(example: Example[Any]) -> simulation.Split:
-    return simulation.split(example.X, example.layout, SEED)
+    return simulation.split(example.X, example.layout, SEED, missing=example.missing)
 
 
 def simulate(example: Example[Any], **options: Any) -> simulation.Simulated:
@@ -146,16 +146,29 @@ def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> N
 
 
 @every_example
-def test_every_row_gets_a_label_of_its_row_group(
+def test_every_common_row_gets_a_label_of_its_row_group(
     name: str, example: Example[Any]
 ) -> None:
     parts = split(example)
     outcomes = simulate(example).outcomes
     assert set(outcomes) == set(example.layout.names), name
-    for row, numbers in enumerate(parts.rows):
-        group = [outcomes[slot].labels for slot in example.layout.row_group(row)]
-        assert all(len(found) == len(numbers) for found in group)
-        assert all(np.array_equal(group[0], found) for found in group)
+    for row in range(example.layout.n_row_groups):
+        group = example.layout.row_group(row)
+        common = set.intersection(*(set(parts.held[slot].tolist()) for slot in group))
+        found = [of_rows(parts.held[slot], outcomes[slot].labels) for slot in group]
+        assert all(each == found[0] for each in found)
+        if example.missing:
+            assert found[0].keys() == common
+            assert len(common) < len(parts.rows[row])
+        else:
+            assert common == set(parts.rows[row].tolist())
+
+
+def of_rows(rows: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> dict[int, int]:
+    """Return labels by row number, but for rows that did not take part."""
+    assert len(rows) == len(labels)
+    given = zip(rows.tolist(), labels.tolist(), strict=True)
+    return {row: label for row, label in given if label != -1}
 
 
 @pytest.mark.parametrize(

@@ -417,6 +417,20 @@ def test_what_is_refused_otherwise_is_exit_code_7(
         assert (document["type"], document["exit_code"]) == (problem.urn, 7)
 
 
+# Ids of several columns
+
+
+def test_rows_are_named_by_several_columns(online: Terminal) -> None:
+    _, invitation = opened(online, "--param", "n_clusters=3")
+    lines = [f"w{number % 2},0{number},{number}" for number in range(12)]
+    beds = online.file("beds.csv", "\n".join(["ward,bed,x", *lines]))
+    labels = online.folder / "beds-labels.csv"
+    data = ("--data", beds, "--id-column", "ward", "--id-column", "bed")
+    done = online("party", "run", invitation, *data, "--labels", labels, *ACCEPT)
+    assert "12 rows, named by 'ward', 'bed'; columns x" in done.stderr
+    assert json.loads(read(labels)[3]["id"]) == ["w1", "03"]
+
+
 # A session from end to end
 
 

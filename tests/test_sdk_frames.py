@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,11 +17,12 @@ from pyarrow import csv, parquet
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.data import MatrixSource, check_unique, matrix
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Lattice
 from party_sdk.frames import Result, column_names, open_table, read_column
+from party_sdk.parquet import ParquetSource
 
 COLUMNS = {
     "id": ["007", "8", "x,9"],
@@ -102,8 +104,8 @@ def test_ids_are_compared_in_one_form_of_unicode(make: Make, tmp_path: Path) -> 
 
 def test_ids_that_unicode_makes_equal_are_refused() -> None:
     table = pa.table({"id": ["\u00e9", "e\u0301"], "x": [1, 2]})
-    with pytest.raises(InvalidData, match="2 rows need as many different ids"):
-        open_table(table, id_column="id")
+    with pytest.raises(InvalidData, match="Rows 1 and 2 have the same id"):
+        check_unique(open_table(table, id_column="id").ids)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,6 @@ def test_a_source_of_rows_is_taken_as_it_is() -> None:
         ({"x": [1.0, None, None], "y": [None, 1, 2]}, {}, "2 in 'x', 1 in 'y'"),
         ({"x": [1], "y": [2]}, {"columns": ["x", "z", "w"]}, "no column 'z', 'w'"),
         ({"x": [1], "y": [2]}, {"id_column": "id"}, "no column 'id'"),
-        ({"id": ["a", "a"], "x": [1, 2]}, {"id_column": "id"}, "2 rows need as many"),
         ({"id": ["a"]}, {"id_column": "id"}, "no column to cluster"),
         ({"x": [1], "y": [2]}, {"columns": ["x", "x"]}, "2 columns need as many"),
         ({"x": [1.0, float("inf")]}, {}, "infinite values, in x"),
@@ -168,7 +169,6 @@ def test_a_source_of_rows_is_taken_as_it_is() -> None:
         "gaps",
         "columns that are not there",
         "an id column that is not there",
-        "an id twice",
         "nothing but ids",
         "a column twice",
         "infinity",
@@ -377,8 +377,9 @@ def test_a_large_file_knows_its_columns(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match="no column 'y'"):
         open_table(path, columns=["y"], in_memory_bytes=1000)
     twice = as_parquet(LARGE | {"id": ["p"] * 70_000}, tmp_path)
-    with pytest.raises(InvalidData, match="different ids"):
-        open_table(twice, id_column="id", in_memory_bytes=1000)
+    source = open_table(twice, id_column="id", in_memory_bytes=1000)
+    with pytest.raises(InvalidData, match="Rows 1 and 2 have the same id"):
+        check_unique(source.ids)
 
 
 def test_rows_from_batches_give_the_same_sums(tmp_path: Path) -> None:
@@ -392,3 +393,46 @@ def test_rows_from_batches_give_the_same_sums(tmp_path: Path) -> None:
     first, second = (run.outcomes["r1c1"] for run in results)
     assert np.array_equal(first.centroids, second.centroids)
     assert np.array_equal(first.labels, second.labels)
+
+
+# Ids of several columns
+
+
+WARDS: dict[str, Any] = {"ward": ["A ", "ab"], "bed": ["01", "c"], "x": [1.0, 2.0]}
+
+
+@every_table
+def test_several_columns_name_a_row_together(make: Make, tmp_path: Path) -> None:
+    source = open_table(make(WARDS, tmp_path), id_column=["ward", "bed"])
+    assert [json.loads(name) for name in source.ids or ()] == [
+        ["A ", "01"],
+        ["ab", "c"],
+    ]
+    assert list(source.columns) == ["x"]
+
+
+def test_several_columns_of_a_large_file_name_a_row(tmp_path: Path) -> None:
+    path = as_parquet(LARGE | {"bed": ["b"] * 70_000}, tmp_path)
+    source = open_table(path, id_column=("id", "bed"), in_memory_bytes=1000)
+    assert isinstance(source, ParquetSource)
+    assert json.loads((source.ids or ())[0]) == [str(LARGE["id"][0]), "b"]
+
+
+@pytest.mark.parametrize(
+    ("naming", "words"),
+    [
+        (["ward", "room"], "no column 'room'"),
+        (["ward", "ward"], "names the rows twice"),
+    ],
+)
+def test_columns_that_cannot_name_rows_are_refused(
+    naming: list[str], words: str
+) -> None:
+    with pytest.raises(InvalidData, match=words):
+        open_table(pa.table(WARDS), id_column=naming)
+
+
+def test_a_row_of_which_a_part_of_the_name_is_missing_is_refused() -> None:
+    table = pa.table(WARDS | {"bed": ["01", None]})
+    with pytest.raises(InvalidData, match="Rows without an id in 'bed'"):
+        open_table(table, id_column=["ward", "bed"])

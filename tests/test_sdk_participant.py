@@ -133,17 +133,16 @@ def test_the_stricter_of_both_minima_of_rows_counts(
     own: int, agreed: int, n_rows: int, needed: int | None
 ) -> None:
     policy = Policy(minimum_rows=own)
-    data = MatrixSource(np.ones((n_rows, 2)))
     if needed is None:
-        policy.check_data(terms(Dummy(), minimum=agreed), data)
+        policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
         return
     with pytest.raises(GuardRefused, match=f"'minimum_rows' is {needed}.* {n_rows} r"):
-        policy.check_data(terms(Dummy(), minimum=agreed), data)
+        policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
 
 
 def test_the_guard_on_rows_is_on_by_default() -> None:
     with pytest.raises(GuardRefused):
-        Policy().check_data(terms(Dummy()), MatrixSource(np.ones((9, 2))))
+        Policy().check_rows(terms(Dummy()), 9)
 
 
 @pytest.mark.parametrize(

@@ -545,7 +545,7 @@ def test_data_of_another_shape_than_its_group_are_refused(
 def test_other_groups_may_have_other_shapes(api: Api) -> None:
     shapes = {"r1c1": (20, 3), "r1c2": (20, 5), "r2c1": (31, 3), "r2c2": (31, 5)}
     data = {slot: MatrixSource(np.ones(shape)) for slot, shape in shapes.items()}
-    parts = simulation.Split(layout=LAYOUT, rows=[], columns=[], data=data)
+    parts = simulation.Split(layout=LAYOUT, rows=[], columns=[], held={}, data=data)
     session = api.open(Dummy(), parts).join()
     assert [slot["n_rows"] for slot in session.status["slots"]] == [20, 20, 31, 31]
 

@@ -28,6 +28,7 @@ from clustering_protocols.errors import (
     NotFound,
     ShapeConflict,
 )
+from clustering_protocols.registry import parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
 
 _LABEL_BYTES = 8
@@ -108,7 +109,8 @@ class MemberService:
                 f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."
             )
         self._check_room(joining)
-        _check_fit(members.values(), own, joining)
+        known = parse_params(terms.protocol.name, terms.protocol.params)
+        _check_fit(members.values(), own, joining, same_rows=not known.selects_rows)
         now = self._clock.now()
         invitation.used_at = own.joined_at = now
         own.n_rows, own.n_columns = joining.n_rows, joining.n_columns
@@ -160,12 +162,15 @@ class MemberService:
         return session
 
 
-def _check_fit(members: Iterable[Member], own: Member, joining: wire.Member) -> None:
+def _check_fit(
+    members: Iterable[Member], own: Member, joining: wire.Member, *, same_rows: bool
+) -> None:
     """Refuse sizes other than those of the parties of the same groups."""
     for other in members:
         if other.joined_at is None:
             continue
-        if other.row_group == own.row_group and other.n_rows != joining.n_rows:
+        together = same_rows and other.row_group == own.row_group
+        if together and other.n_rows != joining.n_rows:
             raise ShapeConflict(
                 f"{joining.n_rows} rows; {other.slot!r} of the row group has "
                 f"{other.n_rows}."

@@ -29,6 +29,7 @@ class AnalystState(Record):
     round: int
     attempt: int
     quorum: int
+    n_rows: dict[str, int]  # of slots of which a stage has selected rows
     stage_state: Annotated[ByteArray, Spec("bytes")]
 
 
@@ -87,6 +88,7 @@ def advance(
     """
     plan, stages = load(agreement)
     current = AnalystState.decode(state)
+    plan = plan.with_rows(current.n_rows)
     stage = stages[current.stage]
     given = {
         s: packets.read(contributions[s]) for s in plan.slots if s in contributions
@@ -152,6 +154,7 @@ def _follow(
     """Go on in this stage, in the next one, or close."""
     if isinstance(move, Ask):
         return _open(plan, stages, index, last_round + 1, move, relay)
+    plan = plan.with_rows(move.n_rows)
     if index + 1 < len(stages):
         return _enter(plan, stages, index + 1, last_round, relay)
     return _close(plan, stages, index, max(last_round, 1), move)
@@ -166,7 +169,8 @@ def _open(
     relay: Sequence[tuple[str, Envelope]],
 ) -> Opened:
     place = _Place(stage=index, round=round_, attempt=1)
-    return _opened(place, ask, _packed(plan, stages, place, ask, relay), stages)
+    packed = _packed(plan, stages, place, ask, relay)
+    return _opened(plan, place, ask, packed, stages)
 
 
 def _open_again(
@@ -189,9 +193,9 @@ def _open_again(
             for envelope in packets.read(task).envelopes
         ]
         packed = _packed(plan, stages, place, move.ask, relay)
-        return _opened(place, move.ask, packed, stages)
+        return _opened(plan, place, move.ask, packed, stages)
     same = {slot: packets.restamp(task, attempt) for slot, task in tasks.items()}
-    return _opened(place, _Kept(move.state, current.quorum), same, stages)
+    return _opened(plan, place, _Kept(move.state, current.quorum), same, stages)
 
 
 class _Kept(NamedTuple):
@@ -232,6 +236,7 @@ def _packed(
 
 
 def _opened(
+    plan: Plan,
     place: _Place,
     ask: Ask | _Kept,
     tasks: Mapping[str, bytes],
@@ -242,6 +247,7 @@ def _opened(
         round=place.round,
         attempt=place.attempt,
         quorum=ask.quorum or len(tasks),
+        n_rows=dict(plan.selected),
         stage_state=np.frombuffer(ask.state.encode(), np.uint8),
     )
     return Opened(

@@ -16,10 +16,12 @@ from clustering_protocols.contract import (
     Outcome,
     Outgoing,
     Plan,
+    Selection,
     Stage,
     View,
 )
-from clustering_protocols.data import DataSource
+from clustering_protocols.contract.selection import put_back
+from clustering_protocols.data import DataSource, keep_rows
 from clustering_protocols.errors import AgreementMismatch, EnvelopeRefused
 from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.records import Record
@@ -82,7 +84,7 @@ class PartyChain:
         memory = self._receive(plan, stages, memory, asked)
         stage = stage_of(stages, asked)
         view = self._view(plan, stage.name, asked, memory)
-        reply = stage.party.reply(view, asked.read(stage), data)
+        reply = stage.party.reply(view, asked.read(stage), _taking_part(memory, data))
         contribution = packets.write(
             asked.address,
             reply.contribution,
@@ -99,12 +101,18 @@ class PartyChain:
         """Return what the operator gets from this party's result.
 
         Without data :class:`NotReady` where labels are computed from the rows.
+        Rows that a stage has not selected get the label -1.
         """
         plan, stages = load(self.agreement)
         packet = packets.read(result)
         self._check_address(plan, packet)
         view = self._view(plan, stages[-1].name, packet, memory)
-        return stages[-1].party.conclude(view, packet.read(stages[-1]), data)
+        rows = None if data is None else _taking_part(memory, data)
+        outcome = stages[-1].party.conclude(view, packet.read(stages[-1]), rows)
+        selection = memory.recall(Selection)
+        if selection is None:
+            return outcome
+        return put_back(outcome, selection, plan.member(self.slot).n_rows)
 
     def _check_address(self, plan: Plan, packet: Packet) -> None:
         expected = (plan.terms.session, plan.agreement_digest, self.slot)
@@ -113,8 +121,9 @@ class PartyChain:
             raise AgreementMismatch("The analyst sent a message of another session.")
 
     def _view(self, plan: Plan, stage: str, packet: Packet, memory: Memory) -> View:
+        selection = memory.recall(Selection)
         return View(
-            plan=plan,
+            plan=plan if selection is None else plan.with_rows(selection.n_rows),
             slot=plan.layout.slot(self.slot),
             stage=stage,
             round=packet.address.round,
@@ -178,6 +187,12 @@ class PartyChain:
         peer = plan.member(label.peer).keys
         content = sealing.open_envelope(envelope.sealed, bound, self._keys(plan), peer)
         return Incoming(sender=label.peer, content=kind.decode(content))
+
+
+def _taking_part(memory: Memory, data: DataSource) -> DataSource:
+    """Return the rows that roles may see: all, or those that a stage has selected."""
+    selection = memory.recall(Selection)
+    return data if selection is None else keep_rows(data, selection.rows)
 
 
 def _bound(

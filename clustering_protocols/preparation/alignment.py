@@ -84,16 +84,27 @@ class Analyst(AnalystRole):
         self, plan: Plan, state: Record, contributions: Mapping[str, Record]
     ) -> Ask | Again | Finish:
         """Finish, or end the session with the group that is not aligned."""
-        digests = {s: Digests.narrow(record) for s, record in contributions.items()}
-        layout = plan.layout
-        for row in range(layout.n_row_groups):
-            group = layout.row_group(row)
-            _compare(group, [digests[slot].rows for slot in group], RowsNotAligned)
-        for column in range(layout.n_column_groups):
-            group = layout.column_group(column)
-            found = [digests[slot].columns for slot in group]
-            _compare(group, found, ColumnsNotAligned)
+        compare(plan, contributions)
         return Finish()
+
+
+def compare(plan: Plan, contributions: Mapping[str, Record]) -> None:
+    """Refuse digests that differ within a row group or a column group.
+
+    Raises
+    ------
+    RowsNotAligned, ColumnsNotAligned
+        With the parties of the group.
+    """
+    digests = {s: Digests.narrow(record) for s, record in contributions.items()}
+    layout = plan.layout
+    for row in range(layout.n_row_groups):
+        group = layout.row_group(row)
+        _compare(group, [digests[slot].rows for slot in group], RowsNotAligned)
+    for column in range(layout.n_column_groups):
+        group = layout.column_group(column)
+        found = [digests[slot].columns for slot in group]
+        _compare(group, found, ColumnsNotAligned)
 
 
 def _compare(
@@ -112,16 +123,22 @@ class Party(PartyRole):
     def reply(self, view: View, task: Record, data: DataSource) -> Reply:
         """Send the digests and remember the order, if rows are to travel in one."""
         return Reply(
-            contribution=Digests(
-                rows=_digest(view, "row", data.ids or [f"rows:{data.n_rows}"]),
-                columns=_digest(view, "column", data.columns),
-            ),
-            remember=[_row_order(view, data)] if self.rows_travel else [],
+            contribution=digests(view, data, data.ids or [f"rows:{data.n_rows}"]),
+            remember=[row_order(view, data.n_rows)] if self.rows_travel else [],
         )
 
 
-def _row_order(view: View, data: DataSource) -> RowOrder:
-    order = group_stream(view, "row", "row-order").permutation(data.n_rows)
+def digests(view: View, data: DataSource, ids: Sequence[str]) -> Digests:
+    """Return the keyed digests of ordered ids and of the names of the columns."""
+    return Digests(
+        rows=_digest(view, "row", ids),
+        columns=_digest(view, "column", data.columns),
+    )
+
+
+def row_order(view: View, n_rows: int) -> RowOrder:
+    """Return the secret order of n rows that the row group holds in one order."""
+    order = group_stream(view, "row", "row-order").permutation(n_rows)
     return RowOrder(order=order)
 
 

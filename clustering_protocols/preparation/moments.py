@@ -310,7 +310,7 @@ def _members(view: View) -> Sequence[str]:
 
 
 def _n_rows(view: View) -> int:
-    return sum(view.plan.member(slot).n_rows for slot in _members(view))
+    return sum(view.plan.n_rows(slot) for slot in _members(view))
 
 
 def _digest(alike: Sequence[FloatArray | IntArray]) -> bytes:

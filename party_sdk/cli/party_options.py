@@ -155,9 +155,14 @@ def data_options(command: Command) -> Command:
         type=click.Path(path_type=Path),
         help="CSV or Parquet file.",
     )
-    @click.option("--id-column", help="Names the rows; it never leaves.")
     @click.option(
-        "--columns", help="Comma-separated; by default all but the id column."
+        "--id-column",
+        "id_columns",
+        multiple=True,
+        help="Names the rows; it never leaves. Again for a name of several columns.",
+    )
+    @click.option(
+        "--columns", help="Comma-separated; by default all but the id columns."
     )
     @click.option(
         "--long",
@@ -176,7 +181,7 @@ def data_options(command: Command) -> Command:
     def gathered(
         *args: Any,
         path: Path,
-        id_column: str | None,
+        id_columns: tuple[str, ...],
         columns: str | None,
         long_form: str | None,
         objects_file: Path | None,
@@ -190,8 +195,9 @@ def data_options(command: Command) -> Command:
             named = f"named by {form.object!r}"
         else:
             names = [name.strip() for name in columns.split(",")] if columns else None
-            data = open_table(path, id_column=id_column, columns=names)
-            named = f"named by {id_column!r}" if id_column else "not named"
+            data = open_table(path, id_column=id_columns, columns=names)
+            shown_ids = ", ".join(map(repr, id_columns))
+            named = f"named by {shown_ids}" if id_columns else "not named"
         shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
         click.echo(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)
         return command(*args, data=data, **rest)

@@ -35,7 +35,9 @@ from party_sdk.frames import column_names, open_table, read_column
     help="CSV or Parquet file.",
 )
 @click.option("--truth", help="A column of true classes: compared with, not clustered.")
-@click.option("--id-column", help="A column that is not clustered.")
+@click.option(
+    "--id-column", "id_columns", multiple=True, help="A column that is not clustered."
+)
 @row_groups_option(default=2)
 @column_groups_option
 @param_option
@@ -50,7 +52,7 @@ def simulate(
     protocol: str,
     data: Path,
     truth: str | None,
-    id_column: str | None,
+    id_columns: tuple[str, ...],
     row_groups: int,
     column_groups: int,
     params: tuple[str, ...],
@@ -65,7 +67,7 @@ def simulate(
     groups. Fidelity is the adjusted Rand index between the labels and those of the same
     clustering on the pooled table: 1 means that nothing was lost.
     """
-    left_out = {truth, id_column}
+    left_out = {truth, *id_columns}
     columns = [name for name in column_names(data) if name not in left_out]
     X = matrix(open_table(data, columns=columns))
     parts = simulation.split(X, Lattice(row_groups, column_groups), seed, columns)

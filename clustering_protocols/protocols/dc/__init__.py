@@ -6,7 +6,7 @@ from typing import ClassVar
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.preparation import aligning, pooling, secrets
 from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled, shared_anchors
@@ -63,6 +63,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "party's reduced rows can place them in the common space."
         ),
         pooling.RISK_CODE: pooling.RISK_SENTENCE,
+        **aligning.RISKS,
     }
 
     choices: ClassVar = {
@@ -75,6 +76,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Refuse declared features that do not fit, and a predictor without a model."""
+        aligning.check(params, layout)
         _check_predictor(params, layout)
         declared = params.features
         if declared is not None and len(declared) != layout.n_column_groups:
@@ -98,7 +100,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append("predictor-lets-the-map-out")
         if pooling.shows_own(layout, **_pooled_statistics(params)):
             codes.append(pooling.RISK_CODE)
-        return codes
+        return codes + aligning.risks(params)
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics or anchors if needed, the upload."""
@@ -117,7 +119,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
         return (
             secrets.stage("row", "column"),
-            alignment.stage(),
+            *aligning.stages(params),
             *pooling.stages(layout, **_pooled_statistics(params)),
             *([shared_anchors.stage()] if params.synthesises_anchors else []),
             upload,

@@ -35,7 +35,7 @@ class Collaborator(AnalystRole):
             messages.Project(),
             expects=messages.Projections,
             state=messages.Waiting(),
-            dims={slot: {"n": plan.member(slot).n_rows, "r": r} for slot in plan.slots},
+            dims={slot: {"n": plan.n_rows(slot), "r": r} for slot in plan.slots},
         )
 
     def step(

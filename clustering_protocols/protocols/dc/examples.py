@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.terms import Lattice, Layout
 
 from .params import Anchor, DataCollaboration, Feature
@@ -47,8 +48,12 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         Example(params=params, layout=Lattice(*cells), X=X)
         for cells, params in variants.items()
     ]
-    return [*regular, Example(params=_RAGGED, layout=_without_a_corner(), X=X)]
+    ragged = Example(params=_RAGGED, layout=_without_a_corner(), X=X)
+    aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
+    return [*regular, ragged, aligned]
 
+
+_ALIGNED = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))
 
 _RAGGED = DataCollaboration(n_clusters=3, reduction="random")
 

@@ -25,7 +25,7 @@ def row_counts(plan: Plan) -> list[int]:
     """Return n_i, the number of rows of each row group."""
     layout = plan.layout
     first = [layout.row_group(row)[0] for row in range(layout.n_row_groups)]
-    return [plan.member(slot).n_rows for slot in first]
+    return [plan.n_rows(slot) for slot in first]
 
 
 def n_anchors(plan: Plan) -> int:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.alignment_params import AlignedParams
 from clustering_protocols.preparation.ranges import Range
 
 
@@ -37,7 +38,7 @@ class Feature(Range):
     spread: float = Field(default=1.0, ge=0, description="Standard deviation.")
 
 
-class DataCollaboration(Params):
+class DataCollaboration(AlignedParams):
     """Parameters of `dc`; the defaults keep distances as they are."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k.")

@@ -43,7 +43,7 @@ class Counter(AnalystRole):
             messages.Count(),
             expects=messages.Counted,
             state=messages.Counting(voided=0, total=0),
-            dims={slot: {"n": plan.member(slot).n_rows} for slot in plan.slots},
+            dims={slot: {"n": plan.n_rows(slot)} for slot in plan.slots},
             quorum=_params(plan).quorum,
         )
 
@@ -85,7 +85,7 @@ def _finish(plan: Plan, total: int) -> Finish:
 
 def _rows_per_group(plan: Plan) -> list[int]:
     first = [plan.layout.row_group(row)[0] for row in range(plan.layout.n_row_groups)]
-    return [plan.member(slot).n_rows for slot in first]
+    return [plan.n_rows(slot) for slot in first]
 
 
 def _params(plan: Plan) -> Dummy:

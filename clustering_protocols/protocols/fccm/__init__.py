@@ -6,7 +6,7 @@ from typing import ClassVar
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import alignment, secrets
+from clustering_protocols.preparation import aligning, secrets
 from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
 from clustering_protocols.terms import Layout
 
@@ -50,6 +50,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             "The analyst reads the totals of every iteration, and with them the "
             "memberships of all objects, in a secret order."
         ),
+        **aligning.RISKS,
     }
 
     def check(self, params: CoClustering, layout: Layout) -> None:
@@ -64,11 +65,14 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
                 f"fccm needs {MINIMUM_MEMBERS} sites: of two, each could take its own "
                 "share off every total."
             )
+        aligning.check(params, layout)
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = ["other-sites-together-see-your-sums"]
-        return codes if params.blind else [*codes, "analyst-reads-totals"]
+        if not params.blind:
+            codes.append("analyst-reads-totals")
+        return codes + aligning.risks(params)
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
@@ -86,7 +90,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
                 messages.Summary,
             ),
         )
-        return (secrets.stage("row", "column"), alignment.stage(), iterations)
+        return (
+            secrets.stage("row", "column"),
+            *aligning.stages(params),
+            iterations,
+        )
 
     def examples(self) -> Sequence[Example[CoClustering]]:
         """Return both normalisations and both views."""

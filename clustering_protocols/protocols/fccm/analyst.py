@@ -64,7 +64,7 @@ class Analyst(AnalystRole):
 
 def _ask(plan: Plan, now: messages.Adding, task: Record) -> Ask:
     params = params_of(plan)
-    n_rows = plan.member(plan.slots[0]).n_rows
+    n_rows = plan.n_rows(plan.slots[0])
     words = n_words(params.is_global, n_rows, params.n_clusters)
     return ask_all(
         plan,

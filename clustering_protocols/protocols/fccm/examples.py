@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.terms import Lattice
 
 from .params import CoClustering
@@ -21,10 +22,18 @@ def examples() -> Sequence[Example[CoClustering]]:
         (4, CoClustering(n_clusters=3, normalisation="site", analyst_view="sums")),
         (3, CoClustering(n_clusters=3, lambda_u=0.05, lambda_w=0.5, max_iter=6)),
     )
-    return [
+    given = [
         Example(params=params, layout=Lattice(1, sites), X=X)
         for sites, params in variants
     ]
+    aligned = CoClustering(
+        n_clusters=3,
+        lambda_u=0.02,
+        lambda_w=5.0,
+        max_iter=10,
+        alignment=Alignment(method="ecdh"),
+    )
+    return [*given, Example(params=aligned, layout=Lattice(1, 3), X=X, missing=0.1)]
 
 
 def _made(rng: np.random.Generator) -> FloatArray:

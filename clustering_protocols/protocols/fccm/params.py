@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from clustering_protocols.contract import Params
+from clustering_protocols.preparation.alignment_params import AlignedParams
 
 
-class CoClustering(Params):
+class CoClustering(AlignedParams):
     """Parameters of `fccm`; the defaults equal the pooled result and show least."""
 
     n_clusters: int = Field(ge=2, le=1000, description="C, the number of co-clusters.")

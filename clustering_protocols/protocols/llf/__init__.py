@@ -6,7 +6,7 @@ from typing import ClassVar
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.preparation import aligning, pooling, secrets
 from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Layout
 
@@ -91,6 +91,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "they are your columns up to rotation and shift."
         ),
         pooling.RISK_CODE: pooling.RISK_SENTENCE,
+        **aligning.RISKS,
     }
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
@@ -99,6 +100,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters(
                 "llf takes split rows or split columns; for both at once there is 'dc'."
             )
+        aligning.check(params, layout)
         _check_parties(params, layout)
         _check_start(params, layout)
         if params.scaling != "standard" and params.ranges is None:
@@ -123,7 +125,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             codes.append("two-parties-see-each-other")
         if pooling.shows_own(layout, **_pooled_statistics(params)):
             codes.append(pooling.RISK_CODE)
-        return codes
+        return codes + aligning.risks(params)
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
@@ -131,7 +133,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         start = params.start(rows_split=rows)
         return (
             secrets.stage("row", "column"),
-            alignment.stage(rows_travel=not rows),
+            *aligning.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
             *([start_stage.stage()] if start in _FROM_PARTIES else []),
             _updates_of_rows() if rows else _updates_of_columns(),

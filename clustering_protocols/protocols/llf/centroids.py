@@ -137,7 +137,7 @@ def nudge(plan: Plan, column: int, number: int, scale: Scaler) -> FloatArray:
 
 def rows_of(plan: Plan, slots: Sequence[str]) -> int:
     """Return how many rows some parties hold together."""
-    return sum(plan.member(slot).n_rows for slot in slots)
+    return sum(plan.n_rows(slot) for slot in slots)
 
 
 def digest(V: FloatArray, number: int) -> bytes:

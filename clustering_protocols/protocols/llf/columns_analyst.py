@@ -116,7 +116,7 @@ def _degrees(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found
 
 def _ask(plan: Plan, now: messages.Measuring) -> Ask:
     params = params_of(plan)
-    n_rows = plan.member(plan.slots[0]).n_rows
+    n_rows = plan.n_rows(plan.slots[0])
     task = messages.Measure(
         number=now.number,
         labels=_NO_LABELS if params.fuzzy else now.labels,

@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Lattice
 
@@ -76,10 +77,12 @@ def examples() -> Sequence[Example[Llf]]:
             ),
         ),
     )
-    return [
+    given = [
         Example(params=params, layout=Lattice(*cells), X=X)
         for cells, params in variants
     ]
+    aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
+    return [*given, Example(params=aligned, layout=Lattice(1, 3), X=X, missing=0.1)]
 
 
 def _made(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

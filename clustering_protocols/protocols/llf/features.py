@@ -100,7 +100,7 @@ def scaler(plan: Plan, column: int, moments: PooledMoments | None) -> Scaler:
     params = params_of(plan)
     group = plan.layout.column_group(column)
     width = plan.member(group[0]).n_columns
-    n_rows = sum(plan.member(slot).n_rows for slot in group)
+    n_rows = sum(plan.n_rows(slot) for slot in group)
     low, high = declared_range(params, column, width)
     ones = np.ones(width)
     if params.scaling == "standard":

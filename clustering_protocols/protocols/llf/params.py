@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from clustering_protocols.contract import Params
+from clustering_protocols.preparation.alignment_params import AlignedParams
 from clustering_protocols.preparation.ranges import Range
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 
 
-class LosslessFederated(Params):
+class LosslessFederated(AlignedParams):
     """Parameters of `llf`; the defaults equal the pooled result and show least."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")

@@ -14,7 +14,7 @@ def params_of(plan: Plan) -> OmniFC:
 
 def row_counts(plan: Plan) -> list[int]:
     """Return n_i, the number of rows of each party."""
-    return [plan.member(slot).n_rows for slot in plan.slots]
+    return [plan.n_rows(slot) for slot in plan.slots]
 
 
 def n_rows(plan: Plan) -> int:

@@ -95,7 +95,7 @@ class Party(PartyRole):
         shares: dict[str, WordArray] = {view.slot.name: own.shares}
         for envelope in envelopes:
             content = messages.RowShares.narrow(envelope.content)
-            n = plan.member(envelope.sender).n_rows
+            n = plan.n_rows(envelope.sender)
             content.require({"n": n, "width": rosters.width(plan)})
             shares[envelope.sender] = content.shares
         if set(shares) != set(plan.slots):

@@ -6,7 +6,7 @@ from typing import ClassVar
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import alignment, secrets
+from clustering_protocols.preparation import aligning, secrets
 from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled
@@ -52,6 +52,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             "Each feature has codes of its own (sub_dim 1): from a public sample of the "
             "feature the analyst recovers its values up to the width of a cell."
         ),
+        **aligning.RISKS,
     }
 
     choices: ClassVar = {
@@ -66,6 +67,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 "pqmds takes split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
+        aligning.check(params, layout)
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
@@ -74,7 +76,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("colluding-party-names-rows")
         if params.sub_dim == 1:
             codes.append("single-feature-codes")
-        return codes
+        return codes + aligning.risks(params)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""
@@ -90,7 +92,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 messages.Summary,
             ),
         )
-        return (secrets.stage("row", "column"), alignment.stage(), upload)
+        return (secrets.stage("row", "column"), *aligning.stages(params), upload)
 
     def examples(self) -> Sequence[Example[ProductQuantisation]]:
         """Return the defaults, the paper's setting, and features left over."""

@@ -48,7 +48,7 @@ class Analyst(AnalystRole):
 
 
 def _n_rows(plan: Plan) -> int:
-    return plan.member(plan.slots[0]).n_rows
+    return plan.n_rows(plan.slots[0])
 
 
 def _finish(plan: Plan, found: Clustering) -> Finish:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.terms import Lattice
 
 from .params import Privacy, ProductQuantisation
@@ -16,7 +18,7 @@ _WIDTH = 13
 
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
-    """Return the defaults, the paper's setting, and features left over, noise."""
+    """Return the defaults, the paper's setting, features left over, noise, alignment."""
     variants = {
         2: ProductQuantisation(n_clusters=3, codebook_size=16),
         3: ProductQuantisation(
@@ -37,10 +39,21 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         ),
     }
     X = _made(np.random.default_rng(0))
-    return [
+    given = [
         Example(params=params, layout=Lattice(1, parties), X=X)
         for parties, params in variants.items()
     ]
+    return [*given, _aligned("ecdh", 3, X), _aligned("rsa", 2, X[:40])]
+
+
+def _aligned(
+    method: Literal["ecdh", "rsa"], parties: int, X: FloatArray
+) -> Example[ProductQuantisation]:
+    """Return parties that each lack a tenth of the rows."""
+    params = ProductQuantisation(
+        n_clusters=3, codebook_size=8, alignment=Alignment(method=method)
+    )
+    return Example(params=params, layout=Lattice(1, parties), X=X, missing=0.1)
 
 
 def _made(rng: np.random.Generator) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params
+from clustering_protocols.preparation.alignment_params import AlignedParams
 
 
 class Privacy(Params):
@@ -37,7 +38,7 @@ class Privacy(Params):
         return self
 
 
-class ProductQuantisation(Params):
+class ProductQuantisation(AlignedParams):
     """Parameters of `pqmds`; the defaults keep distances as well as they can be."""
 
     n_clusters: int = Field(ge=1, le=10_000, description="k.")

@@ -1,0 +1,183 @@
+"""A party's side of a stage: what it sees, and what it returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.randomness import KeyedStream, derive_key
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy.keys import party_keys
+from clustering_protocols.terms import Slot
+
+from .plan import Plan
+
+R = TypeVar("R", bound=Record)
+
+
+class Memory:
+    """What a party keeps between rounds: encoded records by kind; a value."""
+
+    def __init__(self, entries: Mapping[str, bytes] | None = None) -> None:
+        self.entries = dict(entries or {})
+
+    def remember(self, records: Sequence[Record]) -> Memory:
+        """Return a memory with these records added; the newest of a kind stays."""
+        added = {record.kind: record.encode() for record in records}
+        return Memory(self.entries | added)
+
+    def recall(self, kind: type[R]) -> R | None:
+        """Return the record of a kind, or None."""
+        encoded = self.entries.get(kind.kind)
+        return None if encoded is None else kind.decode(encoded)
+
+    def __repr__(self) -> str:
+        return f"<Memory {sorted(self.entries)}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Where a party stands in a session, and what it may draw from.
+
+    ``choices`` are what this party decides alone, for example a reduction of its own or
+    a limit above which it refuses; no other role learns of them.
+    """
+
+    plan: Plan
+    slot: Slot
+    stage: str
+    round: int
+    attempt: int
+    memory: Memory
+    entropy: bytes = field(repr=False)
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+    def recall(self, kind: type[R]) -> R:
+        """Return a remembered record that an earlier stage must have left.
+
+        Raises :class:`ProtocolFailed` if none came, for example from a group's first
+        slot.
+        """
+        record = self.memory.recall(kind)
+        if record is None:
+            raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
+        return record
+
+    def pairwise_stream(self, peer: str, *labels: bytes | str | int) -> KeyedStream:
+        """Return the stream that this party and one other draw alike, for one use.
+
+        Nothing is sent for it: both derive it from their keys, under the agreement.
+        """
+        keys = party_keys(self.entropy, self.plan.terms.session, self.slot.name)
+        shared = keys.exchange(self.plan.member(peer).keys)
+        slots = self.plan.slots
+        pair = sorted((self.slot.name, peer), key=slots.index)
+        salt = bytes.fromhex(self.plan.agreement_digest)
+        key = derive_key(shared, "coterie/pair/1", *pair, salt=salt)
+        return KeyedStream(derive_key(key, *labels))
+
+    def stream(self, purpose: str) -> KeyedStream:
+        """Return the party's own random stream for one purpose of this attempt."""
+        return self._stream("coterie/draw/1", self.round, self.attempt, purpose)
+
+    def lasting_stream(self, purpose: str) -> KeyedStream:
+        """Return the party's own random stream for one purpose, whatever the attempt.
+
+        For draws of which a second one would tell more than the first.
+        """
+        return self._stream("coterie/lasting-draw/1", purpose)
+
+    def _stream(self, *labels: str | int) -> KeyedStream:
+        bound = (self.plan.terms.session, self.slot.name, self.stage)
+        return KeyedStream(derive_key(self.entropy, *labels, *bound))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A record for another party, to be sealed."""
+
+    receiver: str
+    content: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A record from another party; the envelope has been opened and checked."""
+
+    sender: str
+    content: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A contribution, envelopes to other parties, what to remember and what to note.
+
+    ``notes`` are for the operator, who reads them before the contribution is sent.
+    ``inputs`` marks what the contribution was computed from, beside the party's data: a
+    party answers all attempts of a round from the same inputs, or not at all.
+    """
+
+    contribution: Record
+    envelopes: Sequence[Outgoing] = ()
+    remember: Sequence[Record] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    inputs: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """What a party gets, in the order of its own rows.
+
+    Attributes
+    ----------
+    labels : int64 array of shape (n_rows,)
+        -1 for rows of no cluster, or that did not take part.
+    cluster_sizes : int64 array of shape (n_clusters,), optional
+        Rows per cluster over all parties.
+    centroids : float64 array, optional
+    coordinates : float64 array of shape (n_rows, dimensions), optional
+        The rows in the space of the centroids.
+    memberships : float64 array of shape (n_rows, n_clusters), optional
+    item_memberships : float64 array of shape (n_clusters, n_columns), optional
+        How much each column belongs to each cluster.
+    predict : callable, optional
+        Labels new rows at home, where protocol and terms allow it.
+    report : mapping
+        JSON values worth showing to the operator.
+    """
+
+    labels: IntArray = field(repr=False)
+    cluster_sizes: IntArray | None = field(default=None, repr=False)
+    centroids: FloatArray | None = field(default=None, repr=False)
+    coordinates: FloatArray | None = field(default=None, repr=False)
+    memberships: FloatArray | None = field(default=None, repr=False)
+    item_memberships: FloatArray | None = field(default=None, repr=False)
+    predict: Callable[[DataSource], IntArray] | None = field(default=None, repr=False)
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PartyRole(ABC):
+    """A party's side of a stage: a function of view, task and data."""
+
+    @abstractmethod
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Return the answer to a task."""
+
+    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+        """Return what to remember of the envelopes that this stage's round sent."""
+        del view
+        if envelopes:
+            raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
+        return ()
+
+    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+        """Return what the operator gets from the result of the last stage.
+
+        ``data`` is None where the result is read again later, without the rows.
+        """
+        raise ValueError(f"{type(self).__name__} is not the role of a last stage")

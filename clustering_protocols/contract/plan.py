@@ -1,0 +1,82 @@
+"""What both sides know once all parties have joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from clustering_protocols.data import DataSource, check_unique
+from clustering_protocols.randomness import generator
+from clustering_protocols.terms import Agreement, Layout, Member, Terms
+
+
+class Params(BaseModel):
+    """Base of a protocol's parameters: limits and descriptions become the API schema."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @property
+    def selects_rows(self) -> bool:
+        """Return whether rows are selected within the session.
+
+        Parties of a row group may then join with different rows.
+        """
+        return False
+
+    def check_rows(self, data: DataSource) -> None:
+        """Refuse rows with which this party cannot take part, before it joins.
+
+        Raises
+        ------
+        InvalidData
+            If two rows have one id.
+        """
+        check_unique(data.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What both roles know once all parties have joined.
+
+    Attributes
+    ----------
+    agreement, agreement_digest, terms, params
+        As agreed; they never change.
+    selected : mapping of slot to int
+        How many rows take part, of slots of which a stage has selected some.
+    """
+
+    agreement: Agreement = field(repr=False)
+    agreement_digest: str
+    terms: Terms = field(repr=False)
+    params: Params
+    selected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """Return the lattice of slots."""
+        return self.terms.layout
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Return the names of all slots in order."""
+        return self.terms.layout.names
+
+    def member(self, slot: str) -> Member:
+        """Return the roster's line of a slot."""
+        return self.agreement.member(slot)
+
+    def generator(self, *labels: str | int) -> np.random.Generator:
+        """Return the analyst's generator for one use, the same on every machine."""
+        return generator(self.terms.seed, self.terms.session, *labels)
+
+    def n_rows(self, slot: str) -> int:
+        """Return how many rows of a slot take part: by the roster, or as selected."""
+        return self.selected.get(slot, self.member(slot).n_rows)
+
+    def with_rows(self, selected: Mapping[str, int]) -> Plan:
+        """Return the plan from where on so many rows of each of these slots take part."""
+        return replace(self, selected={**self.selected, **selected})

@@ -1,0 +1,64 @@
+"""Rows of a party that take part, where a stage has selected some of them.
+
+A stage selects rows by having the parties remember a :class:`Selection` and by ending
+with ``Finish.n_rows``. In all later rounds the chain shows the roles these rows alone,
+so that protocols need not know; it puts the outcome back into the party's own order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, TypeVar
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray, Spec
+from clustering_protocols.records import Record
+
+from .party import Outcome
+
+OUTSIDE = -1
+"""The label of rows that did not take part."""
+
+_Rows = TypeVar("_Rows", FloatArray, IntArray)
+
+
+class Selection(Record):
+    """Memory: the rows that take part.
+
+    rows: the party's own, ascending.
+    canonical: ``rows[canonical[p]]`` is at position p of the order that all parties of
+    the row group have alike.
+    n_rows: how many rows of each slot take part.
+    """
+
+    kind = "selection"
+
+    rows: Annotated[IntArray, Spec("n", low=0)]
+    canonical: Annotated[IntArray, Spec("n", low=0)]
+    n_rows: dict[str, int]
+
+
+def put_back(outcome: Outcome, selection: Selection, n_rows: int) -> Outcome:
+    """Return an outcome in the order of all ``n_rows`` rows of a party.
+
+    Rows that did not take part get the label -1, and NaN elsewhere.
+    """
+    told = f"{len(selection.rows)} of {n_rows}"
+    return replace(
+        outcome,
+        labels=_spread(outcome.labels, selection.rows, n_rows, OUTSIDE),
+        memberships=_or_none(outcome.memberships, selection.rows, n_rows),
+        coordinates=_or_none(outcome.coordinates, selection.rows, n_rows),
+        report={**outcome.report, "rows that took part": told},
+    )
+
+
+def _or_none(values: FloatArray | None, rows: IntArray, n: int) -> FloatArray | None:
+    return None if values is None else _spread(values, rows, n, np.nan)
+
+
+def _spread(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Rows:
+    whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
+    whole[rows] = values
+    return whole

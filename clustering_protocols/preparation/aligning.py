@@ -1,0 +1,72 @@
+"""How the parties of a row group come to hold the same rows, in the same order.
+
+A protocol in which rows of one group lie with several parties derives its parameters
+from :class:`~.alignment_params.AlignedParams` and asks :func:`check`, :func:`risks` and :func:`stages`.
+Rows are declared to be aligned already, or aligned in the session by private set
+intersection (:mod:`.intersection`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from clustering_protocols.contract import Stage
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.preparation import alignment, intersection
+from clustering_protocols.preparation.alignment_params import AlignedParams
+from clustering_protocols.terms import Layout
+
+RISKS: Final[Mapping[str, str]] = {
+    "intersection-shows-sizes": (
+        "The analyst learns how many ids each party of a row group has and how many are "
+        "common; of three parties and more also how many each two have in common."
+    ),
+    "members-learn-common-rows": (
+        "Each party of your row group learns which of its rows all others hold too."
+    ),
+    "members-can-guess-ids": (
+        "A party of your row group can put ids of people it does not know in place of "
+        "its own, as many as the rows with which it joined, and learns which of them "
+        "all others hold."
+    ),
+    "first-slot-with-analyst-can-guess-ids": (
+        "The first party of your row group holds the key under which ids are compared: "
+        "together with the analyst it can test any number of guessed ids."
+    ),
+}
+"""Sentences of the risk codes that an intersection brings."""
+
+
+def check(params: AlignedParams, layout: Layout) -> None:
+    """Refuse an intersection where every row group has one slot.
+
+    Raises
+    ------
+    InvalidParameters
+    """
+    if params.selects_rows and not _shared(layout):
+        raise InvalidParameters(
+            f"alignment.method {params.alignment.method!r} needs a row group of two "
+            "parties: here nobody shares rows with another."
+        )
+
+
+def risks(params: AlignedParams) -> list[str]:
+    """Return the risk codes that an alignment brings."""
+    return list(RISKS) if params.selects_rows else []
+
+
+def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage]:
+    """Return the stages that align rows; they need the secrets of all groups.
+
+    Where no rows travel, every row group has one slot, and nothing to intersect.
+    """
+    if params.selects_rows:
+        return (intersection.stage(params.alignment),)
+    return (alignment.stage(rows_travel=rows_travel),)
+
+
+def _shared(layout: Layout) -> bool:
+    rows = range(layout.n_row_groups)
+    return any(len(layout.row_group(row)) > 1 for row in rows)

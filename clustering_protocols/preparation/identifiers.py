@@ -1,0 +1,89 @@
+"""Ids of rows: brought into one form, each once.
+
+An id is a text. A composite one, of several columns, is the JSON list of its parts
+(:func:`join`), so that no two lists give one text: ("ab", "c") is not ("a", "bc").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.errors import InvalidData
+
+Step = Literal["nfc", "nfkc", "casefold", "spaces", "strip"]
+Duplicates = Literal["error", "first"]
+
+
+class Identified(NamedTuple):
+    """Different ids, each the JSON list of its normal parts, and the rows they name."""
+
+    ids: list[str]
+    rows: IntArray
+
+
+def join(parts: Sequence[str]) -> str:
+    """Return the id of a row that several columns name."""
+    return json.dumps(list(parts), ensure_ascii=False, separators=(",", ":"))
+
+
+def normal_form(name: str, steps: Collection[Step]) -> list[str]:
+    """Return the parts of an id as the parties compare them."""
+    return [_normal_part(part, steps) for part in _parts(name)]
+
+
+def identify(
+    names: Sequence[str], steps: Collection[Step], duplicates: Duplicates
+) -> Identified:
+    """Return the different ids of rows, in the order of the rows.
+
+    Raises
+    ------
+    InvalidData
+        If a row has an empty id, or two rows have one, unless ``first`` counts alone.
+        The text names rows, counted from 1, and no id.
+    """
+    seen: dict[str, int] = {}
+    for row, name in enumerate(names):
+        parts = normal_form(name, steps)
+        if "" in parts:
+            raise InvalidData(f"Row {row + 1} has no id after normalisation.")
+        first = seen.setdefault(join(parts), row)
+        if first != row and duplicates == "error":
+            raise InvalidData(
+                f"Rows {first + 1} and {row + 1} have the same id after normalisation; "
+                "with alignment.duplicates 'first' the first one would count."
+            )
+    return Identified(list(seen), np.array(list(seen.values()), dtype=np.int64))
+
+
+def _parts(name: str) -> list[str]:
+    if name.startswith('["'):
+        try:
+            found = json.loads(name)
+        except ValueError:
+            return [name]
+        if len(found) > 1 and all(isinstance(part, str) for part in found):
+            return list(found)
+    return [name]
+
+
+def _normal_part(part: str, steps: Collection[Step]) -> str:
+    part = _unicode(part, steps)
+    if "casefold" in steps:
+        part = _unicode(part.casefold(), steps)  # folding can undo a composition
+    if "spaces" in steps:
+        part = re.sub(r"(?<=\S)\s+(?=\S)", " ", part)
+    return part.strip() if "strip" in steps else part
+
+
+def _unicode(part: str, steps: Collection[Step]) -> str:
+    if "nfkc" in steps:
+        return unicodedata.normalize("NFKC", part)
+    return unicodedata.normalize("NFC", part) if "nfc" in steps else part

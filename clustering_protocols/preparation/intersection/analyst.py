@@ -1,0 +1,155 @@
+"""The analyst role: relays, compares tokens, and stops where too few are common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.errors import InvalidArray, OverlapTooSmall
+from clustering_protocols.preparation.alignment import Digests, compare
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.records import Record
+
+from . import messages
+from .groups import firsts, others
+from .messages import Intersecting
+
+_Sorted = NDArray[np.bytes_]
+
+
+@dataclass(frozen=True)
+class Analyst(AnalystRole):
+    """Five rounds; four where blinding takes no public key."""
+
+    alignment: Alignment
+
+    state = Intersecting
+
+    def start(self, plan: Plan) -> Ask | Finish:
+        """Ask for public keys where there are any, else for blinded ids."""
+        state = _state("show-key")
+        if self.alignment.method != "rsa":
+            return _ask_blind(plan)
+        task = messages.ShowKey()
+        return ask_all(plan, task, expects=messages.KeyShown, state=state)
+
+    def step(
+        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Again | Finish:
+        """Return the next round; at the end the numbers of rows that take part."""
+        now = Intersecting.narrow(state)
+        if now.asked == "show-key":
+            return _ask_blind(plan)
+        if now.asked == "blind":
+            return _ask_evaluate(plan, contributions)
+        if now.asked == "evaluate":
+            return _ask_unblind(plan, now)
+        if now.asked == "unblind":
+            return self._ask_select(plan, now, contributions)
+        compare(plan, contributions)
+        return Finish(n_rows=now.n_rows)
+
+    def _ask_select(
+        self, plan: Plan, now: Intersecting, contributions: Mapping[str, Record]
+    ) -> Ask:
+        """Tell each slot which of its tokens all of its row group have."""
+        tokens = _all_tokens(plan, now, contributions)
+        common = {slot: np.empty(0, np.uint8) for slot in plan.slots}
+        n_rows = dict(now.n_ids)
+        for row in range(plan.layout.n_row_groups):
+            group = plan.layout.row_group(row)
+            if len(group) > 1:
+                shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
+                n_rows |= dict.fromkeys(group, len(shared))
+                common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
+            self._check_rows(plan, group, n_rows[group[0]])
+        return Ask(
+            state=_state("select", n_ids=now.n_ids, n_rows=n_rows),
+            tasks={
+                slot: messages.Select(common=common[slot], n_rows=n_rows)
+                for slot in plan.slots
+            },
+            expects=Digests,
+        )
+
+    def _check_rows(self, plan: Plan, group: tuple[str, ...], n_rows: int) -> None:
+        needed = max(self.alignment.minimum_overlap, plan.terms.guards.minimum_rows)
+        if n_rows < needed:
+            raise OverlapTooSmall(
+                f"{', '.join(group)} have {n_rows} rows in common; the terms ask for "
+                f"{needed}."
+            )
+
+
+def _state(asked: Any, **known: Any) -> Intersecting:
+    nothing: dict[str, Any] = {
+        "n_ids": {},
+        "n_rows": {},
+        "tokens": np.empty((0, 32), np.uint8),
+    }
+    return Intersecting(asked=asked, **(nothing | known))
+
+
+def _ask_blind(plan: Plan) -> Ask:
+    return ask_all(
+        plan, messages.Blind(), expects=messages.Counted, state=_state("blind")
+    )
+
+
+def _ask_evaluate(plan: Plan, contributions: Mapping[str, Record]) -> Ask:
+    counted = {s: messages.Counted.narrow(each) for s, each in contributions.items()}
+    leaders = firsts(plan)
+    for slot, told in counted.items():
+        _check_count(plan, slot, told, told.n_ids if slot in leaders else 0)
+    return Ask(
+        state=_state(
+            "evaluate",
+            n_ids={slot: told.n_ids for slot, told in counted.items()},
+            tokens=np.concatenate([counted[slot].tokens for slot in leaders]),
+        ),
+        tasks=dict.fromkeys(leaders, messages.Evaluate()),
+        expects=messages.Evaluated,
+    )
+
+
+def _check_count(plan: Plan, slot: str, told: messages.Counted, n_tokens: int) -> None:
+    if told.n_ids > plan.member(slot).n_rows:
+        raise InvalidArray(f"{slot!r} has more ids than the rows it joined with.")
+    if len(told.tokens) != n_tokens:
+        raise InvalidArray(f"{slot!r} sent {len(told.tokens)} tokens, not {n_tokens}.")
+
+
+def _ask_unblind(plan: Plan, now: Intersecting) -> Ask:
+    members = others(plan)
+    return Ask(
+        state=_state("unblind", n_ids=now.n_ids, tokens=now.tokens),
+        tasks=dict.fromkeys(members, messages.Unblind()),
+        expects=messages.Shown,
+        dims={slot: {"t": now.n_ids[slot]} for slot in members},
+    )
+
+
+def _all_tokens(
+    plan: Plan, now: Intersecting, contributions: Mapping[str, Record]
+) -> dict[str, _Sorted]:
+    """Return the sorted tokens of each slot that has any."""
+    ends = np.cumsum([now.n_ids[slot] for slot in firsts(plan)])
+    of_firsts = np.split(now.tokens, ends[:-1])
+    found = dict(zip(firsts(plan), of_firsts, strict=True))
+    found |= {s: messages.Shown.narrow(e).tokens for s, e in contributions.items()}
+    return {slot: _sorted(slot, tokens) for slot, tokens in found.items()}
+
+
+def _sorted(slot: str, tokens: ByteArray) -> _Sorted:
+    """Return tokens as (t,) texts of bytes; :class:`InvalidArray` if one comes twice."""
+    flat: _Sorted = np.ascontiguousarray(tokens).view("S32").reshape(-1)
+    if not (flat[:-1] < flat[1:]).all():
+        raise InvalidArray(f"The tokens of {slot!r} are not sorted, each once.")
+    return flat

@@ -1,0 +1,134 @@
+"""Records of the intersection."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from clustering_protocols.arrays import ByteArray, IntArray, Spec
+from clustering_protocols.records import Record
+
+TOKEN_BYTES = 32
+
+Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
+
+
+class ShowKey(Record):
+    """Task: first slots, send the public key to your row group (`rsa`)."""
+
+    kind = "show-key"
+
+
+class KeyShown(Record):
+    """Contribution."""
+
+    kind = "key-shown"
+
+
+class PublicKey(Record):
+    """Envelope and memory: what members need to blind; empty without a key."""
+
+    kind = "public-key"
+
+    key: Annotated[ByteArray, Spec("k")]
+
+
+class Blind(Record):
+    """Task: say how many ids you have, and have them evaluated by your first slot."""
+
+    kind = "blind"
+
+
+class Counted(Record):
+    """Contribution: how many ids a party has, and of a first slot also its tokens."""
+
+    kind = "counted"
+
+    n_ids: int = Field(ge=1)
+    tokens: Tokens
+
+
+class BlindedIds(Record):
+    """Envelope to the first slot."""
+
+    kind = "blinded-ids"
+
+    elements: Annotated[ByteArray, Spec("n", "w")]
+
+
+class ToEvaluate(Record):
+    """Memory of a first slot: the members' blinded ids, one after the other."""
+
+    kind = "to-evaluate"
+
+    elements: Annotated[ByteArray, Spec("n", "w")]
+    counts: dict[str, int]
+
+
+class Evaluate(Record):
+    """Task for first slots: evaluate what the members have sent you."""
+
+    kind = "evaluate"
+
+
+class Evaluated(Record):
+    """Contribution, and memory: it is done once."""
+
+    kind = "evaluated"
+
+
+class Answers(Record):
+    """Envelope to a member, and its memory: its blinded ids, evaluated."""
+
+    kind = "answers"
+
+    elements: Annotated[ByteArray, Spec("n", "w")]
+
+
+class Unblind(Record):
+    """Task for the other slots: send your tokens."""
+
+    kind = "unblind"
+
+
+class Shown(Record):
+    """Contribution: a party's tokens, sorted."""
+
+    kind = "shown"
+
+    tokens: Tokens
+
+
+class TokenOrder(Record):
+    """Memory: ``order[k]`` is the place of the k-th token's id among a party's ids."""
+
+    kind = "token-order"
+
+    order: Annotated[IntArray, Spec("t", low=0)]
+
+
+class Select(Record):
+    """Task: these of your tokens are common; so many rows of each slot take part.
+
+    A slot that is alone in its row group is told of no token: all its ids take part.
+    """
+
+    kind = "select"
+
+    common: Annotated[ByteArray, Spec("t", high=1)]
+    n_rows: dict[str, int]
+
+
+class Intersecting(Record):
+    """The analyst's state: which task is out, and what has come so far.
+
+    tokens: of all first slots, one after the other.
+    """
+
+    kind = "intersecting"
+
+    asked: Literal["show-key", "blind", "evaluate", "unblind", "select"]
+    n_ids: dict[str, int]
+    n_rows: dict[str, int]
+    tokens: Tokens

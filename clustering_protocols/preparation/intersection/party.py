@@ -1,0 +1,280 @@
+"""The party role: ids evaluated under a key of the first slot, rows selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from clustering_protocols.arrays import ByteArray, IntArray
+from clustering_protocols.contract import (
+    Incoming,
+    Outgoing,
+    PartyRole,
+    Reply,
+    Selection,
+    View,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
+from clustering_protocols.preparation.alignment import RowOrder, digests, row_order
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.identifiers import Identified
+from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy import blind_rsa, ristretto
+from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
+from clustering_protocols.secrecy.oblivious import Asker, KeyHolder
+from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
+
+from . import messages
+from .groups import firsts, others
+
+
+class _Scheme(NamedTuple):
+    """Both sides of a method, and the length of its elements in bytes."""
+
+    holder: Callable[[KeyedStream, bytes], KeyHolder]
+    asker: Callable[[bytes, bytes], Asker]
+    n_bytes: int
+
+
+_SCHEMES: Final[Mapping[str, _Scheme]] = {
+    "ecdh": _Scheme(RistrettoKey, RistrettoAsker, ristretto.N_BYTES),
+    "rsa": _Scheme(RsaKey, RsaAsker, blind_rsa.N_BYTES),
+}
+
+
+class _Tokens(NamedTuple):
+    """A party's tokens (t, 32), sorted, and the places of their ids."""
+
+    tokens: ByteArray
+    order: IntArray
+
+
+@dataclass(frozen=True)
+class Party(PartyRole):
+    """Holds the key where it is the first of its row group, asks it elsewhere."""
+
+    alignment: Alignment
+
+    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        """Return the answer to the task that is due."""
+        if isinstance(task, messages.ShowKey):
+            return self._show_key(view)
+        if isinstance(task, messages.Evaluate):
+            return self._evaluate(view)
+        own = self.alignment.identify(data)
+        if isinstance(task, messages.Blind):
+            return self._blind(view, own)
+        if isinstance(task, messages.Unblind):
+            return self._unblind(view, own)
+        asked = messages.Select.narrow(task)
+        return _select(view, asked, own, data, self.alignment.minimum_overlap)
+
+    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+        """Keep blinded ids, a public key or answers, from whom they may come."""
+        if view.slot.name in firsts(view.plan):
+            return [self._collected(view, envelopes)]
+        first = others(view.plan).get(view.slot.name)
+        if [envelope.sender for envelope in envelopes] != [first]:
+            raise EnvelopeRefused("It came from a slot that does not lead.")
+        return [envelopes[0].content]
+
+    def _collected(
+        self, view: View, envelopes: Sequence[Incoming]
+    ) -> messages.ToEvaluate:
+        """Refuse more ids from a member than the rows with which it joined."""
+        members = firsts(view.plan)[view.slot.name]
+        sent = {e.sender: messages.BlindedIds.narrow(e.content) for e in envelopes}
+        if set(sent) != set(members):
+            raise EnvelopeRefused("Blinded ids came from others than the row group.")
+        for slot, blinded in sent.items():
+            quota = view.plan.member(slot).n_rows
+            blinded.require({"w": self._scheme.n_bytes})
+            if len(blinded.elements) > quota:
+                raise GuardRefused(
+                    f"{slot!r} asks for {len(blinded.elements)} ids; it joined with "
+                    f"{quota} rows."
+                )
+        return messages.ToEvaluate(
+            elements=np.concatenate([sent[slot].elements for slot in members]),
+            counts={slot: len(sent[slot].elements) for slot in members},
+        )
+
+    # What the first slot does
+
+    @property
+    def _scheme(self) -> _Scheme:
+        return _SCHEMES[self.alignment.method]
+
+    def _holder(self, view: View) -> KeyHolder:
+        """Return the key, which follows from this party's entropy in each round."""
+        return self._scheme.holder(view.lasting_stream("key"), _context(view))
+
+    def _show_key(self, view: View) -> Reply:
+        members = firsts(view.plan).get(view.slot.name, ())
+        if not members:
+            return Reply(contribution=messages.KeyShown())
+        public = np.frombuffer(self._holder(view).public, np.uint8)
+        content = messages.PublicKey(key=public)
+        return Reply(
+            contribution=messages.KeyShown(),
+            envelopes=[Outgoing(receiver=slot, content=content) for slot in members],
+        )
+
+    def _evaluate(self, view: View) -> Reply:
+        """Answer each member, once in a session: quotas hold for all rounds together."""
+        if view.memory.recall(messages.Evaluated) is not None:
+            raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
+        asked = view.recall(messages.ToEvaluate)
+        found = self._holder(view).evaluate(asked.elements)
+        ends = np.cumsum(list(asked.counts.values()))
+        parts = np.split(found, ends[:-1])
+        return Reply(
+            contribution=messages.Evaluated(),
+            envelopes=[
+                Outgoing(receiver=slot, content=messages.Answers(elements=part))
+                for slot, part in zip(asked.counts, parts, strict=True)
+            ],
+            remember=[messages.Evaluated(), _emptied(asked)],
+            inputs=sha256(asked.elements.tobytes()).digest(),
+        )
+
+    # What the others do
+
+    def _asker(self, view: View) -> Asker:
+        public = b""
+        if self.alignment.method == "rsa":
+            public = view.recall(messages.PublicKey).key.tobytes()
+        return self._scheme.asker(public, _context(view))
+
+    def _blind(self, view: View, own: Identified) -> Reply:
+        if view.slot.name in firsts(view.plan):
+            ids = _encoded(own)
+            made = _tokens(view, ids, self._holder(view).values(ids))
+            return Reply(
+                contribution=messages.Counted(n_ids=len(ids), tokens=made.tokens),
+                remember=[messages.TokenOrder(order=made.order)],
+            )
+        nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
+        counted = messages.Counted(n_ids=len(own.ids), tokens=nothing)
+        first = others(view.plan).get(view.slot.name)
+        if first is None:
+            return Reply(contribution=counted)
+        elements = self._asker(view).blind(_encoded(own), _blinding(view))
+        sent = Outgoing(receiver=first, content=messages.BlindedIds(elements=elements))
+        return Reply(contribution=counted, envelopes=[sent])
+
+    def _unblind(self, view: View, own: Identified) -> Reply:
+        answers = view.recall(messages.Answers)
+        answers.require({"n": len(own.ids), "w": self._scheme.n_bytes})
+        ids = _encoded(own)
+        values = self._asker(view).values(ids, answers.elements, _blinding(view))
+        made = _tokens(view, ids, values)
+        done = messages.Answers(elements=answers.elements[:0])
+        return Reply(
+            contribution=messages.Shown(tokens=made.tokens),
+            remember=[messages.TokenOrder(order=made.order), done],
+            inputs=sha256(answers.elements.tobytes()).digest(),
+        )
+
+
+def _blinding(view: View) -> KeyedStream:
+    return view.lasting_stream("blinding")
+
+
+def _emptied(asked: messages.ToEvaluate) -> messages.ToEvaluate:
+    """Return what is left to evaluate: memory is written in every later round."""
+    return messages.ToEvaluate(elements=asked.elements[:0], counts={})
+
+
+def _encoded(own: Identified) -> list[bytes]:
+    return [name.encode() for name in own.ids]
+
+
+def _context(view: View) -> bytes:
+    """Return what values and tokens are bound to: this agreement and row group."""
+    plan = view.plan
+    return length_prefixed(
+        "coterie/intersection/1",
+        plan.terms.session,
+        plan.agreement_digest,
+        view.slot.row,
+    )
+
+
+def _tokens(view: View, ids: Sequence[bytes], values: Sequence[bytes]) -> _Tokens:
+    """Return the SHA-256 of each value and id: not the value, which is the key's."""
+    begun = sha256(length_prefixed("coterie/token/1", _context(view)))
+    made = []
+    for name, value in zip(ids, values, strict=True):
+        hashed = begun.copy()
+        hashed.update(value)  # of fixed length
+        hashed.update(name)
+        made.append(hashed.digest())
+    order = np.argsort(np.array(made), kind="stable").astype(np.int64)
+    flat = np.frombuffer(b"".join(made), np.uint8)
+    return _Tokens(flat.reshape(-1, messages.TOKEN_BYTES)[order], order)
+
+
+# Selecting
+
+
+def _select(
+    view: View,
+    asked: messages.Select,
+    own: Identified,
+    data: DataSource,
+    minimum_overlap: int,
+) -> Reply:
+    """Return the checksum of the common ids in canonical order; keep their rows."""
+    if view.memory.recall(Selection) is not None:
+        raise ProtocolFailed("The analyst selects rows a second time.")
+    chosen = _chosen(view, asked, own)
+    _check_numbers(view, asked, len(chosen), minimum_overlap)
+    rows = np.sort(own.rows[chosen])
+    canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
+    travelling = canonical[row_order(view, len(rows)).order]
+    told = repr(sorted(asked.n_rows.items())).encode()
+    return Reply(
+        contribution=digests(view, data, [own.ids[place] for place in chosen]),
+        remember=[
+            Selection(rows=rows, canonical=canonical, n_rows=asked.n_rows),
+            RowOrder(order=travelling),
+        ],
+        notes={"rows that take part": f"{len(rows)} of {data.n_rows}"},
+        inputs=sha256(asked.common.tobytes() + told).digest(),
+    )
+
+
+def _chosen(view: View, asked: messages.Select, own: Identified) -> IntArray:
+    """Return the places of the common ids among a party's ids, in canonical order."""
+    if len(view.plan.layout.row_group(view.slot.row)) == 1:
+        return np.arange(len(own.ids))
+    order = view.recall(messages.TokenOrder).order
+    asked.require({"t": len(order)})
+    chosen: IntArray = order[asked.common == 1]
+    return chosen
+
+
+def _check_numbers(
+    view: View, asked: messages.Select, n_rows: int, minimum_overlap: int
+) -> None:
+    """Refuse too few rows, and numbers that do not fit what this party selects."""
+    plan = view.plan
+    needed = max(minimum_overlap, plan.terms.guards.minimum_rows)
+    if n_rows < needed:
+        raise GuardRefused(
+            f"{n_rows} rows would take part; the terms ask for {needed}."
+        )
+    if set(asked.n_rows) != set(plan.slots) or any(
+        not 1 <= told <= plan.member(slot).n_rows for slot, told in asked.n_rows.items()
+    ):
+        raise ProtocolFailed("The analyst tells numbers of rows that cannot be.")
+    group = plan.layout.row_group(view.slot.row)
+    if {asked.n_rows[slot] for slot in group} != {n_rows}:
+        raise ProtocolFailed("The analyst tells other numbers of rows than it selects.")

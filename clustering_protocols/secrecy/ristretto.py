@@ -1,0 +1,105 @@
+"""The function SHA-512-hashed id ↦ k · H(id) on ristretto255 (RFC 9496), by libsodium.
+
+H maps a hash to a point of unknown logarithm; a blinded id is r · H(id), uniform among
+the points whatever the id is. What is not the encoding of a point does not evaluate, and
+there is no point of small order. An asker cannot see whether all answers are of one key:
+a key holder who changes it loses matches and learns nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha512
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.secrecy.oblivious import Asker, KeyHolder, library
+
+N_BYTES: Final = 32
+_WIDE: Final = 64  # bytes reduced to a scalar, so that it is uniform but for 2^-256
+
+
+class RistrettoKey(KeyHolder):
+    """The holder of a scalar that a stream gives.
+
+    Parameters
+    ----------
+    context : bytes
+        What the function is for; others have others.
+    """
+
+    def __init__(self, stream: KeyedStream, context: bytes) -> None:
+        self._sodium = library("rbcl")
+        self._key = _scalar(self._sodium, stream)
+        self._context = context
+
+    @property
+    def public(self) -> bytes:
+        """Return nothing: blinding takes no key."""
+        return b""
+
+    def values(self, ids: Sequence[bytes]) -> list[bytes]:
+        """Return k · H(id) for each id."""
+        multiply = self._sodium.crypto_scalarmult_ristretto255
+        points = _points(self._sodium, ids, self._context)
+        return [multiply(self._key, point) for point in points]
+
+    def evaluate(self, blinded: ByteArray) -> ByteArray:
+        """Return k · B for each point B (n, 32); :class:`GuardRefused` for no point."""
+        multiply = self._sodium.crypto_scalarmult_ristretto255
+        try:
+            return _rows([multiply(self._key, each.tobytes()) for each in blinded])
+        except (RuntimeError, ValueError):
+            raise GuardRefused("A blinded id is no point of the group.") from None
+
+
+class RistrettoAsker(Asker):
+    """One who has ids evaluated, in the same context."""
+
+    def __init__(self, public: bytes, context: bytes) -> None:
+        del public
+        self._sodium = library("rbcl")
+        self._context = context
+
+    def blind(self, ids: Sequence[bytes], stream: KeyedStream) -> ByteArray:
+        """Return r · H(id) (n, 32), another r for each."""
+        multiply = self._sodium.crypto_scalarmult_ristretto255
+        points = _points(self._sodium, ids, self._context)
+        return _rows([multiply(_scalar(self._sodium, stream), p) for p in points])
+
+    def values(
+        self, ids: Sequence[bytes], answers: ByteArray, stream: KeyedStream
+    ) -> list[bytes]:
+        """Return r^-1 · answer for each id."""
+        invert = self._sodium.crypto_core_ristretto255_scalar_invert
+        multiply = self._sodium.crypto_scalarmult_ristretto255
+        try:
+            return [
+                multiply(invert(_scalar(self._sodium, stream)), answer.tobytes())
+                for answer in answers
+            ]
+        except (RuntimeError, ValueError):
+            raise ProtocolFailed("An answer to a blinded id is no point.") from None
+
+
+def _scalar(sodium: Any, stream: KeyedStream) -> bytes:
+    scalar: bytes = sodium.crypto_core_ristretto255_scalar_reduce(stream.take(_WIDE))
+    return scalar
+
+
+def _points(sodium: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
+    """Yield H(id), where no other context has the same points."""
+    begun = sha512(length_prefixed("coterie/ristretto/1", context))
+    for name in ids:
+        hashed = begun.copy()
+        hashed.update(name)
+        yield sodium.crypto_core_ristretto255_from_hash(hashed.digest())
+
+
+def _rows(elements: Sequence[bytes]) -> ByteArray:
+    flat = np.frombuffer(b"".join(elements), dtype=np.uint8)
+    return flat.reshape(len(elements), N_BYTES)

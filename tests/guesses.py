@@ -1,0 +1,73 @@
+"""What an analyst who guesses ids could look for in what it holds."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+
+import gmpy2
+
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.identifiers import join, normal_form
+from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.secrecy import blind_rsa, ristretto
+from clustering_protocols.secrecy.oblivious import library
+
+HASHES = ("md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b")
+SHORTEST = 6  # bytes: a shorter form would be found by chance
+
+
+def spellings(name: str) -> list[bytes]:
+    """A guessed id as it may be written."""
+    normal = normal_form(name, Alignment().normalisation)
+    written = [name, name.upper(), name.casefold(), *normal, join(normal)]
+    return [text.encode() for text in dict.fromkeys(written)]
+
+
+def forms(names: Iterable[str], known: Sequence[bytes]) -> Iterator[bytes]:
+    """Ids, and what can be computed of them with keys and contexts that are no secret.
+
+    ``known``: what the analyst knows of the session: id, digests, public keys.
+    """
+    for name in names:
+        for text in spellings(name):
+            yield text
+            for kind in HASHES:
+                yield hashlib.new(kind, text).digest()
+                for key in known:
+                    yield hmac.new(key, text, kind).digest()
+                    yield hashlib.new(kind, key + text).digest()
+                    yield hashlib.new(kind, length_prefixed(key, text)).digest()
+            yield from points(text, known)
+
+
+def points(text: bytes, known: Sequence[bytes]) -> Iterator[bytes]:
+    """Hashes of an id to either group, and their tokens without a key."""
+    sodium = library("rbcl")
+    for context in known:
+        (point,) = ristretto._points(sodium, [text], context)
+        yield point
+        for before in (b"", length_prefixed("coterie/token/1", context)):
+            yield hashlib.sha256(before + point + text).digest()
+        for public in known:
+            n = gmpy2.mpz(int.from_bytes(public, "big"))
+            if n.bit_length() == blind_rsa.BITS:
+                (residue,) = blind_rsa._hashes(gmpy2, [text], n, public, context)
+                yield int(residue).to_bytes(blind_rsa.N_BYTES, "big")
+
+
+def writings(form: bytes) -> list[bytes]:
+    """A form as it may stand in a file: raw, as hex, in base 64."""
+    coded = base64.b64encode(form).rstrip(b"=")[:-1]
+    return [form, form.hex().encode(), form.hex().upper().encode(), coded]
+
+
+def found(held: bytes, names: Iterable[str], known: Sequence[bytes]) -> list[bytes]:
+    """Return the forms of guessed ids that occur in what is held."""
+    return [
+        form
+        for form in forms(names, known)
+        if any(len(w) >= SHORTEST and w in held for w in writings(form))
+    ]

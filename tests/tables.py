@@ -1,0 +1,58 @@
+"""Tables of parties that hold different rows of the same people, in other orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from clustering_protocols import simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.terms import Lattice
+
+
+def blobs(n_rows: int, width: int = 6) -> FloatArray:
+    """Three groups of rows, far apart."""
+    rng = np.random.default_rng(0)
+    centres = 12.0 * rng.normal(size=(3, width))
+    rows: FloatArray = centres[np.arange(n_rows) % 3]
+    return rows + rng.normal(size=(n_rows, width))
+
+
+def names(rows: Sequence[int] | FloatArray) -> list[str]:
+    return [f"patient-{int(row):06d}" for row in rows]
+
+
+def parties(
+    X: FloatArray,
+    held: Sequence[Sequence[int]],
+    ids: Mapping[int, Sequence[str]] | None = None,
+) -> simulation.Split:
+    """Return parties of one row group with these rows of X, and ids of their own."""
+    layout = Lattice(1, len(held))
+    columns = np.array_split(np.arange(X.shape[1]), len(held))
+    data = {
+        slot: MatrixSource(
+            X[np.ix_(rows, columns[place])], ids=(ids or {}).get(place, names(rows))
+        )
+        for place, (slot, rows) in enumerate(zip(layout.names, held, strict=True))
+    }
+    return simulation.Split(
+        layout=layout,
+        rows=[np.arange(len(X))],
+        columns=columns,
+        held={s: np.array(r) for s, r in zip(layout.names, held, strict=True)},
+        data=data,
+    )
+
+
+def overlapping(n_parties: int, n_common: int, n_own: int) -> list[list[int]]:
+    """Return rows that all parties have and rows that only one has, shuffled."""
+    rng = np.random.default_rng(n_parties)
+    found = []
+    for place in range(n_parties):
+        begin = n_common + place * n_own
+        own = [*range(n_common), *range(begin, begin + n_own + place)]
+        found.append(rng.permutation(own).tolist())
+    return found
