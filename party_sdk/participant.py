@@ -7,22 +7,20 @@ and everything that it asks of the analyst may be asked again.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
 from clustering_protocols import chain, enrolment, packets
-from clustering_protocols.contract import Outcome, Selection
+from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     AgreementMismatch,
     CoterieError,
-    Equivocation,
     GuardRefused,
     InvalidArray,
     NotReady,
-    RoundClosed,
     SessionOver,
     ShapeConflict,
     Unauthenticated,
@@ -35,13 +33,11 @@ from party_sdk.client import AnalystClient, Preview, end_of
 from party_sdk.frames import IdColumns, Result, open_table
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
-from party_sdk.memory import Answered, Identity, PartyFolder
+from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
+from party_sdk.rounds import Confirm, OnNotes, Oversight, Rounds
 from party_sdk.sameness import data_digest, marks, same_choices
 from party_sdk.watch import OnProgress, Watch
-
-OnNotes = Callable[[Mapping[str, Any]], None]
-Confirm = Callable[[Inspection], bool]
 
 
 class Party:
@@ -59,8 +55,7 @@ class Party:
         policy: Policy,
         preview: Preview | None,
         choices: Mapping[str, Any],
-        on_notes: OnNotes | None,
-        confirm: Confirm | None,
+        oversight: Oversight,
     ) -> None:
         self.invitation = invitation
         self.folder = folder
@@ -69,8 +64,7 @@ class Party:
         self._client = AnalystClient(transport)
         self._policy = policy
         self._choices = choices
-        self._on_notes = on_notes
-        self._confirm = confirm
+        self._oversight = oversight
         self._identity = folder.load_identity()
 
     @classmethod
@@ -119,9 +113,8 @@ class Party:
         preview = None
         if not folder.exists:
             preview = _first_time(parsed, folder, transport, policy, entropy)
-        return cls(
-            parsed, folder, transport, policy, preview, choices or {}, on_notes, confirm
-        )
+        oversight = Oversight(on_notes=on_notes, confirm=confirm)
+        return cls(parsed, folder, transport, policy, preview, choices or {}, oversight)
 
     def __enter__(self) -> Self:
         return self
@@ -260,12 +253,19 @@ class Party:
         watch = Watch(client, self.invitation.session, on_progress)
         try:
             party = self._chain(self._agreement(client, watch))
-            self._send_again(client)
+            rounds = Rounds(
+                folder=self.folder,
+                client=client,
+                terms=self.terms,
+                policy=self._policy,
+                oversight=self._oversight,
+            )
+            rounds.send_again()
             while True:
                 watch.tell()
                 task = watch.task()
                 if task is not None:
-                    self._answer(client, party, task, data)
+                    rounds.answer(party, task, data)
                 elif watch.look().state == "completed":
                     break
         except SessionOver as over:  # it ended while an answer was under way
@@ -274,75 +274,6 @@ class Party:
         outcome = self._conclude(result, data)
         self.folder.save_result(result)  # not before it has been checked
         return outcome
-
-    def _answer(
-        self,
-        client: AnalystClient,
-        party: chain.PartyChain,
-        task: bytes,
-        data: DataSource,
-    ) -> None:
-        address = packets.read(task).address
-        digest = sha256(task).hexdigest()
-        answered = self.folder.load_answered()
-        here = (address.round, address.attempt)
-        if here == (answered.round, answered.attempt):
-            if digest != answered.task_digest:
-                raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
-            contribution = self.folder.load_contribution(answered)
-        else:
-            before = answered.base(*here)
-            after, contribution, notes, inputs = party.reply(before, task, data)
-            fresh = Answered(
-                round=address.round,
-                attempt=address.attempt,
-                task_digest=digest,
-                contribution_digest=sha256(contribution).hexdigest(),
-                inputs=inputs.hex(),
-                before=before,
-                after=after,
-            )
-            answered.check_same_inputs(fresh)
-            selection = after.recall(Selection)
-            if selection is not None:
-                self._policy.check_rows(self.terms, len(selection.rows))
-            self._show(contribution, notes)  # before it counts as answered
-            self.folder.ledger.noting(here, notes)
-            self.folder.save_answered(fresh, contribution)
-        sent = sha256(contribution).hexdigest()
-        self.folder.ledger.sending(here, digest, sent, len(contribution))
-        self._send(client, here, contribution)
-
-    def _send_again(self, client: AnalystClient) -> None:
-        """Send what a crash, or a lost answer, has left without a receipt."""
-        answered = self.folder.load_answered()
-        here = (answered.round, answered.attempt)
-        if self.folder.ledger.awaits_receipt(here):
-            self._send(client, here, self.folder.load_contribution(answered))
-
-    def _send(
-        self, client: AnalystClient, here: tuple[int, int], contribution: bytes
-    ) -> None:
-        try:
-            receipt = client.contribute(self.invitation.session, *here, contribution)
-            self.folder.ledger.received(here, receipt)
-        except RoundClosed:
-            status = client.session(self.invitation.session)
-            open_here = (status.round, status.attempt) == here
-            if status.state == "collecting" and open_here:
-                raise
-            # a quorum was enough: go on with what comes next
-        except SessionOver as over:
-            if over.state != "completed":
-                raise
-
-    def _show(self, contribution: bytes, notes: Mapping[str, Any]) -> None:
-        """Let the operator read what leaves, and stop it where he is asked."""
-        if self._on_notes is not None and notes:
-            self._on_notes(notes)
-        ask = self._confirm
-        if ask is not None and not ask(Inspection.of(contribution, notes)):
-            raise GuardRefused("The operator did not let this contribution go.")
 
     def _agreement(self, client: AnalystClient, watch: Watch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""

@@ -27,8 +27,9 @@ from party_sdk.frames import open_long, open_table
 from party_sdk.invitations import Invitation
 from party_sdk.memory import PartyFolder
 from party_sdk.occurrences import LongForm, read_objects
-from party_sdk.participant import Confirm, Party
+from party_sdk.participant import Party
 from party_sdk.policy import Policy
+from party_sdk.rounds import Confirm
 
 Command = Callable[..., Any]
 

@@ -1,0 +1,129 @@
+"""Rounds of a party: every task answered once, the answer kept before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from clustering_protocols import chain, packets
+from clustering_protocols.contract import Selection
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import (
+    Equivocation,
+    GuardRefused,
+    RoundClosed,
+    SessionOver,
+)
+from clustering_protocols.terms import Terms
+from party_sdk.client import AnalystClient
+from party_sdk.inspection import Inspection
+from party_sdk.memory import Answered, PartyFolder
+from party_sdk.policy import Policy
+
+OnNotes = Callable[[Mapping[str, Any]], None]
+Confirm = Callable[[Inspection], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oversight:
+    """What the operator wants to read, and to be asked, before an answer is sent."""
+
+    on_notes: OnNotes | None = None
+    confirm: Confirm | None = None
+
+    def show(self, contribution: bytes, notes: Mapping[str, Any]) -> None:
+        """Let the operator read what leaves, and stop it where he is asked."""
+        if self.on_notes is not None and notes:
+            self.on_notes(notes)
+        ask = self.confirm
+        if ask is not None and not ask(Inspection.of(contribution, notes)):
+            raise GuardRefused("The operator did not let this contribution go.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """The rounds of one party in one session."""
+
+    folder: PartyFolder
+    client: AnalystClient
+    terms: Terms = field(repr=False)
+    policy: Policy
+    oversight: Oversight
+
+    def answer(self, party: chain.PartyChain, task: bytes, data: DataSource) -> None:
+        """Answer a task; one that was answered before gets the same bytes again.
+
+        Raises
+        ------
+        Equivocation
+            If the analyst asks something else under the same round and attempt.
+        GuardRefused
+            If the party's policy, or its operator, does not let the answer go.
+        """
+        address = packets.read(task).address
+        digest = sha256(task).hexdigest()
+        answered = self.folder.load_answered()
+        here = (address.round, address.attempt)
+        if here == (answered.round, answered.attempt):
+            if digest != answered.task_digest:
+                raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
+            contribution = self.folder.load_contribution(answered)
+        else:
+            contribution = self._compute(party, task, data, answered)
+        sent = sha256(contribution).hexdigest()
+        self.folder.ledger.sending(here, digest, sent, len(contribution))
+        self._send(here, contribution)
+
+    def send_again(self) -> None:
+        """Send what a crash, or a lost answer, has left without a receipt."""
+        answered = self.folder.load_answered()
+        here = (answered.round, answered.attempt)
+        if self.folder.ledger.awaits_receipt(here):
+            self._send(here, self.folder.load_contribution(answered))
+
+    def _compute(
+        self,
+        party: chain.PartyChain,
+        task: bytes,
+        data: DataSource,
+        answered: Answered,
+    ) -> bytes:
+        """Return a new answer, after it has been shown and kept."""
+        address = packets.read(task).address
+        here = (address.round, address.attempt)
+        before = answered.base(*here)
+        after, contribution, notes, inputs = party.reply(before, task, data)
+        fresh = Answered(
+            round=address.round,
+            attempt=address.attempt,
+            task_digest=sha256(task).hexdigest(),
+            contribution_digest=sha256(contribution).hexdigest(),
+            inputs=inputs.hex(),
+            before=before,
+            after=after,
+        )
+        answered.check_same_inputs(fresh)
+        selection = after.recall(Selection)
+        if selection is not None:
+            self.policy.check_rows(self.terms, len(selection.rows))
+        self.oversight.show(contribution, notes)  # before it counts as answered
+        self.folder.ledger.noting(here, notes)
+        self.folder.save_answered(fresh, contribution)
+        return contribution
+
+    def _send(self, here: tuple[int, int], contribution: bytes) -> None:
+        session = self.terms.session
+        try:
+            receipt = self.client.contribute(session, *here, contribution)
+            self.folder.ledger.received(here, receipt)
+        except RoundClosed:
+            status = self.client.session(session)
+            open_here = (status.round, status.attempt) == here
+            if status.state == "collecting" and open_here:
+                raise
+            # a quorum was enough: go on with what comes next
+        except SessionOver as over:
+            if over.state != "completed":
+                raise
