@@ -25,6 +25,7 @@ from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, derive_key, generator
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.keys import party_keys
+from clustering_protocols.suitability import Way
 from clustering_protocols.terms import Agreement, Layout, Member, Slot, Terms
 
 
@@ -396,6 +397,8 @@ class ClusteringProtocol(ABC, Generic[P]):
         The closed list of risk codes, without the protocol's name, a sentence each.
     choices : mapping of str to str
         What a party may decide alone, a sentence each.
+    ways : tuple of Way
+        What it is good for: empty for a protocol that nobody should be advised to use.
     """
 
     title: ClassVar[str]
@@ -406,6 +409,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
     choices: ClassVar[Mapping[str, str]] = {}
+    ways: ClassVar[tuple[Way, ...]] = ()
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:

@@ -119,7 +119,8 @@ def policy_options(command: Command) -> Command:
         "--protocol",
         "protocols",
         multiple=True,
-        help="Guard: protocols to take part in; all by default.",
+        help="Guard: a protocol to take part in; may be given several times. All by "
+        "default.",
     )
     @click.option(
         "--minimum-rows",
@@ -153,11 +154,12 @@ def data_options(command: Command) -> Command:
         "path",
         required=True,
         type=click.Path(path_type=Path),
-        help="CSV or Parquet file.",
+        help="CSV or Parquet file of this party's rows.",
     )
-    @click.option("--id-column", help="Names the rows; it never leaves.")
+    @click.option("--id-column", help="Column that names the rows; it never leaves.")
     @click.option(
-        "--columns", help="Comma-separated; by default all but the id column."
+        "--columns",
+        help="Columns to cluster, comma-separated; by default all but the id column.",
     )
     @click.option(
         "--long",

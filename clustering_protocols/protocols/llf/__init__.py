@@ -20,6 +20,7 @@ from . import (
     start_stage,
 )
 from .params import LosslessFederated, Range
+from .ways import WAYS
 
 __all__ = ["PROTOCOL", "LosslessFederated", "Range"]
 
@@ -91,6 +92,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         ),
         pooling.RISK_CODE: pooling.RISK_SENTENCE,
     }
+
+    ways: ClassVar = WAYS
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse layouts split both ways, and parameters that do not fit the split."""
