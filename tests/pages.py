@@ -29,6 +29,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "benchmarks").glob("*.md")),
+    *sorted((ROOT / "clustering_protocols" / "protocols").glob("*/README.md")),
 ]
 # What a page may say of a block that no test runs.
 REASONS = frozenset(

@@ -17,7 +17,7 @@ from party_sdk.cli import main
 every_page = pytest.mark.parametrize(
     "page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES]
 )
-_INLINE = re.compile(r"(?<!`)`(coterie [^`\n]+)`(?!`)")
+_INLINE = re.compile(r"(?<!`)`((?:coterie|make|python -m) [^`\n]+)`(?!`)")
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
@@ -81,6 +81,11 @@ def check_form(text: str) -> None:
     found = words(text)
     if found[0] == "make":
         assert set(found[1:]) <= _TARGETS, text
+    if found[:2] == ["python", "-m"]:
+        module = ROOT / f"{found[2].replace('.', '/')}.py"
+        assert module.exists(), text
+        given = {word for word in found[3:] if word.startswith("--")}
+        assert all(f'"{option}"' in module.read_text() for option in given), text
     if found[0] != "coterie":
         return
     command: click.Command = main
@@ -158,7 +163,14 @@ def test_dots_stand_for_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["coterie nonsense", "coterie session list --nonsense", "make nonsense"]
+    "text",
+    [
+        "coterie nonsense",
+        "coterie session list --nonsense",
+        "make nonsense",
+        "python -m benchmarks.nonsense",
+        "python -m benchmarks.dc_fidelity --nonsense",
+    ],
 )
 def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
     with pytest.raises(AssertionError):

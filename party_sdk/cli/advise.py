@@ -19,24 +19,24 @@ _WIDTH = 88
 _QUESTIONS: Mapping[str, tuple[str, Any]] = {
     "partitioning": (
         (
-            "How is the data split? horizontal: other people at each party. vertical: "
-            "other features of the same people. mixed: both"
+            "How is the data split (horizontal: other people at each party; vertical: "
+            "other features of the same people; mixed: both)"
         ),
         None,
     ),
     "parties": ("How many parties", None),
     "overlap": (
-        "Do parties with different features hold the very same people? full or partial",
+        "Do parties with different features hold the very same people",
         "full",
     ),
     "rounds": (
-        "How often can all parties answer? one upload, few rounds, or many",
+        "How often can all parties answer",
         "many",
     ),
     "analyst_sees": (
         (
-            "What may the analyst work out, beside the result? nothing, totals over all "
-            "parties, or the geometry of the rows (distances)"
+            "What may the analyst work out, beside the result (totals: sums over all "
+            "parties; geometry: distances between rows)"
         ),
         "geometry",
     ),
@@ -44,7 +44,7 @@ _QUESTIONS: Mapping[str, tuple[str, Any]] = {
         "Is it to be feared that the analyst works together with a party",
         "no",
     ),
-    "data": ("What is the data? numeric, or counts of co-occurrences", _ANY),
+    "data": ("What is the data (counts: co-occurrences of objects and items)", _ANY),
     "shape": ("Which clusters", _ANY),
 }
 _SEEN = tuple(sees.word for sees in Sees if sees is not Sees.ROWS)
