@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import click
 import pytest
 from harness import Analyst, free_port
 from pages import PAGES, REASONS, ROOT, Block, Command, Reader, alike, blocks, words
+from sklearn.datasets import load_wine
 
 from party_sdk.cli import main
 
@@ -18,6 +21,7 @@ every_page = pytest.mark.parametrize(
     "page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES]
 )
 _INLINE = re.compile(r"(?<!`)`((?:coterie|make|python -m) [^`\n]+)`(?!`)")
+_PYTHON = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
@@ -74,6 +78,24 @@ def test_no_command_stands_outside_a_block(page: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in _LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@every_page
+def test_python_has_the_right_form(page: Path) -> None:
+    for code in _PYTHON.findall(page.read_text()):
+        tree = ast.parse(textwrap.dedent(code))
+        imports = [
+            each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom)
+        ]
+        exec(compile(ast.Module(imports, []), str(page), "exec"), {})
+
+
+def test_python_of_the_researchers_page_runs() -> None:
+    page = ROOT / "docs" / "researcher.md"
+    known = {"X": load_wine().data}
+    for code in _PYTHON.findall(page.read_text()):
+        exec(textwrap.dedent(code), known)
+    assert known["found"].fidelity > 0.9
 
 
 def check_form(text: str) -> None:

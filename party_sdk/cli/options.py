@@ -30,7 +30,7 @@ home_option = click.option(
 ca_option = click.option(
     "--ca-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="PEM file of a certificate authority to trust as well.",
+    help="PEM file of your certificate authority, trusted instead of the usual ones.",
 )
 http_option = click.option(
     "--allow-http", is_flag=True, help="Accept plain http beyond this machine."

@@ -113,7 +113,7 @@ def policy_options(command: Command) -> Command:
         "accepted",
         multiple=True,
         metavar="CODE",
-        help="A risk code that you have read and accept.",
+        help="A risk code that you have read and accept; may be given several times.",
     )
     @click.option(
         "--protocol",
