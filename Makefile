@@ -36,9 +36,9 @@ migrations: $(READY)
 	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/coterie migrate
 	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/alembic check
 
-# Prints figures; see benchmarks/README.md.
+# Writes docs/evidence.md, in about half an hour; see benchmarks/README.md.
 bench: $(READY)
-	$(BIN)/python -m benchmarks.dc_fidelity
+	$(BIN)/python -m benchmarks.evidence
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -121,7 +121,8 @@ COMMANDS = {" ".join(("coterie", *path)): (path, found) for path, found in comma
 
 def test_all_commands_are_found() -> None:
     groups = {path[0] for path, _ in COMMANDS.values() if path}
-    assert groups >= {"demo", "key", "migrate", "party", "serve", "session", "simulate"}
+    party = {"advise", "demo", "example", "party", "session", "simulate"}
+    assert groups >= party | {"key", "migrate", "serve"}
     assert {"coterie party run", "coterie session create"} <= COMMANDS.keys()
 
 
@@ -137,6 +138,14 @@ def test_a_command_and_all_its_options_explain_themselves(
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
             assert parameter.opts[0] in shown
+
+
+@pytest.mark.parametrize("name", ["coterie", "coterie party", "coterie session"])
+def test_a_list_of_commands_says_whole_sentences(terminal: Terminal, name: str) -> None:
+    path, _ = COMMANDS[name]
+    _, _, listed = terminal(*path, "--help").stdout.partition("Commands:")
+    assert listed
+    assert "..." not in listed, "a first sentence is too long"
 
 
 def test_the_version_is_told(terminal: Terminal) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.records import Record
+from clustering_protocols.suitability import Way
 from clustering_protocols.terms import Layout
 
 from .analyst import AnalystRole
@@ -72,6 +73,8 @@ class ClusteringProtocol(ABC, Generic[P]):
         The closed list of risk codes, without the protocol's name, a sentence each.
     choices : mapping of str to str
         What a party may decide alone, a sentence each.
+    ways : tuple of Way
+        What it is good for: empty for a protocol that nobody should be advised to use.
     """
 
     title: ClassVar[str]
@@ -82,6 +85,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
     choices: ClassVar[Mapping[str, str]] = {}
+    ways: ClassVar[tuple[Way, ...]] = ()
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:

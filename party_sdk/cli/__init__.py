@@ -12,6 +12,9 @@ from party_sdk.cli.output import ExplainedGroup
 def main() -> None:
     """Find clusters over data that institutions may not pool.
 
+    New here? 'coterie demo' shows the whole of it on this machine, 'coterie advise'
+    helps to choose a protocol, and docs/tutorial.md follows a session step by step.
+
     Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 refused at home by a guard
     or a risk that is not accepted (nothing of that round was sent), 4 the session ended
     without a result, 5 the input cannot be used, 6 the analyst cannot be reached, 7 the

@@ -67,15 +67,16 @@ class Score:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("coterie-demo"),
     show_default=True,
-    help="Where to write data, labels and logs.",
+    help="Folder to write data, labels and logs to.",
 )
 @json_option
 def demo(out: Path, *, as_json: bool) -> None:
-    """Run an analyst and four parties on real data, and compare with pooling it.
+    """Run an analyst and four parties on this machine.
 
     The data are the breast cancer measurements that come with scikit-learn: 569 people,
     30 features, two classes. Two parties hold 15 features of one half of the people,
-    two hold the same features of the other half.
+    two hold the same features of the other half. The labels are compared with those of
+    clustering the pooled data.
     """
     begin = time.monotonic()
     contest = _prepare(out.resolve())

@@ -16,7 +16,7 @@ from clustering_protocols.errors import InvalidParameters
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 url_option = click.option(
-    "--url", envvar="COTERIE_URL", help="Of the analyst. [COTERIE_URL]"
+    "--url", envvar="COTERIE_URL", help="Address of the analyst. [COTERIE_URL]"
 )
 key_option = click.option(
     "--key", envvar="COTERIE_KEY", help="A coordinator's key. [COTERIE_KEY]"
@@ -25,12 +25,12 @@ home_option = click.option(
     "--home",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="COTERIE_HOME",
-    help="Where secrets and memory are kept. [COTERIE_HOME; ~/.coterie]",
+    help="Folder of secrets and memory. [COTERIE_HOME; ~/.coterie]",
 )
 ca_option = click.option(
     "--ca-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="PEM file of your certificate authority.",
+    help="PEM file of your certificate authority, trusted instead of the usual ones.",
 )
 http_option = click.option(
     "--allow-http", is_flag=True, help="Accept plain http beyond this machine."
@@ -38,14 +38,16 @@ http_option = click.option(
 entropy_option = click.option(
     "--entropy-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="32 bytes (hex) instead of the operating system's, to repeat a run.",
+    help="File of 64 hex digits to draw from instead of the operating system: repeats a "
+    "run, for tests alone.",
 )
 param_option = click.option(
     "--param",
     "params",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter of the protocol; may be given several times.",
+    help="A parameter of the protocol, its value as JSON, e.g. n_clusters=3; may be given "
+    "several times.",
 )
 
 SEED = click.IntRange(0, 2**53 - 1)
@@ -55,7 +57,7 @@ column_groups_option = click.option(
     type=_GROUPS,
     default=1,
     show_default=True,
-    help="d: different features.",
+    help="Number of column groups: each holds other features.",
 )
 
 
@@ -66,7 +68,7 @@ def row_groups_option(default: int) -> Callable[[Command], Command]:
         type=_GROUPS,
         default=default,
         show_default=True,
-        help="c: different people.",
+        help="Number of row groups: each holds other people.",
     )
 
 

@@ -33,7 +33,7 @@ from party_sdk.policy import Policy
 
 @click.group()
 def party() -> None:
-    """Join a session with an invitation and run it to the labels."""
+    """Join with an invitation and run to the labels (for a party)."""
 
 
 @party.command()
@@ -171,7 +171,11 @@ def predict(
 @here_options()
 @json_option
 def audit(session_id: str, slot: str, here: Here, *, as_json: bool) -> None:
-    """Print what left this party and what was acknowledged; fail if it was changed."""
+    """Print and check what left this party.
+
+    Each line is an upload or the analyst's receipt for one; the command fails if a line
+    was changed.
+    """
     folder = here.folder(session_id, slot)
     folder.load_identity()
     entries = folder.ledger.read()
@@ -189,7 +193,7 @@ def audit(session_id: str, slot: str, here: Here, *, as_json: bool) -> None:
 @here_options()
 @click.confirmation_option(prompt="Delete memory, keys and token of this party?")
 def forget(session_id: str, slot: str, here: Here) -> None:
-    """Delete everything that is kept of a session here, secrets included."""
+    """Delete what is kept of a session here, secrets included."""
     folder = here.folder(session_id, slot)
     folder.load_identity()
     folder.forget()

@@ -114,13 +114,14 @@ def policy_options(command: Command) -> Command:
         "accepted",
         multiple=True,
         metavar="CODE",
-        help="A risk code that you have read and accept.",
+        help="A risk code that you have read and accept; may be given several times.",
     )
     @click.option(
         "--protocol",
         "protocols",
         multiple=True,
-        help="Guard: protocols to take part in; all by default.",
+        help="Guard: a protocol to take part in; may be given several times. All by "
+        "default.",
     )
     @click.option(
         "--minimum-rows",
@@ -154,7 +155,7 @@ def data_options(command: Command) -> Command:
         "path",
         required=True,
         type=click.Path(path_type=Path),
-        help="CSV or Parquet file.",
+        help="CSV or Parquet file of this party's rows.",
     )
     @click.option(
         "--id-column",
@@ -163,7 +164,8 @@ def data_options(command: Command) -> Command:
         help="Names the rows; it never leaves. Again for a name of several columns.",
     )
     @click.option(
-        "--columns", help="Comma-separated; by default all but the id columns."
+        "--columns",
+        help="Columns to cluster, comma-separated; by default all but the id columns.",
     )
     @click.option(
         "--long",

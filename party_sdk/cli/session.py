@@ -55,7 +55,7 @@ def session(
     *,
     allow_http: bool,
 ) -> None:
-    """Open sessions, invite parties, watch, cancel."""
+    """Open, watch and end sessions (for the coordinator)."""
 
     def connect() -> Coordinator:
         if url is None or key is None:
@@ -79,7 +79,12 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @session.command()
 @click.argument("title")
-@click.option("--protocol", default="dc", show_default=True, help="Of the catalogue.")
+@click.option(
+    "--protocol",
+    default="dc",
+    show_default=True,
+    help="Name of a protocol, e.g. llf; see 'coterie advise'.",
+)
 @param_option
 @row_groups_option(default=1)
 @column_groups_option
@@ -91,12 +96,26 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     help="A named party and its place, counted from 1; instead of the two above. "
     "Places may stay empty.",
 )
-@click.option("--id", "session_id", help="Made from the title by default.")
-@click.option("--seed", type=SEED, help="Of the analyst's random starts.")
-@click.option("--join-within", type=_SECONDS, help="Seconds for parties to join.")
-@click.option("--answer-within", type=_SECONDS, help="Seconds for each round.")
 @click.option(
-    "--minimum-rows", type=click.IntRange(1), help="Fewest rows of each party."
+    "--id", "session_id", help="Id of the session; made from the title by default."
+)
+@click.option(
+    "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
+)
+@click.option(
+    "--join-within",
+    type=_SECONDS,
+    help="Seconds that parties have to join; a week by default.",
+)
+@click.option(
+    "--answer-within",
+    type=_SECONDS,
+    help="Seconds that parties have to answer in each round; a day by default.",
+)
+@click.option(
+    "--minimum-rows",
+    type=click.IntRange(1),
+    help="Fewest rows that each party must have; 10 by default.",
 )
 @entropy_option
 @json_option
@@ -149,7 +168,12 @@ def create(
 
 @session.command()
 @click.argument("session_id")
-@click.option("--slot", "slots", multiple=True, help="By default every free slot.")
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    help="Slot to invite; may be given several times. By default every free one.",
+)
 @json_option
 @_pass_coordinator
 def invite(
@@ -222,7 +246,11 @@ def audit(
     *,
     as_json: bool,
 ) -> None:
-    """Print who sent or received which digest when; fail if a line was changed."""
+    """Print and check a session's audit.
+
+    It tells who sent or received which digest when; the command fails if a line was
+    changed.
+    """
     given = [entry for path in receipts for entry in _read_ledger(path)]
     entries = coordinator.session(session_id).audit(given)
     if as_json:
@@ -248,7 +276,10 @@ def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
 @click.confirmation_option(prompt="Delete results and all else but the audit?")
 @_pass_coordinator
 def delete(coordinator: Coordinator, session_id: str) -> None:
-    """Remove all of a session but its audit; one that runs is cancelled first."""
+    """Remove all of a session but its audit.
+
+    A session that runs is cancelled first. The id is never free again.
+    """
     coordinator.session(session_id).delete()
 
 

@@ -42,10 +42,12 @@ from party_sdk.frames import column_names, open_table, read_column
 @column_groups_option
 @param_option
 @click.option(
-    "--seed", type=SEED, default=0, show_default=True, help="Of split and session."
+    "--seed", type=SEED, default=0, show_default=True, help="Seed of split and session."
 )
 @click.option(
-    "--labels", type=click.Path(path_type=Path), help="Where to write labels."
+    "--labels",
+    type=click.Path(path_type=Path),
+    help="CSV file to write the labels to, in the order of the rows.",
 )
 @json_option
 def simulate(
@@ -61,7 +63,7 @@ def simulate(
     *,
     as_json: bool,
 ) -> None:
-    """Run a PROTOCOL over one table, split evenly, and report how it went.
+    """Play all roles of a PROTOCOL over one table, to try a method.
 
     Rows and columns are shuffled by the seed and dealt out to row groups × column
     groups. Fidelity is the adjusted Rand index between the labels and those of the same

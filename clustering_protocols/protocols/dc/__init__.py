@@ -11,6 +11,7 @@ from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled, shared_anchors
 from .params import Anchor, DataCollaboration, Feature
+from .ways import WAYS
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration", "Feature"]
 
@@ -73,6 +74,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "The largest share of rows that the self-check may find rebuilt within 10 %."
         ),
     }
+
+    ways: ClassVar = WAYS
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Refuse declared features that do not fit, and a predictor without a model."""

@@ -12,6 +12,7 @@ from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled
 from .params import CoClustering
+from .ways import WAYS
 
 __all__ = ["PROTOCOL", "CoClustering"]
 
@@ -52,6 +53,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         ),
         **aligning.RISKS,
     }
+
+    ways: ClassVar = WAYS
 
     def check(self, params: CoClustering, layout: Layout) -> None:
         """Refuse split rows, and fewer than three sites."""

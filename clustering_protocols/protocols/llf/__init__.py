@@ -21,6 +21,7 @@ from . import (
     start_stage,
 )
 from .params import LosslessFederated
+from .ways import WAYS
 
 __all__ = ["PROTOCOL", "LosslessFederated", "Range"]
 
@@ -93,6 +94,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         pooling.RISK_CODE: pooling.RISK_SENTENCE,
         **aligning.RISKS,
     }
+
+    ways: ClassVar = WAYS
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse layouts split both ways, and parameters that do not fit the split."""

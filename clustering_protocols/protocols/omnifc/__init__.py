@@ -19,6 +19,7 @@ from . import (
     sharing,
 )
 from .params import OmniFC, Spread
+from .ways import WAYS
 
 __all__ = ["PROTOCOL", "OmniFC", "Spread"]
 
@@ -69,6 +70,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     choices: ClassVar = {
         "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
     }
+
+    ways: ClassVar = WAYS
 
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""

@@ -11,6 +11,7 @@ from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled
 from .params import Privacy, ProductQuantisation
+from .ways import WAYS
 
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
@@ -59,6 +60,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         "epsilon_limit": "The largest ε that the people of this data may cost in all.",
         "epsilon_spent": "What earlier sessions on the same people have cost of it.",
     }
+
+    ways: ClassVar = WAYS
 
     def check(self, params: ProductQuantisation, layout: Layout) -> None:
         """Refuse split rows."""

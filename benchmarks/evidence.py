@@ -1,0 +1,138 @@
+"""The evidence page: what the benchmarks measure, in one place, written by a program.
+
+    python -m benchmarks.evidence [--parts fidelity tables speed] [--protocols NAME …]
+
+Measures fidelity, rounds and bytes of every way of every protocol
+(``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios as
+processes of their own, and writes ``party_sdk/evidence.json`` (which `coterie advise`
+reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes about half an
+hour on two processors. Parts can be measured one by one; each is kept beside the others.
+``--parts`` with nothing behind it writes page and pictures again from the JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import evidence_page, evidence_pictures
+from benchmarks.evidence_fidelity import SETS, here, measure_all, shown
+
+ROOT = Path(__file__).resolve().parents[1]
+MEASURED = ROOT / "party_sdk" / "evidence.json"
+PAGE = ROOT / "docs" / "evidence.md"
+PICTURES = ROOT / "docs" / "evidence"
+
+# Tables of the papers beside ours; most with few repeats: all defaults take hours.
+TABLES: Final = {
+    "dc": "benchmarks.dc_tables",
+    "fccm": "benchmarks.fccm_tables --starts 20 --simulated 1",
+    "llf": "benchmarks.llf_tables --runs 1",
+    "omnifc": "benchmarks.omnifc_tables --seeds 1 --rows 500",
+    "pqmds": "benchmarks.pqmds_tables --rows 2000 --table 2",
+}
+SPEED: Final = {
+    "dc": "benchmarks.dc_speed",
+    "fccm": "benchmarks.fccm_speed",
+    "llf": "benchmarks.llf_speed",
+    "omnifc": "benchmarks.omnifc_speed",
+    "pqmds": "benchmarks.pqmds_speed --rows 10000",
+}
+PARTS = ("fidelity", "tables", "speed")
+VERSIONS = ("coterie", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
+_MOST_SECONDS = 1800
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures were measured on: nothing that names the machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processors": os.cpu_count(),
+        "memory_gib": round(memory / 2**30),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in VERSIONS},
+    }
+
+
+def printed(module: str) -> dict[str, Any]:
+    """Run a benchmark; return its command, its exit code and what it printed."""
+    command = ["python", "-m", *shlex.split(module)]
+    print(shlex.join(command), flush=True)
+    try:
+        done = subprocess.run(
+            [sys.executable, *command[1:]],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {"command": shlex.join(command), "left_out": "It took too long."}
+    return {
+        "command": shlex.join(command),
+        "exit": done.returncode,
+        "output": done.stdout.strip(),
+    }
+
+
+def fidelity(seeds: int, rows: int) -> dict[str, Any]:
+    """Return what is measured of every way on every set that is here."""
+    found = []
+    for row in measure_all(here(SETS), seeds, rows):
+        print(shown(row), flush=True)
+        found.append(row)
+    return {"machine": machine(), "rows": rows, "seeds": seeds, "fidelity": found}
+
+
+def keep(**parts: Any) -> None:
+    """Write parts of what was measured beside those that are there."""
+    known = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+    text = json.dumps(known | parts, indent=1, ensure_ascii=False)
+    MEASURED.write_text(text + "\n")
+
+
+def run(part: str, modules: Mapping[str, str], protocols: Collection[str]) -> None:
+    """Run the benchmarks of some protocols and keep what each printed."""
+    for name in (name for name in modules if name in protocols):
+        known = json.loads(MEASURED.read_text()).get(part, {})
+        found = known | {name: printed(modules[name])}
+        keep(**{part: {each: found[each] for each in modules if each in found}})
+
+
+def write_pages(measured: dict[str, Any]) -> None:
+    """Write the page and its pictures."""
+    PICTURES.mkdir(exist_ok=True)
+    evidence_pictures.draw(measured, PICTURES)
+    PAGE.write_text(evidence_page.render(measured))
+
+
+def main() -> None:
+    """Measure, and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=600)
+    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
+    parser.add_argument("--protocols", nargs="+", default=TABLES, choices=TABLES)
+    given = parser.parse_args()
+    if "fidelity" in given.parts:
+        keep(**fidelity(given.seeds, given.rows))
+    if "tables" in given.parts:
+        run("tables", TABLES, given.protocols)
+    if "speed" in given.parts:
+        run("speed", SPEED, given.protocols)
+    write_pages(json.loads(MEASURED.read_text()))
+
+
+if __name__ == "__main__":
+    main()

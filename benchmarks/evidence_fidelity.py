@@ -1,0 +1,166 @@
+"""Fidelity, rounds and bytes of every way of every protocol on every set that is here.
+
+    python -m benchmarks.evidence_fidelity [--seeds N] [--rows N] [--sets NAME …]
+
+At most N rows of a set are drawn; rows and columns are shuffled by the seed and dealt out
+to four parties: four row groups, four column groups, or two of each. As many clusters as
+classes. Fidelity is the adjusted Rand index between the labels and those of the same
+clustering on the pooled rows from the same start. Prints one line per way and set.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.datasets import SOURCES, MissingDataError, load
+from benchmarks.omnifc_fidelity import sample
+from clustering_protocols import registry, simulation
+from clustering_protocols.errors import CoterieError
+from clustering_protocols.suitability import Way
+from clustering_protocols.terms import Lattice
+
+PARTIES = 4
+LAYOUTS = {
+    "horizontal": Lattice(PARTIES, 1),
+    "vertical": Lattice(1, PARTIES),
+    "mixed": Lattice(2, 2),
+}
+SETS = ("iris", "wine", "breast_cancer", "digits", *SOURCES)
+# Sets of co-occurrences or intensities; the first is nothing else.
+COUNTS = ("terrorist", "digits", "mnist", "fmnist", "coil20")
+ONLY_COUNTS = ("terrorist",)
+# With the usual exponent 2 all centroids fall into one in so many dimensions.
+WIDE, EXPONENT = 50, 1.1
+EXPONENTS = {"llf": "fuzzifier", "omnifc": "fuzziness"}
+
+Row = dict[str, Any]
+
+
+def cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Return protocol, way, partitioning and set of all that is to be measured."""
+    return [
+        (name, way.name, partitioning, each)
+        for name, known in registry.catalogue().items()
+        for way in known.ways
+        for partitioning in way.partitionings
+        for each in sets
+        if (each in COUNTS if way.data == "counts" else each not in ONLY_COUNTS)
+    ]
+
+
+def here(sets: Sequence[str]) -> list[str]:
+    """Return the names of the sets that are on this machine."""
+    found = []
+    for name in sets:
+        try:
+            load(name)
+        except MissingDataError:
+            continue
+        found.append(name)
+    return found
+
+
+def way_of(protocol: str, name: str, partitioning: str) -> Way:
+    """Return the way of a name."""
+    ways = registry.protocol(protocol).ways
+    return next(w for w in ways if w.name == name and partitioning in w.partitionings)
+
+
+def parameters(protocol: str, way: Way, X: Any, classes: Any) -> dict[str, Any]:
+    """Return the parameters that a way is measured with."""
+    given = way.parameters(len(np.unique(classes)))
+    if "fuzzy" in way.name and X.shape[1] >= WIDE:
+        given[EXPONENTS[protocol]] = EXPONENT
+    return given
+
+
+def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
+    """Return what is measured of one case; why, where it is refused."""
+    protocol, name, partitioning, which = case
+    X, classes = sample(which, rows)
+    way = way_of(protocol, name, partitioning)
+    if way.data == "counts":
+        X = X / X.max()
+    given = parameters(protocol, way, X, classes)
+    row: Row = {
+        "protocol": protocol,
+        "way": name,
+        "partitioning": partitioning,
+        "set": which,
+        "rows": len(X),
+        "features": X.shape[1],
+        "parties": PARTIES,
+        "seeds": seeds,
+        "params": given,
+    }
+    groups = LAYOUTS[partitioning].n_column_groups
+    if X.shape[1] < groups:
+        return row | {"refused": f"{X.shape[1]} features are too few for {groups}."}
+    params = registry.parse_params(protocol, given)
+    try:
+        with threadpool_limits(1):
+            runs = [evaluate(params, X, partitioning, seed) for seed in range(seeds)]
+    except CoterieError as refused:
+        return row | {"refused": refused.detail}
+    found = [run.fidelity for run in runs]
+    costs = runs[0].simulated.costs
+    return row | {
+        "mean": round(float(np.mean(found)), 4),
+        "least": round(min(found), 4),
+        "first": round(found[0], 4),
+        "clusters": len(np.unique(runs[0].labels[runs[0].labels >= 0])),
+        "rounds": runs[0].simulated.rounds,
+        "sent_bytes": max(
+            cost.sent_bytes
+            for role, cost in costs.items()
+            if role != simulation.ANALYST
+        ),
+    }
+
+
+def evaluate(params: Any, X: Any, partitioning: str, seed: int) -> simulation.Evaluated:
+    """Return one run."""
+    parts = simulation.split(X, LAYOUTS[partitioning], seed)
+    return simulation.evaluate(params, X, parts, seed)
+
+
+def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
+    """Yield what is measured of all cases, in their order, on two processors."""
+    with ProcessPoolExecutor(2) as pool:
+        waiting = [pool.submit(measure, each, seeds, rows) for each in cases(sets)]
+        for future in waiting:
+            yield future.result()
+
+
+def shown(row: Row) -> str:
+    """Return a line about one case."""
+    named = f"{row['partitioning']:10} {row['protocol']:7} {row['way']:13}"
+    where = f"{row['set']:14} {row['rows']} × {row['features']}"
+    if "refused" in row:
+        return f"{named} {where}: {row['refused']}"
+    return (
+        f"{named} {where}: {row['mean']:.3f}, least {row['least']:.3f}; "
+        f"{row['clusters']} clusters, {row['rounds']} rounds, "
+        f"{row['sent_bytes']:,} bytes"
+    )
+
+
+def main() -> None:
+    """Print one line per case."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=600)
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    given = parser.parse_args()
+    for row in measure_all(here(given.sets), given.seeds, given.rows):
+        print(shown(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""The page docs/evidence.md: nothing but what was measured and what protocols say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.evidence_fidelity import EXPONENT, LAYOUTS, PARTIES, WIDE
+from clustering_protocols import registry
+from clustering_protocols.contract import ClusteringProtocol
+from clustering_protocols.suitability import Way
+
+SPLITS = {
+    "horizontal": f"rows split over {PARTIES} parties",
+    "vertical": f"columns split over {PARTIES} parties",
+    "mixed": "two row groups × two column groups",
+}
+PICTURES = {
+    "horizontal": "fidelity-horizontal.svg",
+    "vertical": "fidelity-vertical.svg",
+    "mixed": "fidelity-mixed.svg",
+    "bytes": "bytes.svg",
+}
+
+Measured = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+
+def render(measured: Measured) -> str:
+    """Return the whole page."""
+    parts = [
+        *_head(measured),
+        *_fidelity(measured),
+        *_bytes(measured),
+        *_printed(
+            "The papers' tables beside ours",
+            "Those with options repeat less than their defaults do, so that the page is "
+            "written in half an hour. A command ends with 1 where a figure misses its "
+            "bar, which few repeats or few rows make likelier.",
+            measured["tables"],
+        ),
+        *_learns(),
+        *_printed(
+            "Speed",
+            "Ratios to named primitives of the same run; goals stand beside them. Other "
+            "work on the machine moves them.",
+            measured["speed"],
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(measured: Measured) -> Iterator[str]:
+    machine = measured["machine"]
+    versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
+    yield "# Evidence"
+    yield (
+        "Written by `make bench`; no figure on this page was typed. It is what these "
+        "commands print, on one machine."
+    )
+    yield "<!-- not run: takes half an hour -->\n```sh\nmake bench\n```"
+    yield (
+        f"Measured with {machine['processors']} processors and "
+        f"{machine['memory_gib']} GiB of memory, {machine['system']}, Python "
+        f"{machine['python']}, {versions}. "
+        "Sets that scikit-learn does not bundle are taken where they are found "
+        "([benchmarks](../benchmarks/README.md))."
+    )
+
+
+# Fidelity
+
+
+def _fidelity(measured: Measured) -> Iterator[str]:
+    yield "## Fidelity"
+    yield (
+        "`python -m benchmarks.evidence_fidelity "
+        f"--seeds {measured['seeds']} --rows {measured['rows']}`"
+    )
+    yield (
+        "The adjusted Rand index between the labels and those of the same clustering on "
+        "the pooled rows, from the same start: 1 means that nothing was lost by not "
+        f"pooling. Mean over {measured['seeds']} splits, in brackets the least where it is another; at most "
+        f"{measured['rows']} rows of a set; as many clusters as classes; else the "
+        f"defaults, but for the exponent of fuzzy c-means on {WIDE} features and more, "
+        f"which is {EXPONENT}. *One* marks runs that ended in a single cluster, whose "
+        "agreement says nothing. It judges what the federation cost, not the "
+        "clustering."
+    )
+    for partitioning in LAYOUTS:
+        rows = [r for r in measured["fidelity"] if r["partitioning"] == partitioning]
+        yield f"### {partitioning.capitalize()}: {SPLITS[partitioning]}"
+        yield (
+            f"![Fidelity by protocol and set, {partitioning}]"
+            f"(evidence/{PICTURES[partitioning]})"
+        )
+        yield _by_set(rows, _fidelity_cell)
+        yield from _refusals(rows)
+
+
+def _by_set(rows: Sequence[Row], cell: Any) -> str:
+    """Return a table with a line per set and a column per way."""
+    ways = list(dict.fromkeys(f"{r['protocol']} {r['way']}" for r in rows))
+    sets = list(dict.fromkeys(r["set"] for r in rows))
+    cells = {(r["set"], f"{r['protocol']} {r['way']}"): cell(r) for r in rows}
+    sizes = {r["set"]: f"{r['rows']} × {r['features']}" for r in rows}
+    lines = [
+        [f"{name} ({sizes[name]})", *(cells.get((name, way), "") for way in ways)]
+        for name in sets
+    ]
+    return _table(["set", *ways], lines)
+
+
+def _fidelity_cell(row: Row) -> str:
+    if "refused" in row:
+        return "refused"
+    if row["clusters"] < 2:
+        return "*one*"
+    mean, least = f"{row['mean']:.3f}", f"{row['least']:.3f}"
+    return mean if mean == least else f"{mean} ({least})"
+
+
+def _refusals(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield why cases were refused, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if "refused" in row:
+            reasons.setdefault(f"{row['protocol']}: {row['refused']}", []).append(
+                row["set"]
+            )
+    for reason, sets in reasons.items():
+        yield f"Refused on {', '.join(dict.fromkeys(sets))}. {reason}"
+
+
+# Bytes and rounds
+
+
+def _bytes(measured: Measured) -> Iterator[str]:
+    yield "## Bytes and rounds"
+    yield (
+        "What the party that sends most sends in a whole session, envelopes to other "
+        "parties included, in kilobytes, and the number of rounds; the first split of "
+        "the table above. The same command."
+    )
+    yield f"![Bytes that a party sends, by protocol](evidence/{PICTURES['bytes']})"
+    for partitioning in LAYOUTS:
+        rows = [r for r in measured["fidelity"] if r["partitioning"] == partitioning]
+        yield f"**{partitioning.capitalize()}**"
+        yield _by_set(rows, _bytes_cell)
+
+
+def _bytes_cell(row: Row) -> str:
+    if "refused" in row:
+        return "refused"
+    return f"{row['sent_bytes'] / 1000:,.0f} kB, {row['rounds']}"
+
+
+# What benchmarks print
+
+
+def _printed(title: str, text: str, found: Measured) -> Iterator[str]:
+    yield f"## {title}"
+    yield text
+    for name, each in found.items():
+        yield f"### `{name}`"
+        if "left_out" in each:
+            yield f"`{each['command']}`: left out. {each['left_out']}"
+            continue
+        yield f"`{each['command']}`, which ended with {each['exit']}:"
+        lines = [line.rstrip() for line in each["output"].splitlines()]
+        yield "\n".join(["```text", *lines, "```"])
+
+
+# Who learns what
+
+
+def _learns() -> Iterator[str]:
+    yield "## Who learns what"
+    yield (
+        "What the protocols' own classes say, and the risk codes that the defaults "
+        f"bring with {PARTIES} parties: a party stops unless it accepts each by name."
+    )
+    for name, known in registry.catalogue().items():
+        if not known.ways:
+            continue
+        yield f"### `{name}`: {known.title[0].lower()}{known.title[1:]}"
+        yield _table(
+            ["who", "learns"], [[who, what] for who, what in known.learns.items()]
+        )
+        yield _table(
+            ["way", "split", "analyst can work out", "with one party", "risk codes"],
+            [_way_line(name, known, *each) for each in _splits(known)],
+        )
+        sentences = registry.risk_sentences(name)
+        yield "\n".join(f"- `{code}`: {text}" for code, text in sentences.items())
+
+
+def _splits(known: ClusteringProtocol[Any]) -> Iterator[tuple[Way, str]]:
+    for way in known.ways:
+        for partitioning in way.partitionings:
+            yield way, partitioning
+
+
+def _way_line(
+    name: str, known: ClusteringProtocol[Any], way: Way, partitioning: str
+) -> list[str]:
+    params = registry.parse_params(name, way.parameters(3))
+    codes = known.risks_of(params, LAYOUTS[partitioning])
+    return [
+        way.name,
+        partitioning,
+        way.analyst_sees.sentence,
+        way.together_see.sentence,
+        ", ".join(f"`{code}`" for code in codes),
+    ]
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,108 @@
+"""What a protocol is good for: facts that help to choose one.
+
+Each protocol lists its *ways*: an algorithm, how data may be split for it, and the
+parameters to begin with. Advice and evidence go through these lists, so that a new
+protocol brings its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Literal, TypeAlias
+
+Partitioning: TypeAlias = Literal["horizontal", "vertical", "mixed"]
+Kind: TypeAlias = Literal["numeric", "counts"]
+Shape: TypeAlias = Literal["spherical", "arbitrary", "fuzzy", "co-clusters"]
+
+
+class Sees(IntEnum):
+    """How much of the rows somebody can work out, beside the result."""
+
+    NOTHING = 0
+    TOTALS = 1
+    GEOMETRY = 2
+    ROWS = 3
+
+    @property
+    def word(self) -> str:
+        """Return the name in small letters."""
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        """Return what it means."""
+        return _SEES[self]
+
+
+class Rounds(IntEnum):
+    """How often all parties have to answer."""
+
+    ONE = 0
+    FEW = 1
+    MANY = 2
+
+    @property
+    def word(self) -> str:
+        """Return the name in small letters."""
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        """Return what it means."""
+        return _ROUNDS[self]
+
+
+_SEES: Mapping[Sees, str] = {
+    Sees.NOTHING: "nothing but the result",
+    Sees.TOTALS: "sums over all parties",
+    Sees.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
+    Sees.ROWS: "values of single rows, exactly or nearly",
+}
+_ROUNDS: Mapping[Rounds, str] = {
+    Rounds.ONE: "one upload of what comes of the rows, after a fixed number of short rounds",
+    Rounds.FEW: "a fixed number of rounds, some of them with much to send",
+    Rounds.MANY: "a round for every update of the algorithm",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to use a protocol.
+
+    Attributes
+    ----------
+    name : str
+        Of the algorithm; with the partitioning, the only one in its protocol.
+    partitionings : tuple of str
+        How the data may be split.
+    shapes : tuple of str
+        The clusters that it finds.
+    data : str
+        The kind of data that it is for.
+    rounds : Rounds
+    analyst_sees : Sees
+        What the analyst can work out by itself.
+    together_see : Sees
+        What it can work out together with one party.
+    params : mapping
+        Parameters to begin with, beside the number of clusters.
+    counted : bool
+        Whether the number of clusters is a parameter, ``n_clusters``.
+    """
+
+    name: str
+    partitionings: tuple[Partitioning, ...]
+    shapes: tuple[Shape, ...]
+    data: Kind = "numeric"
+    rounds: Rounds
+    analyst_sees: Sees
+    together_see: Sees
+    params: Mapping[str, Any] = field(default_factory=dict)
+    counted: bool = True
+
+    def parameters(self, n_clusters: int) -> dict[str, Any]:
+        """Return the parameters for so many clusters."""
+        counted = {"n_clusters": n_clusters} if self.counted else {}
+        return {**counted, **self.params}

@@ -1,0 +1,269 @@
+"""Which protocols fit, and why the others do not.
+
+The facts are the protocols' own (:mod:`clustering_protocols.suitability`, ``check``,
+``risks_of``, ``learns``); figures are those that ``make bench`` wrote into
+``evidence.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols import registry
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.suitability import (
+    Kind,
+    Partitioning,
+    Rounds,
+    Sees,
+    Shape,
+    Way,
+)
+from clustering_protocols.terms import Lattice, Layout, Slot
+
+_ALIGNMENT: Final = {"alignment": {"method": "ecdh"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What somebody who looks for a protocol says.
+
+    Attributes
+    ----------
+    overlap : bool
+        Whether parties with different features have the very same rows.
+    rounds : Rounds
+        The most that network and people allow.
+    analyst_sees : Sees
+        The most that the analyst may work out.
+    collusion : bool
+        Whether the analyst may work together with a party.
+    data, shape : str, optional
+        None for any.
+    """
+
+    partitioning: Partitioning
+    parties: int
+    overlap: bool = True
+    rounds: Rounds = Rounds.MANY
+    analyst_sees: Sees = Sees.GEOMETRY
+    collusion: bool = False
+    data: Kind | None = None
+    shape: Shape | None = None
+    n_clusters: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """What was measured for a way on one data set."""
+
+    set: str
+    mean: float
+    least: float
+    seeds: int
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A way that fits, with all that follows from it."""
+
+    protocol: str
+    way: Way
+    params: Mapping[str, Any]
+    layout: Layout
+    risks: Mapping[str, str]
+    stages: Sequence[str]
+    learns: Mapping[str, str]
+    figures: Sequence[Figure]
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Ways that fit, best first, and reasons by protocol for those that do not."""
+
+    fits: Sequence[Fit]
+    others: Mapping[str, Sequence[str]]
+
+
+def advise(situation: Situation) -> Advice:
+    """Return what fits a situation.
+
+    What shows least comes first; among equals what loses least against pooled
+    clustering, then what needs the fewest rounds.
+
+    Raises
+    ------
+    InvalidParameters
+        If no layout has so many parties.
+    """
+    layout = layout_of(situation)
+    fits: list[Fit] = []
+    others: dict[str, Sequence[str]] = {}
+    for name, known in registry.catalogue().items():
+        judged = [(way, _reasons(situation, layout, name, way)) for way in known.ways]
+        found = [_fit(situation, layout, name, w) for w, why in judged if not why]
+        fits.extend(found)
+        if judged and not found:
+            others[name] = _shortest(situation, judged)
+    return Advice(fits=sorted(fits, key=_order), others=others)
+
+
+def layout_of(situation: Situation) -> Layout:
+    """Return a layout of so many parties: mixed ones in two column groups."""
+    n = situation.parties
+    if situation.partitioning == "horizontal":
+        return Lattice(n, 1)
+    if situation.partitioning == "vertical":
+        return Lattice(1, n)
+    if n < 3:
+        raise InvalidParameters("Rows and columns both split take three parties.")
+    places = [divmod(number, 2) for number in range(n)]
+    slots = [
+        Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
+        for row, column in places
+    ]
+    return Layout(slots=tuple(slots))
+
+
+def _order(fit: Fit) -> tuple[Any, ...]:
+    lost = -float(np.mean([each.mean for each in fit.figures])) if fit.figures else 0.0
+    way = fit.way
+    return (way.analyst_sees, way.together_see, lost, way.rounds, fit.protocol)
+
+
+# Why not
+
+
+def _shortest(
+    situation: Situation, judged: Sequence[tuple[Way, Sequence[str]]]
+) -> Sequence[str]:
+    """Return the reasons against the way that is nearest to fit."""
+    near = [why for way, why in judged if situation.partitioning in way.partitionings]
+    return min(near or [why for _, why in judged], key=len)
+
+
+def _reasons(situation: Situation, layout: Layout, name: str, way: Way) -> list[str]:
+    """Return all reasons against a way, one if it is for data that is split otherwise."""
+    if situation.partitioning not in way.partitionings:
+        taken = registry.protocol(name).partitionings
+        return [f"It takes {' or '.join(taken)} partitioning."]
+    found = list(_against(situation, way))
+    params = _params(situation, name, way)
+    if params is None:
+        found.append(
+            "Its parties must hold the very same rows: cut them to the common ids first."
+        )
+        params = way.parameters(situation.n_clusters)
+    try:
+        registry.protocol(name).check(registry.parse_params(name, params), layout)
+    except InvalidParameters as refused:
+        found.append(refused.detail)
+    return found
+
+
+def _against(situation: Situation, way: Way) -> Iterator[str]:
+    if situation.shape not in {None, *way.shapes}:
+        yield f"Its clusters are {' or '.join(way.shapes)} ({way.name})."
+    if situation.data not in {None, way.data}:
+        yield f"It is for {way.data}."
+    if way.rounds > situation.rounds:
+        yield f"It takes {way.rounds.word} rounds: {way.rounds.sentence}."
+    if way.analyst_sees > situation.analyst_sees:
+        yield f"The analyst can work out {way.analyst_sees.sentence}."
+    if situation.collusion and way.together_see >= Sees.ROWS:
+        yield (
+            "An analyst together with one party can work out "
+            f"{way.together_see.sentence}."
+        )
+
+
+def _params(situation: Situation, name: str, way: Way) -> dict[str, Any] | None:
+    """Return the parameters of a way; None where it cannot align rows that differ."""
+    params = way.parameters(situation.n_clusters)
+    if situation.overlap or situation.partitioning == "horizontal":
+        return params
+    aligns = "alignment" in registry.protocol(name).params.model_fields
+    return params | _ALIGNMENT if aligns else None
+
+
+# What fits
+
+
+def _fit(situation: Situation, layout: Layout, name: str, way: Way) -> Fit:
+    known = registry.protocol(name)
+    given = _params(situation, name, way) or {}
+    params = registry.parse_params(name, given)
+    sentences = registry.risk_sentences(name)
+    codes = [f"{name}.{code}" for code in known.risks_of(params, layout)]
+    return Fit(
+        protocol=name,
+        way=way,
+        params=given,
+        layout=layout,
+        risks={code: sentences[code] for code in codes},
+        stages=[stage.name for stage in known.stages(params, layout)],
+        learns=known.learns,
+        figures=figures(name, way.name, situation.partitioning),
+        command=command(name, given, layout),
+    )
+
+
+def command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
+    """Return the command that opens a session."""
+    words = ["coterie", "session", "create", "my-session", "--protocol", protocol]
+    for name, value in _flat(params):
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--param", f"{name}={text}"]
+    if layout.regular:
+        words += ["--row-groups", str(layout.n_row_groups)]
+        words += ["--column-groups", str(layout.n_column_groups)]
+        return shlex.join(words)
+    for slot in layout.slots:
+        words += ["--slot", f"{slot.name}={slot.row + 1},{slot.column + 1}"]
+    return shlex.join(words)
+
+
+def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in params.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{part}", each) for part, each in _flat(value))
+        else:
+            yield name, value
+
+
+# Figures
+
+
+def figures(protocol: str, way: str, partitioning: str) -> list[Figure]:
+    """Return what was measured for a way of a protocol, by data set."""
+    wanted = {"protocol": protocol, "way": way, "partitioning": partitioning}
+    return [
+        Figure(
+            set=row["set"],
+            mean=row["mean"],
+            least=row["least"],
+            seeds=row["seeds"],
+            rounds=row["rounds"],
+        )
+        for row in evidence()["fidelity"]
+        # one cluster, or none: agreement says nothing
+        if wanted.items() <= row.items() and row.get("clusters", 0) > 1
+    ]
+
+
+@cache
+def evidence() -> Mapping[str, Any]:
+    """Return what ``make bench`` measured."""
+    text = resources.files("party_sdk").joinpath("evidence.json").read_text()
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -1,0 +1,129 @@
+"""The evidence page shows what was measured, and a small part of it is measured again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import evidence, evidence_page, evidence_pictures
+from benchmarks.evidence_fidelity import (
+    LAYOUTS,
+    PARTIES,
+    cases,
+    evaluate,
+    parameters,
+    way_of,
+)
+from benchmarks.omnifc_fidelity import sample
+from clustering_protocols import registry
+from clustering_protocols.errors import CoterieError
+from party_sdk.advice import evidence as measured, figures
+
+BUNDLED = ("iris", "wine", "breast_cancer", "digits")
+AGAIN = ("iris", "wine")  # small, and bundled with scikit-learn
+LOSSLESS = {"fccm", "llf", "omnifc"}
+SLACK = 0.02  # libraries round differently; a label or two may move
+PAGE = evidence.PAGE.read_text()
+
+
+def rows(**wanted: Any) -> list[dict[str, Any]]:
+    return [r for r in measured()["fidelity"] if wanted.items() <= r.items()]
+
+
+# The page
+
+
+def test_the_page_is_what_was_measured() -> None:
+    assert evidence_page.render(measured()) == PAGE
+
+
+def test_the_pictures_are_what_was_measured(tmp_path: Path) -> None:
+    evidence_pictures.draw(measured(), tmp_path)
+    for name in evidence_page.PICTURES.values():
+        kept = (evidence.PICTURES / name).read_text()
+        assert numbers(kept) == pytest.approx(numbers((tmp_path / name).read_text()))
+        assert f"evidence/{name}" in PAGE
+
+
+def numbers(svg: str) -> list[float]:
+    """Return the places of the dots: fonts move other things."""
+    return [float(x) for x in re.findall(r'<use [^>]*x="([\d.]+)"', svg)]
+
+
+def test_the_page_names_no_machine_and_no_folder() -> None:
+    assert not re.search(r"/(?:home|root|tmp|work|Users)/|\.py:\d", PAGE)
+    assert not re.search(r"\b\d{1,3}(?:\.\d{1,3}){3}\b", PAGE)
+
+
+def test_every_way_was_measured_on_every_bundled_set() -> None:
+    found = {
+        (r["protocol"], r["way"], r["partitioning"], r["set"])
+        for r in measured()["fidelity"]
+    }
+    assert set(cases(BUNDLED)) <= found
+
+
+def test_every_protocol_has_tables_speed_and_who_learns_what() -> None:
+    advised = {name for name, known in registry.catalogue().items() if known.ways}
+    assert set(evidence.TABLES) == set(evidence.SPEED) == advised
+    assert set(measured()["tables"]) == set(measured()["speed"]) == advised
+    for name in advised:
+        known = registry.protocol(name)
+        assert all(text in PAGE for text in known.learns.values())
+        assert all(f"`{code}`" in PAGE for code in registry.risk_sentences(name))
+
+
+def test_the_makefile_runs_it() -> None:
+    makefile = (evidence.ROOT / "Makefile").read_text()
+    assert "-m benchmarks.evidence\n" in makefile
+
+
+# The figures
+
+
+def test_lossless_protocols_lost_nothing() -> None:
+    for row in measured()["fidelity"]:
+        if row["protocol"] in LOSSLESS:
+            few = "features are too few" in row.get("refused", "")
+            assert few or row["least"] == 1.0, row
+
+
+@pytest.mark.parametrize("case", cases(AGAIN), ids="-".join)
+def test_a_small_set_measured_again_is_no_worse(
+    case: tuple[str, str, str, str],
+) -> None:
+    protocol, name, partitioning, which = case
+    [row] = rows(protocol=protocol, way=name, partitioning=partitioning, set=which)
+    X, classes = sample(which, row["rows"])
+    given = parameters(protocol, way_of(protocol, name, partitioning), X, classes)
+    assert given == row["params"]
+    params = registry.parse_params(protocol, given)
+    if "refused" in row:
+        with pytest.raises(CoterieError, match=re.escape(row["refused"])):
+            evaluate(params, X, partitioning, 0)
+        return
+    run = evaluate(params, X, partitioning, 0)
+    assert run.fidelity >= row["first"] - SLACK
+    assert run.simulated.rounds == row["rounds"] or protocol in LOSSLESS
+    assert len(np.unique(run.labels[run.labels >= 0])) == row["clusters"]
+
+
+def test_layouts_have_the_parties_that_the_page_names() -> None:
+    assert {len(layout.slots) for layout in LAYOUTS.values()} == {PARTIES}
+
+
+def test_advice_shows_the_figures_of_the_page() -> None:
+    found = figures("dc", "kmeans", "mixed")
+    assert found
+    for figure in found:
+        assert f"{figure.mean:.3f}" in PAGE
+
+
+def test_a_run_that_ended_in_one_cluster_is_no_figure() -> None:
+    telling = rows(protocol="omnifc", way="dbscan")
+    shown = {figure.set for figure in figures("omnifc", "dbscan", "horizontal")}
+    assert shown == {row["set"] for row in telling if row.get("clusters", 0) > 1}
