@@ -82,7 +82,10 @@ class Party(PartyRole):
         first = others(view.plan).get(view.slot.name)
         if [envelope.sender for envelope in envelopes] != [first]:
             raise EnvelopeRefused("It came from a slot that does not lead.")
-        return [envelopes[0].content]
+        content = envelopes[0].content
+        if not isinstance(content, messages.PublicKey | messages.Answers):
+            raise EnvelopeRefused("A first slot sends a key, and answers.")
+        return [content]
 
     def _collected(
         self, view: View, envelopes: Sequence[Incoming]
