@@ -135,13 +135,14 @@ class Party(PartyRole):
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         asked = view.recall(messages.ToEvaluate)
         found = self._holder(view).evaluate(asked.elements)
-        ends = np.cumsum(list(asked.counts.values()))
+        members = firsts(view.plan)[view.slot.name]
+        ends = np.cumsum([asked.counts[slot] for slot in members])
         parts = np.split(found, ends[:-1])
         return Reply(
             contribution=messages.Evaluated(),
             envelopes=[
                 Outgoing(receiver=slot, content=messages.Answers(elements=part))
-                for slot, part in zip(asked.counts, parts, strict=True)
+                for slot, part in zip(members, parts, strict=True)
             ],
             remember=[messages.Evaluated(), _emptied(asked)],
             inputs=sha256(asked.elements.tobytes()).digest(),
