@@ -177,7 +177,11 @@ class KeptRows:
         self._rows = rows
         self.n_rows = len(rows)
         self.columns = source.columns
-        self.ids = _kept_ids(source, rows)
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """Return the ids of the rows that are kept."""
+        return _kept_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield what is kept of each batch of the source."""

@@ -28,7 +28,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Lattice, Layout
 
 ALL = Alignment().normalisation
 TWO, THREE = overlapping(2, 40, 7), overlapping(3, 40, 7)
@@ -217,6 +217,24 @@ def test_common_rows_get_labels_and_others_minus_one(
     for slot, outcome in done.outcomes.items():
         told = f"40 of {len(split.held[slot])}"
         assert outcome.report["rows that took part"] == told
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_slots_keep_their_order_whatever_they_are_called(method: str) -> None:
+    split = parties(X, THREE)
+    called = dict(zip(split.layout.names, ("zoo", "moor", "alp"), strict=True))
+    slots = tuple(
+        slot.model_copy(update={"name": called[slot.name]})
+        for slot in split.layout.slots
+    )
+    named = simulation.Split(
+        layout=Layout(slots=slots),
+        rows=split.rows,
+        columns=split.columns,
+        held={called[slot]: rows for slot, rows in split.held.items()},
+        data={called[slot]: data for slot, data in split.data.items()},
+    )
+    assert taking_part(named, run(params(method=method), named)) == set(range(40))
 
 
 def test_spellings_of_two_parties_meet() -> None:

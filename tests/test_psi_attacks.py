@@ -136,6 +136,13 @@ def test_answers_come_from_the_first_slot_alone(sender: str) -> None:
         receive(view, "ecdh", Incoming(sender=sender, content=content))
 
 
+def test_a_first_slot_sends_nothing_but_a_key_and_answers() -> None:
+    view = session().view(SECOND)
+    order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
+    with pytest.raises(EnvelopeRefused, match="a key, and answers"):
+        receive(view, "ecdh", Incoming(sender=FIRST, content=order))
+
+
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
 def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> None:
     running = session(method)

@@ -14,7 +14,13 @@ from tables import blobs, names, overlapping, parties
 from analyst_service.models import Base
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
-from clustering_protocols.errors import GuardRefused, OverlapTooSmall, ShapeConflict
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidData,
+    OverlapTooSmall,
+    ShapeConflict,
+)
 from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from party_sdk import Policy
@@ -100,6 +106,21 @@ def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
     last = max(entry["round"] for entry in entries if entry["event"] == "sending")
     assert last == 3, "the fifth round selects; in the fourth a first slot has no part"
     crowd.session.cancel()
+
+
+def test_rows_that_cannot_be_aligned_are_refused_before_the_party_joins(
+    gather: Gather,
+) -> None:
+    crowd = gather(params("ecdh"), PARTS)
+    party = crowd.party("r1c1")
+    rows = matrix(PARTS.data["r1c1"])
+    with pytest.raises(InvalidData, match="--id-column"):
+        party.enrol(MatrixSource(rows))
+    twice = ["Ada", *names(range(len(rows) - 2)), "ada "]
+    with pytest.raises(InvalidData, match="Rows 1 and 35 have the same id"):
+        party.enrol(MatrixSource(rows, ids=twice))
+    assert crowd.session.status().slots[0].joined_at is None
+    party.enrol(PARTS.data["r1c1"])
 
 
 def test_without_an_intersection_parties_join_with_as_many_rows(gather: Gather) -> None:

@@ -58,7 +58,7 @@ class BlindedIds(Record):
 
 
 class ToEvaluate(Record):
-    """Memory of a first slot: the members' blinded ids, one after the other."""
+    """Memory of a first slot: the members' blinded ids, in the order of the slots."""
 
     kind = "to-evaluate"
 

@@ -82,7 +82,10 @@ class Party(PartyRole):
         first = others(view.plan).get(view.slot.name)
         if [envelope.sender for envelope in envelopes] != [first]:
             raise EnvelopeRefused("It came from a slot that does not lead.")
-        return [envelopes[0].content]
+        content = envelopes[0].content
+        if not isinstance(content, messages.PublicKey | messages.Answers):
+            raise EnvelopeRefused("A first slot sends a key, and answers.")
+        return [content]
 
     def _collected(
         self, view: View, envelopes: Sequence[Incoming]
@@ -132,13 +135,14 @@ class Party(PartyRole):
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         asked = view.recall(messages.ToEvaluate)
         found = self._holder(view).evaluate(asked.elements)
-        ends = np.cumsum(list(asked.counts.values()))
+        members = firsts(view.plan)[view.slot.name]
+        ends = np.cumsum([asked.counts[slot] for slot in members])
         parts = np.split(found, ends[:-1])
         return Reply(
             contribution=messages.Evaluated(),
             envelopes=[
                 Outgoing(receiver=slot, content=messages.Answers(elements=part))
-                for slot, part in zip(asked.counts, parts, strict=True)
+                for slot, part in zip(members, parts, strict=True)
             ],
             remember=[messages.Evaluated(), _emptied(asked)],
             inputs=sha256(asked.elements.tobytes()).digest(),
