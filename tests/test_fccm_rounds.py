@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from attacks import looks_like_noise
 from coclusters import Session, blocks, kind_of, sites
+from scipy.sparse import csr_array
 from stepwise import alter
 
 from clustering_protocols import chain, codec, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.contract import View
-from clustering_protocols.data import DataSource, MatrixSource
+from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     InvalidArray,
     InvalidData,
@@ -295,7 +296,7 @@ class Plain:
 
     def share(self, slot: str) -> WordArray:
         s = self.session
-        R = np.vstack(list(s.data[slot].batches()))[s.order]
+        R = csr_array(np.vstack(list(s.data[slot].batches()))[s.order])
         weights = s.recall(slot, messages.Memberships).weights
         sums = kernels.aggregation(R, weights).reshape(-1)
         of_sums, of_Z = shifts.encodings(s.plan)
@@ -333,7 +334,7 @@ def test_with_either_view_sites_find_the_same_bits(
     normalisation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows travel in an order that the terms bear on: here in the sites' own."""
-    monkeypatch.setattr(alignment, "_row_order", own_order)
+    monkeypatch.setattr(alignment, "row_order", own_order)
     blind, read = (
         session(analyst_view=view, normalisation=normalisation).follow()
         for view in ("blind", "sums")
@@ -344,8 +345,8 @@ def test_with_either_view_sites_find_the_same_bits(
         assert W.tobytes() == read.found[n][1].tobytes()
 
 
-def own_order(_: View, data: DataSource) -> alignment.RowOrder:
-    return alignment.RowOrder(order=np.arange(data.n_rows))
+def own_order(_: View, n_rows: int) -> alignment.RowOrder:
+    return alignment.RowOrder(order=np.arange(n_rows))
 
 
 @every_view
