@@ -129,6 +129,11 @@ def test_one_dimension_less_than_the_data_have_is_sent_and_at_least_one(
     assert kernels.reduced_width(rank, n_rows) == width
 
 
+def test_only_a_spread_of_nought_counts_as_one() -> None:
+    spread = np.array([0.0, 1e-9, 0.5, 3.0])
+    assert kernels.spread_or_one(spread).tolist() == [1.0, 1e-9, 0.5, 3.0]
+
+
 def test_an_affine_map_takes_rows_of_batches_to_the_images_of_the_matrix() -> None:
     rng = np.random.default_rng(0)
     offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))

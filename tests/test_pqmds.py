@@ -187,6 +187,39 @@ def test_minmax_codes_run_from_0_to_1_and_scale_keeps_spreads() -> None:
     assert codes.max(axis=0).tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_short_range_is_drawn_out_to_1_as_well(unit: float) -> None:
+    coordinates = unit * np.array([3.0, 1.0, 2.0])
+    assert kernels.unit_range(coordinates) == pytest.approx([1.0, 0.0, 0.5])
+
+
+def test_scaled_features_have_one_spread_and_a_constant_one_none() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 2)) * [1e-3, 1e3] + 7
+    X = np.column_stack([X, np.full(50, 5.0)])
+    params = ProductQuantisation(n_clusters=2, scaling="standard")
+    scaled = kernels.scaled(params, X)
+    assert scaled.mean(axis=0) == pytest.approx(0, abs=1e-9)
+    assert scaled.std(axis=0) == pytest.approx([1, 1, 0])
+
+
+def test_centres_count_by_their_rows_or_alike_as_the_terms_say() -> None:
+    rng = np.random.default_rng(0)
+    line = np.column_stack([np.linspace(0, 1, 180), np.zeros(180)])
+    tail = np.column_stack([np.zeros(20), np.linspace(0, 2, 20)])
+    X = np.concatenate([line, tail]) + 1e-3 * rng.normal(size=(200, 2))
+    params = ProductQuantisation(
+        n_clusters=2, scaling="none", sub_dim=2, codebook_size=40, normalise="scale"
+    )
+    codes = {
+        weights: kernels.encode(
+            params.model_copy(update={"weights": weights}), X, KeyedStream(bytes(32))
+        ).codes[:, 0]
+        for weights in ("rows", "centres")
+    }
+    along = {name: abs(np.corrcoef(c, X[:, 0])[0, 1]) for name, c in codes.items()}
+    assert along["rows"] > along["centres"] + 0.1
+
+
 def test_one_feature_per_subspace_keeps_distances_up_to_the_cells() -> None:
     X = RNG.normal(size=(300, 3))
     params = ProductQuantisation(

@@ -376,6 +376,9 @@ def test_each_item_may_have_a_bound_of_its_own() -> None:
 
 def test_noise_does_not_fit() -> None:
     noise = KeyedStream(bytes(32)).words(20)
+    largest = np.array([100, -100], dtype=np.int64).view(np.uint64)
+    exact = FixedPoint(bound=np.array(100.0 - _ROUNDINGS), unit=np.array(1.0))
+    assert exact.fits(largest)
     assert not FixedPoint.of(1.0, EXACT_BITS).fits(noise)
     assert not FixedPoint(bound=np.array(100.0), unit=np.array(1.0)).fits(noise)
     assert FixedPoint.of(1.0).fits(FixedPoint.of(1.0).encode(np.array([1.0, -1.0])))
