@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from clustering_protocols.suitability import Rounds, Sees
+from clustering_protocols.terms import MAX_GROUP_SLOTS
 from party_sdk.advice import Advice, Fit, Situation, advise as find
 from party_sdk.cli.output import json_option
 
@@ -50,7 +51,7 @@ _QUESTIONS: Mapping[str, tuple[str, Any]] = {
 _SEEN = tuple(sees.word for sees in Sees if sees is not Sees.ROWS)
 _CHOICES: Mapping[str, Any] = {
     "partitioning": click.Choice(["horizontal", "vertical", "mixed"]),
-    "parties": click.IntRange(2, 250),
+    "parties": click.IntRange(2, MAX_GROUP_SLOTS - 1),
     "overlap": click.Choice(["full", "partial"]),
     "rounds": click.Choice([rounds.word for rounds in Rounds]),
     "analyst_sees": click.Choice(_SEEN),
