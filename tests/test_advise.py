@@ -270,6 +270,13 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 7  # all but the shape, which was given
 
 
+@pytest.mark.parametrize("partitioning", PARTITIONINGS)
+def test_as_many_parties_as_a_layout_holds(partitioning: str) -> None:
+    given = ("--partitioning", partitioning, "--parties")
+    assert run("advise", *given, "249").exit_code == 0
+    assert run("advise", *given, "250").exit_code == 2
+
+
 def test_no_fit_is_said() -> None:
     done = run(
         "advise", "--partitioning", "mixed", "--parties", "4", "--shape", "fuzzy"

@@ -77,6 +77,14 @@ def test_every_protocol_has_tables_speed_and_who_learns_what() -> None:
         assert all(f"`{code}`" in PAGE for code in registry.risk_sentences(name))
 
 
+@pytest.mark.parametrize("part", ["tables", "speed"])
+def test_the_page_names_the_commands_that_are_run(part: str) -> None:
+    modules = {"tables": evidence.TABLES, "speed": evidence.SPEED}[part]
+    for name, each in measured()[part].items():
+        assert each["command"] == f"python -m {modules[name]}"
+        assert f"`{each['command']}`" in PAGE
+
+
 def test_the_makefile_runs_it() -> None:
     makefile = (evidence.ROOT / "Makefile").read_text()
     assert "-m benchmarks.evidence\n" in makefile

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from clustering_protocols.suitability import Rounds, Sees
+from clustering_protocols.terms import MAX_GROUP_SLOTS
 from party_sdk.advice import Advice, Fit, Situation, advise as find
 from party_sdk.cli.output import json_option
 
@@ -50,7 +51,7 @@ _QUESTIONS: Mapping[str, tuple[str, Any]] = {
 _SEEN = tuple(sees.word for sees in Sees if sees is not Sees.ROWS)
 _CHOICES: Mapping[str, Any] = {
     "partitioning": click.Choice(["horizontal", "vertical", "mixed"]),
-    "parties": click.IntRange(2, 250),
+    "parties": click.IntRange(2, MAX_GROUP_SLOTS - 1),
     "overlap": click.Choice(["full", "partial"]),
     "rounds": click.Choice([rounds.word for rounds in Rounds]),
     "analyst_sees": click.Choice(_SEEN),
@@ -214,19 +215,23 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     ]
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
     facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
-    if fit.figures:
-        worst = min(fit.figures, key=lambda each: each.mean)
-        best = max(fit.figures, key=lambda each: each.mean)
-        facts.append(
-            (
-                "fidelity",
-                (
-                    f"{worst.mean:.3f} ({worst.set}) to {best.mean:.3f} ({best.set}) on "
-                    f"{len(fit.figures)} sets; 1: equal to pooled clustering"
-                ),
-            )
+    return [*facts, *_measured(fit)]
+
+
+def _measured(fit: Fit) -> list[tuple[str, str]]:
+    """Return how fidelity is told, where it was measured."""
+    if not fit.figures:
+        return []
+    worst = min(fit.figures, key=lambda each: each.mean)
+    best = max(fit.figures, key=lambda each: each.mean)
+    n_sets = len(fit.figures)
+    found = f"{worst.mean:.3f} on each of {n_sets} sets"
+    if worst.mean < best.mean:
+        found = (
+            f"{worst.mean:.3f} ({worst.set}) to {best.mean:.3f} ({best.set}) on "
+            f"{n_sets} sets"
         )
-    return facts
+    return [("fidelity", f"{found}; 1: equal to pooled clustering")]
 
 
 def _seen(fit: Fit) -> str:
@@ -234,4 +239,5 @@ def _seen(fit: Fit) -> str:
     if not counts:
         return ""
     least, most = min(counts), max(counts)
-    return f"; {least} in all" if least == most else f"; {least} to {most} in all"
+    seen = str(least) if least == most else f"{least} to {most}"
+    return f"; {seen} in all where it was measured"
