@@ -41,7 +41,7 @@ KEPT = np.array([1, 2, 5, 8, 9, 11])
 
 
 def selection(rows: Sequence[int], **n_rows: int) -> Selection:
-    return Selection(rows=np.array(rows), canonical=np.arange(len(rows)), n_rows=n_rows)
+    return Selection(rows=np.array(rows), n_rows=n_rows)
 
 
 # Rows of a source

@@ -27,15 +27,12 @@ class Selection(Record):
     """Memory: the rows that take part.
 
     rows: the party's own, ascending.
-    canonical: ``rows[canonical[p]]`` is at position p of the order that all parties of
-    the row group have alike.
     n_rows: how many rows of each slot take part.
     """
 
     kind = "selection"
 
     rows: Annotated[IntArray, Spec("n", low=0)]
-    canonical: Annotated[IntArray, Spec("n", low=0)]
     n_rows: dict[str, int]
 
 

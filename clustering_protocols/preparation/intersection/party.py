@@ -247,7 +247,7 @@ def _select(
     return Reply(
         contribution=digests(view, data, [own.ids[place] for place in chosen]),
         remember=[
-            Selection(rows=rows, canonical=canonical, n_rows=asked.n_rows),
+            Selection(rows=rows, n_rows=asked.n_rows),
             RowOrder(order=travelling),
         ],
         notes={"rows that take part": f"{len(rows)} of {data.n_rows}"},
