@@ -86,6 +86,18 @@ def test_intervals_are_the_best_of_all(drawn: list[int], data: st.DataObject) ->
         assert found == pytest.approx(least_inertia(values, weights, size), abs=1e-9)
 
 
+@pytest.mark.parametrize("n", [10, 11, 12])
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7])
+def test_even_steps_where_one_penalty_gives_many_sizes(n: int, size: int) -> None:
+    """No penalty gives this number of links: two paths are joined, at any place."""
+    values, weights = np.arange(float(n)), np.ones(n)
+    begins = one_dimension.optimal_intervals(values, weights, size)
+    assert len(begins) == size + 1
+    assert inertia(values, weights, begins) == pytest.approx(
+        least_inertia(values, weights, size)
+    )
+
+
 def test_more_clusters_than_values_are_the_values() -> None:
     begins = one_dimension.optimal_intervals(np.arange(3.0), np.ones(3), 8)
     assert begins.tolist() == [0, 1, 2, 3]
