@@ -16,6 +16,7 @@ from clustering_protocols.errors import CoterieError, DeadlinePassed
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Deadlines, Lattice
 from party_sdk.participant import Party
+from party_sdk.rounds import Oversight
 
 Gather = Callable[..., Crowd]
 
@@ -76,7 +77,7 @@ def leave_in_the_updates(crowd: Crowd, slot: str) -> Party:
             raise Gone
         return True
 
-    party._confirm = confirm
+    party._oversight = Oversight(confirm=confirm)
     with pytest.raises(Gone):
         party.run(crowd.data[slot])
     return party
