@@ -71,8 +71,22 @@ class Rounds:
                 raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
             contribution = self.folder.load_contribution(answered)
         else:
-            contribution = self._compute(party, task, data, answered)
-        sent = sha256(contribution).hexdigest()
+            before = answered.base(*here)
+            answer = party.reply(before, task, data)
+            contribution = answer.contribution
+            fresh = Answered(
+                round=address.round,
+                attempt=address.attempt,
+                task_digest=digest,
+                contribution_digest=sha256(contribution).hexdigest(),
+                inputs=answer.inputs.hex(),
+                before=before,
+                after=answer.memory,
+            )
+            answered.check_same_inputs(fresh)
+            self._keep(fresh, answer)
+            answered = fresh
+        sent = answered.contribution_digest
         self.folder.ledger.sending(here, digest, sent, len(contribution))
         self._send(here, contribution)
 
@@ -83,35 +97,15 @@ class Rounds:
         if self.folder.ledger.awaits_receipt(here):
             self._send(here, self.folder.load_contribution(answered))
 
-    def _compute(
-        self,
-        party: chain.PartyChain,
-        task: bytes,
-        data: DataSource,
-        answered: Answered,
-    ) -> bytes:
-        """Return a new answer, after it has been shown and kept."""
-        address = packets.read(task).address
-        here = (address.round, address.attempt)
-        before = answered.base(*here)
-        after, contribution, notes, inputs = party.reply(before, task, data)
-        fresh = Answered(
-            round=address.round,
-            attempt=address.attempt,
-            task_digest=sha256(task).hexdigest(),
-            contribution_digest=sha256(contribution).hexdigest(),
-            inputs=inputs.hex(),
-            before=before,
-            after=after,
-        )
-        answered.check_same_inputs(fresh)
-        selection = after.recall(Selection)
+    def _keep(self, fresh: Answered, answer: chain.Answer) -> None:
+        """Keep a new answer, after the policy and the operator have let it go."""
+        selection = answer.memory.recall(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows))
-        self.oversight.show(contribution, notes)  # before it counts as answered
-        self.folder.ledger.noting(here, notes)
-        self.folder.save_answered(fresh, contribution)
-        return contribution
+        # before it counts as answered
+        self.oversight.show(answer.contribution, answer.notes)
+        self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
+        self.folder.save_answered(fresh, answer.contribution)
 
     def _send(self, here: tuple[int, int], contribution: bytes) -> None:
         session = self.terms.session
