@@ -128,7 +128,11 @@ def _keep(
         contribution, is_new = contributions.store(caller, place, digest, draft.size)
         if is_new:
             draft.keep()
-        return Receipt.of(contribution), is_new, contributions.is_complete(place)
+        return (
+            Receipt.of(contribution),
+            is_new,
+            contributions.is_complete(place.session_id),
+        )
 
     receipt, is_new, is_complete = service.database.transact(store)
     if is_complete:

@@ -28,10 +28,9 @@ class ContributionRepository:
         """Return what a slot answered in an attempt."""
         return self._unit.get(Contribution, (session_id, round_, attempt, slot))
 
-    def is_complete(self, session_id: str, round_: int, attempt: int) -> bool:
-        """Return whether an attempt has an answer to every task."""
-        here = {"session_id": session_id, "round": round_, "attempt": attempt}
-        return bool(self._unit.scalar(_IS_COMPLETE, here))
+    def is_complete(self, session_id: str) -> bool:
+        """Return whether a session's open attempt has an answer to every task."""
+        return bool(self._unit.scalar(_IS_COMPLETE, {"session_id": session_id}))
 
     def add(self, contribution: Contribution) -> None:
         """Store a contribution."""
@@ -70,16 +69,24 @@ class ContributionRepository:
 
 
 def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:
+    """Return the number of a session's rows in its open attempt."""
     return (
         sa.select(sa.func.count())
         .select_from(table)
         .where(
-            table.session_id == sa.bindparam("session_id"),
-            table.round == sa.bindparam("round"),
-            table.attempt == sa.bindparam("attempt"),
+            table.session_id == Session.id,
+            table.round == Session.round,
+            table.attempt == Session.attempt,
         )
+        .correlate(Session)
         .scalar_subquery()
     )
 
 
-_IS_COMPLETE = sa.select(_count(Contribution) >= _count(Task))
+# conditions on a session
+N_ANSWERS = _count(Contribution)
+ALL_ANSWERED = _count(Task) <= N_ANSWERS
+
+_IS_COMPLETE = sa.select(
+    sa.exists().where(Session.id == sa.bindparam("session_id"), ALL_ANSWERED)
+)

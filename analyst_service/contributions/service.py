@@ -92,9 +92,9 @@ class ContributionService:
             )
         return found
 
-    def is_complete(self, place: Place) -> bool:
+    def is_complete(self, session_id: str) -> bool:
         """Return whether every slot that was asked has answered."""
-        return self._rows.is_complete(place.session_id, place.round, place.attempt)
+        return self._rows.is_complete(session_id)
 
     def store(
         self, caller: Caller, place: Place, digest: str, size: int

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Unit
 
-from analyst_service.models import Contribution, Session, Task, UTCDateTime
+from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
+from analyst_service.models import Session, Task, UTCDateTime
 from analyst_service.sessions.states import State
 
 
@@ -67,28 +68,12 @@ class JobRepository:
         return list(self._unit.scalars(query, {"now": now}))
 
 
-def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:
-    """Return the number of a session's rows in its open attempt."""
-    return (
-        sa.select(sa.func.count())
-        .select_from(table)
-        .where(
-            table.session_id == Session.id,
-            table.round == Session.round,
-            table.attempt == Session.attempt,
-        )
-        .correlate(Session)
-        .scalar_subquery()
-    )
-
-
 _NOW = sa.bindparam("now", type_=UTCDateTime())
-_ANSWERS = _count(Contribution)
 _IS_COMPLETE = sa.and_(
     Session.state == State.COLLECTING.value,
     sa.or_(
-        _count(Task) <= _ANSWERS,
-        sa.and_(Session.deadline <= _NOW, Session.quorum <= _ANSWERS),
+        ALL_ANSWERED,
+        sa.and_(Session.deadline <= _NOW, Session.quorum <= N_ANSWERS),
     ),
 )
 _IS_OVERDUE = sa.and_(
