@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from stepwise import Stepwise
 
+from benchmarks import datasets
 from clustering_protocols import chain, packets
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Memory, Plan
@@ -29,12 +28,10 @@ def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatAr
 
 def terrorist_attacks() -> tuple[FloatArray, IntArray]:
     """Return 1293 × 106 features and the classes of the attacks."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    path = Path(os.environ.get("COTERIE_DATA", beside)) / "terrorist.npz"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not in the folder that COTERIE_DATA names")
-    with np.load(path, allow_pickle=False) as found:
-        return found["X"].astype(np.float64), found["y"]
+    try:
+        return datasets.load("terrorist")
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
 
 
 def columns_of(widths: Sequence[int]) -> list[IntArray]:

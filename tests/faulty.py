@@ -68,7 +68,7 @@ def wrap_response() -> None:
             die("before the response")
         await send(self, message)
 
-    _Exchange.send = wrapped  # type: ignore[method-assign]
+    _Exchange.send = wrapped  # type: ignore[method-assign]  # dies in its place
 
 
 if __name__ == "__main__":

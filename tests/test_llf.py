@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,11 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
-from sklearn import datasets as bundled
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import davies_bouldin_score
 from stepwise import Stepwise, cut
 
+from benchmarks import datasets
 from clustering_protocols import chain, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, MatrixSource, matrix
@@ -40,17 +38,12 @@ MOST_ROWS = 1000
 
 def load(name: str) -> tuple[FloatArray, IntArray]:
     """Return rows and classes of a real set, a sample of the large ones."""
-    if hasattr(bundled, f"load_{name}"):
-        X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
-    else:
-        beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-        path = Path(os.environ.get("COTERIE_DATA", beside)) / f"{name}.npz"
-        if not path.exists():
-            pytest.skip(f"{path.name} is not in the folder that COTERIE_DATA names")
-        with np.load(path, allow_pickle=False) as found:
-            X, y = found["X"], found["y"]
+    try:
+        X, y = datasets.load(name)
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
     rows = np.random.default_rng(SEED).permutation(len(X))[:MOST_ROWS]
-    return X[rows].astype(np.float64), y[rows]
+    return X[rows], y[rows]
 
 
 def blobs(n: int = 120, width: int = 3, k: int = 3, seed: int = 0) -> FloatArray:

@@ -305,7 +305,7 @@ def test_the_home_is_that_of_the_environment(
 def test_invitations_need_the_secret_that_only_the_opener_keeps(
     tmp_path: Path,
 ) -> None:
-    elsewhere = CoordinatedSession("s", None, tmp_path)  # type: ignore[arg-type]
+    elsewhere = CoordinatedSession("s", None, tmp_path)  # type: ignore[arg-type]  # it is not asked
     with pytest.raises(NotReady, match="not on this machine"):
         elsewhere.invite()
 

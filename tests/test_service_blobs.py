@@ -240,7 +240,7 @@ def test_an_upload_to_a_full_disk_is_refused_and_leaves_no_trace(
 def resident(path: Path) -> int:
     """Bytes of a mapped file that are in this process's memory."""
     maps = Path("/proc/self/smaps").read_text().partition(str(path))[2]
-    return int(re.search(r"Rss:\s+(\d+) kB", maps)[1]) << 10  # type: ignore[index]
+    return int(re.search(r"Rss:\s+(\d+) kB", maps)[1]) << 10  # type: ignore[index]  # a mapped file has this line
 
 
 def test_a_large_blob_is_read_whole_and_its_pages_are_let_go(
