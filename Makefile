@@ -16,9 +16,9 @@ test: $(READY)
 
 # What a change runs a few times, many times: seeds, kills, races, requests.
 thorough: $(READY)
-	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest tests/test_crashes.py \
-	  tests/test_leases.py tests/test_simulated_faults.py tests/test_fuzzing.py \
-	  tests/test_retention.py tests/test_deployment.py
+	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest tests/http/test_crashes.py \
+	  tests/service/test_leases.py tests/service/test_simulated_faults.py tests/service/test_fuzzing.py \
+	  tests/service/test_retention.py tests/http/test_deployment.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,0 +1,181 @@
+"""Our own attacks on `dc`: they succeed where we say so, and fail where we say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from support.attacks import (
+    Upload,
+    correlations,
+    mixed,
+    principal,
+    turned_back,
+    unmixed,
+    uploads,
+)
+
+from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols.contract import Memory
+from clustering_protocols.data import matrix
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.protocols.dc import (
+    Anchor,
+    DataCollaboration,
+    anchors,
+    selfcheck,
+)
+from clustering_protocols.terms import Lattice
+
+SETS = {"wine": load_wine, "breast cancer": load_breast_cancer}
+every_set = pytest.mark.parametrize("name", SETS)
+SEED = 0
+
+
+def upload_of(name: str, **params: Any) -> Upload:
+    X = SETS[name]().data
+    parts = simulation.split(X, Lattice(2, 1), SEED)
+    given = DataCollaboration(n_clusters=2, **params)
+    return uploads(given, parts, SEED)["r1c1"]
+
+
+@every_set
+def test_uniform_anchors_are_unmixed_by_source_separation(name: str) -> None:
+    """Threat 85 without the control: every feature comes out."""
+    upload = upload_of(name, anchor=Anchor(kind="uniform", n_rows=3000))
+    found = correlations(unmixed(upload, SEED), upload.truth)
+    assert np.median(found) >= 0.95
+    assert found.max() >= 0.99
+    assert np.mean(found >= 0.9) >= 0.9
+
+
+@every_set
+@pytest.mark.parametrize("kind", ["gaussian", "rotated"])
+@pytest.mark.parametrize("n_rows", [None, 2000])
+def test_other_anchors_give_source_separation_no_more_than_a_guess(
+    name: str, kind: Any, n_rows: int | None
+) -> None:
+    """Threat 85 with the control: no further than a random mixture, plus 0.10."""
+    upload = upload_of(name, anchor=Anchor(kind=kind, n_rows=n_rows))
+    found = correlations(unmixed(upload, SEED), upload.truth).mean()
+    guesses = [correlations(mixed(upload, s), upload.truth).mean() for s in range(10)]
+    assert found <= np.mean(guesses) + 0.10
+
+
+@every_set
+@pytest.mark.parametrize("scaling", ["shared", "center", "none"])
+@pytest.mark.parametrize("kind", ["gaussian", "rotated"])
+def test_the_covariance_of_the_anchors_shows_no_feature(
+    name: str, scaling: Any, kind: Any
+) -> None:
+    """No more than the principal components of the rows do, which need no anchors."""
+    upload = upload_of(name, scaling=scaling, anchor=Anchor(kind=kind))
+    found = correlations(turned_back(upload), upload.truth)
+    known = correlations(principal(upload), upload.truth)
+    assert np.mean(found > 0.95) <= np.mean(known > 0.95) + 0.1
+    assert np.median(found) <= np.median(known) + 0.2
+
+
+@every_set
+def test_anchors_with_the_spreads_of_the_features_would_show_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anchors, "equal_spread", lambda _, spread: spread)
+    upload = upload_of(name, scaling="center")
+    found = correlations(turned_back(upload), upload.truth)
+    known = correlations(principal(upload), upload.truth)
+    assert np.mean(found > 0.95) >= np.mean(known > 0.95) + 0.25
+
+
+@every_set
+def test_the_self_check_prints_what_the_known_anchor_attack_rebuilds(
+    name: str,
+) -> None:
+    """Threat 86: the attacker's numbers, from the upload and the colluder's anchors."""
+    X = SETS[name]().data
+    parts = simulation.split(X, Lattice(2, 1), SEED)
+    notes, anchors = eavesdrop(parts)
+    upload = uploads(DataCollaboration(n_clusters=2), parts, SEED)["r1c1"]
+    ones = np.ones((len(anchors), 1))
+    B = np.linalg.pinv(np.hstack([upload.anchors, ones])) @ anchors
+    guess = np.hstack([upload.rows, np.ones((len(upload.rows), 1))]) @ B
+    error = np.square(guess - upload.truth).sum(axis=0)
+    total = np.square(upload.truth - upload.truth.mean(axis=0)).sum(axis=0)
+    r2 = 1 - error / total
+    assert notes["  features, largest R²"] == pytest.approx(r2.max(), abs=1e-6)
+    assert notes["  features, median R²"] == pytest.approx(np.median(r2), abs=1e-6)
+
+
+def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
+    """Return a party's notes, and the anchors that a colluder would hand over."""
+    kept: dict[str, Any] = {}
+    rebuild, notes = selfcheck.rebuild, selfcheck.Rebuilt.notes
+
+    def listening(anchors: Any, images: Any, rows: Any) -> Any:
+        kept.setdefault("anchors", anchors)
+        return rebuild(anchors, images, rows)
+
+    def noting(self: selfcheck.Rebuilt) -> dict[str, Any]:
+        kept.setdefault("notes", notes(self))
+        return notes(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selfcheck, "rebuild", listening)
+        patch.setattr(selfcheck.Rebuilt, "notes", noting)
+        simulation.run(DataCollaboration(n_clusters=2), parts.layout, parts.data, SEED)
+    return kept["notes"], kept["anchors"]
+
+
+@every_set
+def test_without_the_anchors_the_known_anchor_attack_finds_little(name: str) -> None:
+    upload = upload_of(name)
+    rng = np.random.default_rng(SEED)
+    guessed = rng.normal(size=(len(upload.anchors), upload.truth.shape[1]))
+    guess = selfcheck.rebuild(guessed, upload.anchors, upload.rows)
+    assert selfcheck.score(upload.truth, guess).median_r2 < 0.1
+
+
+def test_full_width_would_hand_out_every_row() -> None:
+    rng = np.random.default_rng(SEED)
+    X, anchors, F = (
+        rng.normal(size=(50, 4)),
+        rng.normal(size=(80, 4)),
+        rng.normal(size=(4, 4)),
+    )
+    rebuilt = selfcheck.score(X, selfcheck.rebuild(anchors, anchors @ F, X @ F))
+    assert rebuilt.close_rows == 1.0
+    assert rebuilt.median_r2 == pytest.approx(1.0)
+
+
+def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
+    X = load_breast_cancer().data
+    parts = simulation.split(X, Lattice(1), SEED)
+    keys = simulation.entropies(SEED, "s", ["r1c1"])
+    secret = enrolment.session_secret(keys["coordinator"], "s")
+    proposal = registry.Proposal(
+        protocol="dc", params={"n_clusters": 2}, layout=parts.layout, seed=1
+    )
+    terms = registry.draw_up("s", proposal)
+    data = parts.data["r1c1"]
+    own = enrolment.enrol(secret, "s", "r1c1", keys["r1c1"], len(matrix(data)), 30)
+    agreement = enrolment.agree(terms, {"r1c1": own})
+
+    def answer(limit: float) -> None:
+        party = chain.PartyChain(
+            agreement=agreement,
+            slot="r1c1",
+            entropy=keys["r1c1"],
+            choices={"rebuild_limit": limit},
+        )
+        memory, move = Memory(), chain.begin(agreement)
+        while isinstance(move, chain.Opened):
+            memory, contribution, *_ = party.reply(memory, move.tasks["r1c1"], data)
+            move = chain.advance(
+                agreement, move.state, move.tasks, {"r1c1": contribution}
+            )
+
+    with pytest.raises(GuardRefused, match="rebuild_limit"):
+        answer(0.05)
+    answer(1.0)

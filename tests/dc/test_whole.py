@@ -1,0 +1,337 @@
+"""The rest of `dc`: new rows, coordinates, empty cells, choices of a party."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.decomposition import PCA, TruncatedSVD
+from support.analyst_process import COTERIE, Analyst
+
+from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.contract import Memory, Outcome
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.protocols.dc import (
+    Anchor,
+    DataCollaboration,
+    analyst,
+    messages,
+)
+from clustering_protocols.terms import Lattice, Layout, Slot
+from party_sdk.cli import main
+
+SEED = 4
+
+
+def scaled(X: Any) -> Any:
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+# New rows
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+def test_predicted_labels_of_the_training_rows_are_the_labels_of_the_result(
+    load: Any,
+) -> None:
+    X = load().data
+    parts = simulation.split(X, Lattice(3), SEED)
+    params = DataCollaboration(n_clusters=3, predictor=True)
+    run = simulation.run(params, parts.layout, parts.data, SEED)
+    for slot, outcome in run.outcomes.items():
+        assert outcome.predict is not None
+        assert np.array_equal(outcome.predict(parts.data[slot]), outcome.labels)
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+def test_predicted_labels_of_new_rows_agree_with_the_pooled_model(load: Any) -> None:
+    X = load().data
+    rng = np.random.default_rng(SEED)
+    new = rng.permutation(len(X)) < len(X) // 4
+    parts = simulation.split(X[~new], Lattice(3), SEED)
+    params = DataCollaboration(n_clusters=2, predictor=True)
+    run = simulation.run(params, parts.layout, parts.data, SEED)
+    mean, spread = X[~new].mean(axis=0), X[~new].std(axis=0)
+    pooled = KMeans(2, n_init=10, random_state=0).fit((X[~new] - mean) / spread)
+    expected = pooled.predict((X[new] - mean) / spread)
+    for slot, outcome in run.outcomes.items():
+        names = [parts.data[slot].columns.index(f"x{j}") for j in range(X.shape[1])]
+        order = np.argsort(names)
+        assert outcome.predict is not None
+        found = outcome.predict(MatrixSource(X[new][:, order]))
+        assert adjusted_rand(expected, found) >= 0.95
+
+
+def test_new_rows_with_other_columns_are_refused() -> None:
+    X = load_wine().data
+    parts = simulation.split(X, Lattice(2), SEED)
+    params = DataCollaboration(n_clusters=2, predictor=True)
+    outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r1c1"]
+    assert outcome.predict is not None
+    with pytest.raises(InvalidData, match="12 columns; the session had 13"):
+        outcome.predict(MatrixSource(X[:, :12]))
+
+
+@pytest.mark.parametrize(
+    ("layout", "params", "why"),
+    [
+        (Lattice(2, 2), {}, "another round"),
+        (Lattice(2), {"algorithm": "spectral"}, "not in its graph"),
+        (Lattice(2), {"reduction": "autoencoder"}, "linear"),
+    ],
+)
+def test_a_predictor_that_cannot_be_is_refused_and_says_why(
+    layout: Layout, params: dict[str, Any], why: str
+) -> None:
+    proposal = registry.Proposal(
+        protocol="dc",
+        params={"n_clusters": 2, "predictor": True, **params},
+        layout=layout,
+        seed=1,
+    )
+    with pytest.raises(InvalidParameters, match=why):
+        registry.draw_up("s", proposal)
+
+
+def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
+    X = load_wine().data
+    parts = simulation.split(X, Lattice(2), SEED)
+    params = DataCollaboration(n_clusters=2)
+    outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r1c1"]
+    assert outcome.predict is None
+    assert outcome.centroids is None
+
+
+# Coordinates
+
+
+@pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
+def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
+    X = load_wine().data
+    parts = simulation.split(X, Lattice(2, 2), SEED)
+    params = DataCollaboration(n_clusters=3, output="coordinates", algorithm=algorithm)
+    outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r2c1"]
+    assert outcome.coordinates is not None
+    assert outcome.centroids is not None
+    away = outcome.coordinates[:, None, :] - outcome.centroids
+    assert np.array_equal(np.square(away).sum(axis=2).argmin(axis=1), outcome.labels)
+
+
+# Empty cells
+
+
+def test_complete_row_groups_of_a_ragged_lattice_lose_nothing() -> None:
+    """The last row group lacks the second column group."""
+    X = load_breast_cancer().data
+    layout = Layout(slots=Lattice(4, 2).slots[:-1])
+    parts = simulation.split(X, layout, SEED)
+    params = DataCollaboration(n_clusters=2, scaling="center")
+    evaluated = simulation.evaluate(params, X, parts, SEED)
+    complete = np.concatenate(parts.rows[:-1])
+    pooled = KMeans(2, n_init=10, random_state=0).fit_predict(X[complete])
+    assert adjusted_rand(pooled, evaluated.labels[complete]) >= 0.98
+    report = evaluated.simulated.outcomes["r4c1"].report
+    assert "different columns" in str(report["ragged lattice"])
+
+
+def test_distances_within_complete_row_groups_do_not_depend_on_the_others() -> None:
+    X = load_wine().data
+    ragged = Layout(
+        slots=(
+            Slot(name="a", row=0, column=0),
+            Slot(name="b", row=0, column=1),
+            Slot(name="c", row=1, column=1),
+            Slot(name="d", row=2, column=0),
+            Slot(name="e", row=2, column=1),
+        )
+    )
+    parts = simulation.split(X, ragged, SEED)
+    params = DataCollaboration(n_clusters=3, scaling="center", output="coordinates")
+    outcomes = simulation.run(params, ragged, parts.data, SEED).outcomes
+    rows = np.concatenate([parts.rows[0], parts.rows[2]])
+    Z = np.concatenate([outcomes["a"].coordinates, outcomes["d"].coordinates])
+    true = np.linalg.norm(X[rows][:, None] - X[rows], axis=2)
+    found = np.linalg.norm(Z[:, None] - Z, axis=2)
+    assert np.linalg.norm(found - true) / np.linalg.norm(true) < 1e-3
+
+
+# What a party chooses alone
+
+
+def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
+    """Run a session of two parties whose first has choices of its own."""
+    X = load_wine().data
+    parts = simulation.split(X, Lattice(2), SEED)
+    names = parts.layout.names
+    keys = simulation.entropies(SEED, "s", names)
+    secret = enrolment.session_secret(keys[simulation.COORDINATOR], "s")
+    proposal = registry.Proposal(
+        protocol="dc", params=params, layout=parts.layout, seed=1
+    )
+    roster = {
+        slot: enrolment.enrol(secret, "s", slot, keys[slot], d.n_rows, len(d.columns))
+        for slot, d in parts.data.items()
+    }
+    agreement = enrolment.agree(registry.draw_up("s", proposal), roster)
+    chosen = {names[0]: choices, names[1]: {}}
+    parties = {
+        slot: chain.PartyChain(
+            agreement=agreement, slot=slot, entropy=keys[slot], choices=chosen[slot]
+        )
+        for slot in names
+    }
+    memories = dict.fromkeys(names, Memory())
+    move = chain.begin(agreement)
+    while isinstance(move, chain.Opened):
+        contributions = {}
+        for slot, task in move.tasks.items():
+            memories[slot], contributions[slot], *_ = parties[slot].reply(
+                memories[slot], task, parts.data[slot]
+            )
+        move = chain.advance(agreement, move.state, move.tasks, contributions)
+    return parties[names[0]].conclude(memories[names[0]], move.results[names[0]], None)
+
+
+def first_rows() -> Any:
+    parts = simulation.split(load_wine().data, Lattice(2), SEED)
+    return matrix(parts.data["r1c1"])
+
+
+def test_a_party_brings_a_transformer_of_its_own() -> None:
+    params = {"n_clusters": 3, "scaling": "center"}
+    own = answer({"transformer": TruncatedSVD(12).fit(first_rows())}, params)
+    assert own.report["dimensions sent"] == 12
+    assert adjusted_rand(answer({}, params).labels, own.labels) >= 0.95
+
+
+def test_a_transformer_that_leaves_nothing_out_is_refused_unless_allowed() -> None:
+    full = {"transformer": PCA(13).fit(first_rows())}
+    with pytest.raises(GuardRefused, match="allow_full_width"):
+        answer(full, {"n_clusters": 3})
+    assert answer({**full, "allow_full_width": True}, {"n_clusters": 3}).labels.size
+
+
+def test_a_transformer_of_its_own_cannot_be_kept_as_a_predictor() -> None:
+    own = {"transformer": PCA(5).fit(first_rows())}
+    with pytest.raises(GuardRefused, match="linear reduction"):
+        answer(own, {"n_clusters": 3, "predictor": True})
+
+
+@pytest.mark.parametrize("reduction", ["svd", "random", "lpp", "autoencoder"])
+@pytest.mark.parametrize("kind", ["rotated", "low_rank", "smote"])
+def test_other_reductions_and_anchors_find_the_groups(
+    reduction: Any, kind: Any
+) -> None:
+    X = load_wine().data
+    parts = simulation.split(X, Lattice(2), SEED)
+    params = DataCollaboration(
+        n_clusters=3, reduction=reduction, anchor=Anchor(kind=kind)
+    )
+    evaluated = simulation.evaluate(params, X, parts, SEED)
+    assert evaluated.fidelity >= (0.7 if reduction == "autoencoder" else 0.85)
+
+
+# Through the command line
+
+
+def test_named_slots_a_predictor_and_new_rows_over_http(tmp_path: Path) -> None:
+    X = load_wine().data
+    train, new = X[: len(X) - 20], X[len(X) - 20 :]
+    halves = {"north": train[::2], "south": train[1::2], "new": new}
+    for name, rows in halves.items():
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            header = [f"f{j}" for j in range(X.shape[1])]
+            csv.writer(file).writerows([header, *rows.tolist()])
+    with Analyst(tmp_path / "analyst") as analyst:
+        home = str(tmp_path / "home")
+        environment = {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
+
+        def coterie(*words: str) -> dict[str, Any]:
+            done = CliRunner().invoke(main, [*words, "--json"], env=environment)
+            assert done.exit_code == 0, done.output
+            result: dict[str, Any] = json.loads(done.stdout)
+            return result
+
+        slots = ["--slot", "north=1,1", "--slot", "south=2,1"]
+        given = ["--param", "n_clusters=3", "--param", "predictor=true"]
+        opened = coterie("session", "--home", home, "create", "wines", *slots, *given)
+        accepted = [w for code in opened["risks"] for w in ("--accept-risk", code)]
+        assert "dc.predictor-lets-the-map-out" in opened["risks"]
+        run_both(opened, accepted, tmp_path, home)
+        labels = tmp_path / "new-labels.csv"
+        where = ["--data", str(tmp_path / "new.csv"), "--labels", str(labels)]
+        coterie("party", "predict", opened["id"], "south", *where, "--home", home)
+    with labels.open() as file:
+        found = [int(row["label"]) for row in csv.DictReader(file)]
+    pooled = KMeans(3, n_init=10, random_state=0).fit(scaled(train))
+    expected = pooled.predict((new - train.mean(axis=0)) / train.std(axis=0))
+    assert adjusted_rand(expected, found) >= 0.9
+
+
+def run_both(
+    opened: dict[str, Any], accepted: list[str], tmp_path: Path, home: str
+) -> None:
+    running = [
+        subprocess.Popen(
+            [
+                COTERIE,
+                "party",
+                "run",
+                invitation,
+                *accepted,
+                "--home",
+                home,
+                "--data",
+                str(tmp_path / f"{slot}.csv"),
+                "--labels",
+                str(tmp_path / f"{slot}-labels.csv"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for slot, invitation in opened["invitations"].items()
+    ]
+    for process in running:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        assert "self-check" in errors
+
+
+# Memory
+
+
+def test_the_analyst_holds_one_copy_of_the_common_space() -> None:
+    rng = np.random.default_rng(0)
+    n, width, r = 120_000, 15, 500
+    cells = [
+        {
+            column: messages.Projections(
+                rows=rng.normal(size=(n // 2, width)),
+                anchors=rng.normal(size=(r, width)),
+            )
+            for column in range(2)
+        }
+        for _ in range(2)
+    ]
+    params = DataCollaboration(n_clusters=4, n_init=2, max_iter=5)
+    maps = analyst.fit_maps(params, cells, [width + 1] * 2)
+    tracemalloc.start()
+    X_hat = analyst.common_space(cells, maps)
+    starts = draw_starts(X_hat, 4, 2, rng)
+    kmeans(X_hat, starts, params.max_iter)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.9 * X_hat.nbytes

@@ -1,0 +1,142 @@
+"""Rows that a stage selects: what later stages see of them, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from support.stepwise import Stepwise
+
+from clustering_protocols import chain, registry
+from clustering_protocols.contract import (
+    Finish,
+    Outcome,
+    Reply,
+    Selection,
+    Stage,
+    View,
+)
+from clustering_protocols.contract.selection import put_back
+from clustering_protocols.data import (
+    BATCH_ROWS,
+    DataSource,
+    MatrixSource,
+    SparseSource,
+    check_unique,
+    keep_rows,
+    matrix,
+    sparse_matrix,
+)
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records import Record
+from clustering_protocols.terms import Lattice
+
+X = np.random.default_rng(0).normal(size=(12, 3))
+KEPT = np.array([1, 2, 5, 8, 9, 11])
+
+
+def selection(rows: Sequence[int], **n_rows: int) -> Selection:
+    return Selection(rows=np.array(rows), n_rows=n_rows)
+
+
+# Rows of a source
+
+
+def test_kept_rows_are_those_of_the_matrix_with_their_ids() -> None:
+    source = MatrixSource(X, columns=["a", "b", "c"], ids=[str(i) for i in range(12)])
+    kept = keep_rows(source, KEPT)
+    assert matrix(kept).tolist() == X[KEPT].tolist()
+    assert (kept.n_rows, list(kept.columns)) == (6, ["a", "b", "c"])
+    assert list(kept.ids or ()) == ["1", "2", "5", "8", "9", "11"]
+
+
+def test_kept_rows_come_in_batches_also_where_a_batch_keeps_none() -> None:
+    n = 3 * BATCH_ROWS
+    source = MatrixSource(np.arange(float(n))[:, None])
+    rows = np.array([3, BATCH_ROWS - 1, 2 * BATCH_ROWS, n - 1])
+    batches = [batch[:, 0].tolist() for batch in keep_rows(source, rows).batches()]
+    assert batches == [[3, BATCH_ROWS - 1], [2 * BATCH_ROWS, n - 1]]
+
+
+def test_kept_rows_of_a_sparse_source_stay_sparse() -> None:
+    kept = keep_rows(SparseSource(csr_array(X)), KEPT)
+    assert isinstance(kept, SparseSource)
+    assert sparse_matrix(kept).toarray().tolist() == X[KEPT].tolist()
+
+
+def test_two_rows_with_one_id_are_named_by_their_numbers() -> None:
+    with pytest.raises(
+        InvalidData, match=r"Rows 2 and 4 have the same id\."
+    ) as refused:
+        check_unique(["a", "smith", "c", "smith", "a"])
+    assert "smith" not in str(refused.value)
+
+
+def test_a_party_with_an_id_twice_is_refused_unless_the_terms_select_rows() -> None:
+    twice = MatrixSource(X[:2], ids=["p", "p"])
+    with pytest.raises(InvalidData, match="Rows 1 and 2"):
+        Dummy(n_clusters=2).check_rows(twice)
+    Dummy(n_clusters=2).check_rows(MatrixSource(X))
+
+
+# What comes back
+
+
+def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
+    outcome = Outcome(
+        labels=np.array([7, 8]),
+        memberships=np.array([[0.2, 0.8], [1.0, 0.0]]),
+        coordinates=np.ones((2, 1)),
+        report={"kept": 1},
+    )
+    whole = put_back(outcome, selection([1, 3]), 4)
+    assert whole.labels.tolist() == [-1, 7, -1, 8]
+    assert whole.memberships is not None
+    assert whole.memberships[1].tolist() == [0.2, 0.8]
+    assert np.isnan(whole.memberships[[0, 2]]).all()
+    assert whole.coordinates is not None
+    assert np.isnan(whole.coordinates[:, 0]).tolist() == [True, False, True, False]
+    assert whole.report == {"kept": 1, "rows that took part": "2 of 4"}
+
+
+# The chain
+
+
+def selecting(inner: Stage) -> Stage:
+    """Return the dummy's first stage, of which one party keeps half of its rows."""
+
+    class Analyst(type(inner.analyst)):  # type: ignore[misc]  # a class made here
+        def step(self, *arguments: Any) -> Any:
+            del arguments
+            return Finish(n_rows={"r1c1": 6})
+
+    class Party(type(inner.party)):  # type: ignore[misc]  # a class made here
+        def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+            done = super().reply(view, task, data)
+            own = [selection(KEPT.tolist(), r1c1=6)]
+            kept = own if view.slot.name == "r1c1" else []
+            return replace(done, remember=[*done.remember, *kept])
+
+    return replace(inner, analyst=Analyst(), party=Party())
+
+
+def test_later_stages_see_selected_rows_and_labels_come_back_in_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    params = Dummy(n_clusters=3, void_attempts=1)
+    known = registry.protocol("dummy")
+    first, *rest = known.stages(params, Lattice(2))
+    monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
+    chain.load.cache_clear()
+    data = {"r1c1": MatrixSource(X), "r2c1": MatrixSource(X)}
+    outcomes = Stepwise(params, data, Lattice(2)).to_the_end()
+    chain.load.cache_clear()
+    here, there = outcomes["r1c1"].labels, outcomes["r2c1"].labels
+    assert np.flatnonzero(here >= 0).tolist() == KEPT.tolist()
+    assert here[KEPT].tolist() == [0, 1, 2, 0, 1, 2]
+    assert there.tolist() == [(6 + i) % 3 for i in range(12)]

@@ -1,0 +1,298 @@
+"""Known answers: bytes in each protocol's folder that are read, or refused, for good.
+
+``vectors/`` holds encoded records and ``vectors.json``, which says for each file its
+stage and kind, and either what stands in it or the problem that refuses it. A vector
+that fails says that the wire format has changed: sessions under way and other releases
+no longer understand it. If that is meant, raise the version of the record, and write
+the vectors anew with ``COTERIE_WRITE_VECTORS=1 pytest tests/engine/test_vectors.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import numpy as np
+import pytest
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from clustering_protocols import codec, registry
+from clustering_protocols.contract import Stage
+from clustering_protocols.errors import CoterieError
+from clustering_protocols.records import Record
+
+ROOT = Path(registry.protocols.__path__[0])
+SIDECAR = "vectors.json"
+MAX_BYTES = 4096
+
+
+def stages(name: str) -> Iterator[Stage]:
+    """Yield the stages of all examples of a protocol; the same stage may come again."""
+    known = registry.protocol(name)
+    for example in known.examples():
+        yield from known.stages(example.params, example.layout)
+
+
+def record_of(name: str, stage: str, kind: str) -> type[Record]:
+    found = (known.record(kind) for known in stages(name) if known.name == stage)
+    return next(record for record in found if record is not None)
+
+
+def described(record: Record) -> dict[str, Any]:
+    return {
+        "values": record.values,
+        "arrays": {
+            name: {
+                "dtype": str(array.dtype),
+                "shape": list(array.shape),
+                "sha256": sha256(array.tobytes()).hexdigest(),
+            }
+            for name, array in record.arrays.items()
+        },
+    }
+
+
+def complaints(folder: Path) -> list[str]:
+    """Return what is wrong with a folder of vectors as a whole."""
+    if not (folder / SIDECAR).is_file():
+        return [f"{SIDECAR} is missing"]
+    vectors = json.loads((folder / SIDECAR).read_text())
+    files = {path.name: path for path in folder.iterdir() if path.name != SIDECAR}
+    bad = {name for name, vector in vectors.items() if "problem" in vector}
+    found = []
+    if not bad or not vectors.keys() - bad:
+        found.append("good and bad vectors are both needed")
+    if vectors.keys() != files.keys():
+        found.append(f"{sorted(vectors.keys() ^ files.keys())} stand alone")
+    found += [n for n in vectors if ("_bad_" in n) != (n in bad) or n[-7:] != ".arrays"]
+    found += [n for n, path in files.items() if path.stat().st_size > MAX_BYTES]
+    return found
+
+
+# Writing them anew
+
+
+def sample(record: type[Record]) -> Record:
+    """Return a record that holds the same on every machine, by its declarations."""
+    values, sizes = {}, {}
+    for name, field in record.model_fields.items():
+        spec = record._specs.get(name)
+        if spec is None:
+            values[name] = accepted(field.annotation, field.metadata)
+            continue
+        for symbol in spec.shape:
+            sizes.setdefault(symbol, symbol if type(symbol) is int else 2 + len(sizes))
+        shape = [sizes[symbol] for symbol in spec.shape]
+        dtype = np.dtype(get_args(get_args(field.annotation)[1])[0])
+        step = 0.125 if dtype.kind == "f" else 1
+        low = spec.low if spec.low is not None else -2 if dtype.kind in "fi" else 0
+        high = spec.high if spec.high is not None else low + 100
+        counted = np.arange(np.prod(shape)) * step % (high - low + step)
+        values[name] = (low + counted).astype(dtype).reshape(shape)
+    return record(**values)
+
+
+def accepted(annotation: Any, metadata: list[Any]) -> Any:
+    """Return the first of some plain values that a field takes."""
+    strict = ConfigDict(strict=True)
+    adapter = TypeAdapter(Annotated[annotation, None, *metadata], config=strict)
+    for value in (*get_args(annotation), 0.5, 3, True, "word", "0f" * 32, None, [], {}):
+        try:
+            return adapter.validate_python(value)
+        except ValidationError:
+            continue
+    raise NotImplementedError(f"no sample of {annotation}")
+
+
+class Draft:
+    """A record's header and arrays, on the way to being spoilt."""
+
+    def __init__(self, record: Record) -> None:
+        self.header = record.header()
+        self.arrays = dict(record.arrays)
+        self.specs = type(record)._specs
+
+    def another_kind(self) -> None:
+        self.header["kind"] = "another"
+
+    def another_version(self) -> None:
+        self.header["version"] += 1
+
+    def surplus_value(self) -> None:
+        self.header["values"]["surplus"] = 1
+
+    def missing_value(self) -> None:
+        self.header["values"].popitem()
+
+    def value_of_another_type(self) -> None:
+        self.header["values"][next(iter(self.header["values"]))] = [[]]
+
+    def missing_array(self) -> None:
+        self.arrays.popitem()
+
+    def surplus_array(self) -> None:
+        self.arrays["surplus"] = np.zeros(1)
+
+    def another_dtype(self) -> None:
+        name, array = next(iter(self.arrays.items()))
+        self.arrays[name] = array.astype(np.float32)
+
+    def another_axis(self) -> None:
+        name, array = next(iter(self.arrays.items()))
+        self.arrays[name] = array[..., None]
+
+    def two_sizes_of_a_symbol(self) -> None:
+        used = [symbol for spec in self.specs.values() for symbol in spec.shape]
+        name, axis = next(
+            (name, axis)
+            for name, spec in self.specs.items()
+            for axis, symbol in enumerate(spec.shape)
+            if isinstance(symbol, str) and used.count(symbol) > 1
+        )
+        self.arrays[name] = np.repeat(self.arrays[name], 2, axis=axis)
+
+    def nan(self) -> None:
+        name = next(n for n, array in self.arrays.items() if array.dtype.kind == "f")
+        self.arrays[name] = np.full_like(self.arrays[name], np.nan)
+
+    def under_the_bound(self) -> None:
+        bounds = {name: s.low for name, s in self.specs.items() if s.low is not None}
+        name, low = next(iter(bounds.items()))
+        self.arrays[name] = np.full_like(self.arrays[name], low - 1)
+
+
+FAULTS: dict[Callable[[Draft], None], str] = {
+    Draft.another_kind: "malformed",
+    Draft.another_version: "version-mismatch",
+    Draft.surplus_value: "malformed",
+    Draft.missing_value: "malformed",
+    Draft.value_of_another_type: "malformed",
+    Draft.missing_array: "invalid-array",
+    Draft.surplus_array: "invalid-array",
+    Draft.another_dtype: "invalid-array",
+    Draft.another_axis: "invalid-array",
+    Draft.two_sizes_of_a_symbol: "invalid-array",
+    Draft.nan: "invalid-array",
+    Draft.under_the_bound: "invalid-array",
+}
+
+
+def spoilt(record: Record) -> dict[str, tuple[bytes, str]]:
+    """Return by fault the bytes and the problem, for all faults that have a place."""
+    whole = record.encode()
+    found = {
+        "truncated": (whole[:-1], "malformed"),
+        "surplus_byte": (whole + b"\0", "malformed"),
+    }
+    for fault, slug in FAULTS.items():
+        draft = Draft(record)
+        with suppress(KeyError, StopIteration):
+            fault(draft)
+            found[fault.__name__] = codec.encode(draft.header, draft.arrays), slug
+    return found
+
+
+def write(name: str) -> None:
+    """Write a protocol's vectors: every record, and every fault once."""
+    known = {
+        (stage.name, record.kind): sample(record)
+        for stage in stages(name)
+        for record in stage.records
+    }
+    content, sidecar, faults = {}, {}, set()
+    last_stage_first = reversed(known.items())
+    for (stage, kind), record in sorted(
+        last_stage_first, key=lambda i: not i[1].arrays
+    ):
+        where = {"stage": stage, "kind": kind}
+        file = f"{stage}_{kind}.arrays"
+        content[file], sidecar[file] = record.encode(), where | described(record)
+        for fault, (damaged, slug) in spoilt(record).items():
+            if fault not in faults:
+                file = f"{stage}_{kind}_bad_{fault}.arrays"
+                content[file], sidecar[file] = damaged, where | {"problem": slug}
+                faults.add(fault)
+
+    folder = ROOT / name / "vectors"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.arrays"):
+        old.unlink()
+    for file, damaged in content.items():
+        (folder / file).write_bytes(damaged)
+    lines = [f"{json.dumps(f)}: {json.dumps(v)}" for f, v in sorted(sidecar.items())]
+    (folder / SIDECAR).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if os.environ.get("COTERIE_WRITE_VECTORS") == "1":
+    for protocol in registry.catalogue():
+        write(protocol)
+
+
+# Reading them
+
+
+def cases(*, bad: bool) -> list[Any]:
+    found = []
+    for name in registry.catalogue():
+        sidecar = ROOT / name / "vectors" / SIDECAR
+        vectors = json.loads(sidecar.read_text()) if sidecar.is_file() else {}
+        for file, vector in vectors.items():
+            if ("problem" in vector) == bad:
+                case = pytest.param(name, file, vector, id=f"{name}-{file[:-7]}")
+                found.append(case)
+    return found
+
+
+def read(name: str, file: str, vector: dict[str, Any]) -> Record:
+    record = record_of(name, vector["stage"], vector["kind"])
+    return record.decode((ROOT / name / "vectors" / file).read_bytes())
+
+
+@pytest.mark.parametrize(("name", "file", "vector"), cases(bad=False))
+def test_a_good_vector_is_read_and_written_again_as_the_same_bytes(
+    name: str, file: str, vector: dict[str, Any]
+) -> None:
+    record = read(name, file, vector)
+    assert described(record) == {key: vector[key] for key in ("values", "arrays")}
+    assert record.encode() == (ROOT / name / "vectors" / file).read_bytes()
+
+
+@pytest.mark.parametrize(("name", "file", "vector"), cases(bad=True))
+def test_a_bad_vector_is_refused_with_its_problem(
+    name: str, file: str, vector: dict[str, Any]
+) -> None:
+    with pytest.raises(CoterieError) as refused:
+        read(name, file, vector)
+    assert refused.value.problem.slug == vector["problem"]
+
+
+@pytest.mark.parametrize("name", registry.catalogue())
+def test_every_protocol_has_good_and_bad_vectors_small_and_listed(name: str) -> None:
+    assert complaints(ROOT / name / "vectors") == []
+
+
+@pytest.mark.parametrize("name", registry.catalogue())
+def test_every_record_of_every_stage_has_a_good_vector(name: str) -> None:
+    listed = {(v.values[2]["stage"], v.values[2]["kind"]) for v in cases(bad=False)}
+    sent = {(stage.name, r.kind) for stage in stages(name) for r in stage.records}
+    assert sent <= listed
+
+
+def test_a_folder_without_good_or_without_bad_vectors_is_found(tmp_path: Path) -> None:
+    assert complaints(tmp_path / "vectors") != []
+    for file, vector in (
+        ("a.arrays", {}),
+        ("a_bad_b.arrays", {"problem": "malformed"}),
+    ):
+        folder = tmp_path / file
+        folder.mkdir()
+        (folder / file).write_bytes(b"")
+        (folder / SIDECAR).write_text(json.dumps({file: vector}))
+        assert complaints(folder) == ["good and bad vectors are both needed"]
+        (folder / SIDECAR).write_text("{}")
+        assert f"['{file}'] stand alone" in complaints(folder)

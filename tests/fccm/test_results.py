@@ -1,0 +1,551 @@
+"""`fccm` finds what fuzzy co-clustering of the pooled matrix finds."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy import sparse
+from support.analyst_process import thorough
+from support.coclusters import Session, blocks, columns_of, sites, terrorist_attacks
+
+from clustering_protocols import chain, data as sources, registry, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import MatrixSource, SparseSource, sparse_matrix
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.protocols.fccm import (
+    CoClustering,
+    kernels,
+    messages,
+    pooled,
+    shifts,
+)
+from clustering_protocols.randomness import generator
+from clustering_protocols.terms import Lattice
+
+SEED = 5
+CLOSE = 1e-6
+GROUPS = (27, 24, 21, 18)
+X = blocks()
+both = pytest.mark.parametrize("normalisation", ["global", "site"])
+
+
+def made(**more: Any) -> CoClustering:
+    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 12, "tol": 0.0}
+    return CoClustering(**values | more)
+
+
+# Equations 2 and 3, dense
+
+
+def fccm(
+    X: FloatArray,
+    U: FloatArray,
+    params: CoClustering,
+    columns: Sequence[IntArray] | None = None,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield U and W after every iteration; W sums to 1 in each set of columns."""
+    while True:
+        exponents = U.T @ X / params.lambda_w
+        W = np.empty_like(exponents)
+        for own in columns or [np.arange(X.shape[1])]:
+            W[:, own] = shares(exponents[:, own], axis=1)
+        U = shares(W @ X.T / params.lambda_u, axis=0).T
+        yield U, W.T
+
+
+def shares(exponents: FloatArray, axis: int) -> FloatArray:
+    """Return exp(x) / Σ exp(x) along an axis."""
+    powers = np.exp(exponents - exponents.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+def start(rng: np.random.Generator, n: int, k: int) -> FloatArray:
+    drawn = rng.random((n, k))
+    return drawn / drawn.sum(axis=1, keepdims=True)
+
+
+def expected(
+    session: Session, n: int, columns: Sequence[IntArray] | None = None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Return the first n iterations from the session's U(0), rows as they travelled."""
+    rng = session.plan.generator("fccm", "start")
+    U = start(rng, len(session.X), session.params.n_clusters)
+    return list(islice(fccm(session.X[session.order], U, session.params, columns), n))
+
+
+def equal_after_every_iteration(
+    session: Session, columns: Sequence[IntArray] | None = None
+) -> None:
+    found = session.follow().found
+    assert sorted(found) == list(range(1, max(found) + 1))
+    for (U, W), (n, ours) in zip(
+        expected(session, len(found), columns), sorted(found.items()), strict=True
+    ):
+        assert np.abs(ours[0] - U).max() <= CLOSE, f"objects, iteration {n}"
+        assert np.abs(ours[1] - W).max() <= CLOSE, f"items, iteration {n}"
+
+
+@pytest.mark.parametrize("n_iterations", [1, 2, 9, 40])
+@pytest.mark.parametrize(
+    "params", [{}, {"lambda_u": 0.1, "lambda_w": 2.0}, {"lambda_w": 0.05}]
+)
+def test_the_pooled_reference_is_equations_2_and_3(
+    params: dict[str, float], n_iterations: int
+) -> None:
+    chosen = made(max_iter=n_iterations, tol=1e-9, **params)
+    found = pooled.run(chosen, X, None)
+    U = start(generator(0, "fccm"), *X.shape[:1], 4)
+    after = list(islice(fccm(X, U, chosen), found.n_iterations))
+    np.testing.assert_allclose(found.objects, after[-1][0], atol=1e-10)
+    np.testing.assert_allclose(found.items, after[-1][1], atol=1e-10)
+    moves = [np.abs(b[0] - a[0]).max() for a, b in pairwise([(U,), *after])]
+    assert all(move > 1e-9 for move in moves[:-1])
+    assert found.n_iterations == n_iterations or moves[-1] <= 1e-9
+    assert pooled.labels(chosen, X, None).tolist() == after[-1][0].argmax(1).tolist()
+
+
+def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
+    """Exponents of 1e5: neither overflow nor a sum that is not 1."""
+    rng = np.random.default_rng(0)
+    sums = rng.random((7, 3))
+    U = kernels.object_memberships(sums, 1e-5)
+    assert np.array_equal(U.argmax(axis=1), sums.argmax(axis=1))
+    np.testing.assert_allclose(U.sum(axis=1), 1.0)
+    W = kernels.item_memberships(1e5 * rng.random((9, 3)))
+    np.testing.assert_allclose(W.sum(axis=0), 1.0)
+    assert kernels.clusters(np.array([[0.5, 0.5], [0.1, 0.9]])).tolist() == [0, 1]
+
+
+# Equal to the pooled result
+
+SPLITS = [
+    (30, 30, 30),
+    (88, 1, 1),
+    GROUPS,
+    (50, 1, 20, 18, 1),
+    (13, 13, 13, 13, 13, 13, 12),
+    (8, 8, 8, 8, 8, 8, 7, 7, 7, 7, 7, 7),
+]
+
+
+@pytest.mark.parametrize("widths", SPLITS, ids=str)
+@pytest.mark.parametrize("view", ["blind", "sums"])
+def test_global_equals_pooled_after_every_iteration(
+    widths: Sequence[int], view: Any
+) -> None:
+    params = made(lambda_u=0.001, lambda_w=100.0, analyst_view=view)
+    session = Session(params, X, widths)
+    equal_after_every_iteration(session)
+    assert len(session.found) >= 8
+
+
+@pytest.mark.parametrize("widths", [(1, 1, 301), (79, *[1] * 11)], ids=["3", "12"])
+def test_a_site_with_most_of_the_items_does_not_overflow_for_ever(
+    widths: Sequence[int],
+) -> None:
+    params = made(lambda_w=100.0, max_iter=3)
+    wide = blocks(20, sum(widths))
+    equal_after_every_iteration(Session(params, wide, widths))
+
+
+def test_a_session_that_stops_after_each_iteration_has_that_iteration() -> None:
+    layout, data = sites(X, GROUPS)
+    for n in range(1, 11):
+        params = made(max_iter=n)
+        run = simulation.run(params, layout, data, SEED)
+        order = run.orders[layout.names[0]]
+        reference = pooled.run(params, X[order], run.trace)
+        outcomes = [run.outcomes[slot] for slot in layout.names]
+        W = np.hstack([each.item_memberships for each in outcomes])
+        assert np.abs(W - reference.items.T).max() <= CLOSE
+        for each in outcomes:
+            assert np.abs(each.memberships[order] - reference.objects).max() <= CLOSE
+            assert each.report == {"n_iterations": n}
+
+
+@settings(max_examples=thorough(ci=20, nightly=500))
+@given(
+    widths=st.lists(st.integers(1, 6), min_size=3, max_size=7),
+    n=st.integers(2, 40),
+    k=st.integers(2, 4),
+    r_max=st.sampled_from([0.01, 1.0, 300.0]),
+    fuzziness=st.tuples(st.floats(0.02, 1.0), st.floats(1.0, 100.0)),
+    density=st.floats(0.0, 1.0),
+    view=st.sampled_from(["blind", "sums"]),
+    normalisation=st.sampled_from(["global", "site"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_co_occurrences_give_the_pooled_result(
+    widths: list[int],
+    n: int,
+    k: int,
+    r_max: float,
+    fuzziness: tuple[float, float],
+    density: float,
+    view: Any,
+    normalisation: Any,
+    seed: int,
+) -> None:
+    """Degrees, not ones; objects and items without any; fuzziness in units of r_max."""
+    rng = np.random.default_rng(seed)
+    m = sum(widths)
+    R = r_max * rng.random((n, m)) * (rng.random((n, m)) < density)
+    params = made(
+        n_clusters=k,
+        lambda_u=fuzziness[0] * r_max,
+        lambda_w=fuzziness[1] * r_max,
+        r_max=r_max,
+        analyst_view=view,
+        normalisation=normalisation,
+        max_iter=6,
+    )
+    own = columns_of(widths) if normalisation == "site" else None
+    equal_after_every_iteration(Session(params, R, widths), own)
+
+
+@pytest.mark.parametrize("lambda_w", [100.0, 180.0])
+@pytest.mark.parametrize("widths", [(26, 26, 27, 27), (80, 3, 23)], ids=str)
+def test_terrorist_attacks_give_the_pooled_result(
+    widths: Sequence[int], lambda_w: float
+) -> None:
+    attacks, _ = terrorist_attacks()
+    params = made(n_clusters=3, lambda_u=0.0035, lambda_w=lambda_w)
+    equal_after_every_iteration(Session(params, attacks, widths))
+
+
+# The normalisation of the paper
+
+
+@pytest.mark.parametrize("widths", [(30, 30, 30), GROUPS, (88, 1, 1)], ids=str)
+@pytest.mark.parametrize("view", ["blind", "sums"])
+def test_site_is_the_procedure_of_the_paper(widths: Sequence[int], view: Any) -> None:
+    session = Session(made(normalisation="site", analyst_view=view), X, widths)
+    equal_after_every_iteration(session, columns_of(widths))
+
+
+def test_site_is_not_the_pooled_result() -> None:
+    """The negative control of all that equals it."""
+    session = Session(made(normalisation="site"), X, GROUPS).follow()
+    pooled_run = expected(session, 5)
+    for n, (U, W) in enumerate(pooled_run, 1):
+        assert np.abs(session.found[n][0] - U).max() > 1000 * CLOSE
+        assert np.abs(session.found[n][1] - W).max() > 1000 * CLOSE
+
+
+def test_another_start_is_another_run() -> None:
+    """The other negative control: from U(0) of another seed the first U differs."""
+    one, other = (Session(made(max_iter=1), X, GROUPS, seed=s).follow() for s in (1, 2))
+    U = expected(one, 1)[0][0][np.argsort(one.order)]
+    assert np.abs(one.found[1][0][np.argsort(one.order)] - U).max() <= CLOSE
+    assert np.abs(other.found[1][0][np.argsort(other.order)] - U).max() > 0.1
+
+
+# Crisp items: sums that are asked for again
+
+
+@pytest.mark.parametrize("lambda_w", [0.01, 0.02, 0.05, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("view", ["blind", "sums"])
+def test_crisp_items_need_repeats_and_give_the_pooled_result(
+    lambda_w: float, view: Any
+) -> None:
+    session = Session(made(lambda_w=lambda_w, analyst_view=view), X, GROUPS)
+    equal_after_every_iteration(session)
+    assert rounds_of_sums(session) > len(session.found) + 1
+
+
+def test_fuzzy_items_need_no_repeat() -> None:
+    session = Session(made(lambda_w=100.0), X, GROUPS).follow()
+    assert rounds_of_sums(session) == len(session.found) + 1 > 8
+
+
+def rounds_of_sums(session: Session) -> int:
+    return session.kinds().count("share") // len(session.data)
+
+
+@pytest.mark.parametrize("lambda_w", [0.05, 0.3, 0.5])
+def test_a_share_that_overflows_is_asked_for_again(
+    lambda_w: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more room than all items need with the safe shift."""
+    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    session = Session(made(lambda_w=lambda_w), X, GROUPS)
+    equal_after_every_iteration(session)
+    assert session.overflowed() > 0
+
+
+def test_without_room_to_spare_a_share_overflows_too() -> None:
+    """Nothing patched: one site has all that grows."""
+    session = Session(made(n_clusters=3, lambda_w=0.3), grown(), (20, 1, 1))
+    equal_after_every_iteration(session)
+    assert session.overflowed() > 0
+
+
+def grown() -> FloatArray:
+    rng = np.random.default_rng(1)
+    return (rng.random((60, 22)) < 0.5).astype(np.float64)
+
+
+# Sparse data
+
+
+class Sparse(SparseSource):
+    """Sparse data that nobody may ask for dense."""
+
+    def batches(self) -> Iterator[FloatArray]:
+        raise AssertionError("asked for dense rows")
+
+
+@both
+def test_sparse_data_are_never_densified_and_give_the_same_bits(
+    normalisation: Any,
+) -> None:
+    params = made(normalisation=normalisation)
+    layout, dense = sites(X, GROUPS)
+    thin = {
+        slot: Sparse(sparse.coo_array(X[:, own]), [f"x{j}" for j in own])
+        for slot, own in zip(layout.names, columns_of(GROUPS), strict=True)
+    }
+    expected, found = (
+        simulation.run(params, layout, each, SEED) for each in (dense, thin)
+    )
+    for slot, outcome in found.outcomes.items():
+        other = expected.outcomes[slot]
+        assert outcome.labels.tobytes() == other.labels.tobytes()
+        assert outcome.memberships.tobytes() == other.memberships.tobytes()
+        assert outcome.item_memberships.tobytes() == other.item_memberships.tobytes()
+
+
+def test_a_run_holds_much_less_than_a_dense_site() -> None:
+    n, m = 4000, 3000
+    layout = Lattice(1, 3)
+    rng = np.random.default_rng(0)
+    data = {
+        slot: Sparse(sparse.random_array((n, m), density=1e-3, rng=rng))
+        for slot in layout.names
+    }
+    params = made(n_clusters=2, max_iter=2)
+    tracemalloc.start()
+    simulation.run(params, layout, data, SEED)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n * m * 8 / 5
+
+
+def test_sparse_data_are_those_of_their_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sources, "BATCH_ROWS", 7)
+    source = SparseSource(sparse.csr_array(X))
+    pieces = list(source.batches())
+    assert [len(piece) for piece in pieces] == [7] * 14 + [2]
+    assert np.array_equal(np.concatenate(pieces), X)
+    again = sparse_matrix(MatrixSource(X))
+    assert isinstance(again, sparse.csr_array)
+    assert np.array_equal(again.toarray(), X)
+    assert sparse_matrix(source) is source.sparse
+
+
+def test_batches_of_wide_sparse_data_are_small() -> None:
+    wide = sparse.csr_array(([1.0], ([4], [999_999])), shape=(5, 1_000_000))
+    names = np.arange(1_000_000).astype(str).tolist()
+    pieces = [len(piece) for piece in SparseSource(wide, names).batches()]
+    assert pieces == [4, 1]
+
+
+def test_sparse_data_have_names_and_ids_as_dense_data_do() -> None:
+    R = sparse.csr_array(np.eye(3))
+    source = SparseSource(R)
+    assert (source.n_rows, source.columns, source.ids) == (3, ("x0", "x1", "x2"), None)
+    named = SparseSource(R, columns=["a", "b", "c"], ids=["p", "q", "r"])
+    assert (named.columns, named.ids) == (("a", "b", "c"), ("p", "q", "r"))
+    assert isinstance(named, sources.DataSource)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"columns": ["a", "b"]},
+        {"columns": ["a", "b", "b"]},
+        {"ids": ["p", "q"]},
+        {"ids": ["p", "q", "p", "q"]},
+    ],
+)
+def test_names_and_ids_that_do_not_fit_are_refused(more: dict[str, Any]) -> None:
+    for kind in (SparseSource, MatrixSource):
+        with pytest.raises(InvalidData, match="need as many"):
+            kind(np.eye(3), **more)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_sparse_values_that_are_not_finite_are_refused(value: float) -> None:
+    R = sparse.csr_array(([value], ([1], [2])), shape=(3, 3))
+    with pytest.raises(InvalidData, match="missing or infinite"):
+        SparseSource(R)
+
+
+def test_sparse_values_whose_sum_is_not_finite_are_refused() -> None:
+    twice = sparse.coo_array(([1e308, 1e308], ([1, 1], [2, 2])), shape=(3, 3))
+    with np.errstate(over="ignore"), pytest.raises(InvalidData, match="infinite"):
+        SparseSource(twice)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_sparse_data_without_rows_or_columns_are_refused(
+    shape: tuple[int, int],
+) -> None:
+    with pytest.raises(InvalidData, match="rows and columns"):
+        SparseSource(sparse.csr_array(shape))
+
+
+def test_integers_become_floats_and_duplicates_are_summed() -> None:
+    twice = sparse.coo_array(([1, 2, 4], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    source = SparseSource(twice)
+    assert source.sparse.dtype == np.float64
+    assert source.sparse.nnz == 2
+    assert source.sparse.toarray().tolist() == [[0.0, 3.0], [4.0, 0.0]]
+    old = SparseSource(sparse.csc_matrix(np.eye(2, dtype=np.int64)))
+    assert isinstance(old.sparse, sparse.csr_array)
+
+
+def unsorted() -> sparse.csr_array:
+    """Return a matrix whose first row has a column twice, out of order."""
+    arrays = (np.array([1.0, 2.0, 3.0, 4.0]), np.array([2, 0, 0, 1]))
+    return sparse.csr_array((*arrays, np.array([0, 3, 4])), shape=(2, 3))
+
+
+def test_the_callers_sparse_matrix_stays_as_it_was() -> None:
+    R = unsorted()
+    SparseSource(R)
+    assert R.data.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert R.indices.tolist() == [2, 0, 0, 1]
+    assert R.indptr.tolist() == [0, 3, 4]
+
+
+def test_a_sparse_matrix_in_read_only_memory_can_be_used() -> None:
+    R = unsorted()
+    for part in (R.data, R.indices, R.indptr):
+        part.flags.writeable = False
+    assert SparseSource(R).sparse.toarray().tolist() == [[5, 0, 1], [0, 4, 0]]
+
+
+def test_sparse_data_of_one_axis_are_refused() -> None:
+    with pytest.raises(InvalidData, match="rows and columns"):
+        SparseSource(sparse.coo_array(np.array([1.0, 0.0, 2.0])))
+
+
+# When it stops, and what everybody gets
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
+    session = Session(made(tol=tol, max_iter=200, lambda_u=0.01), X, GROUPS).follow()
+    n = len(session.found)
+    start_ = start(session.plan.generator("fccm", "start"), 100, 4)
+    Us = [start_, *(U for U, _ in expected(session, n))]
+    moves = [np.abs(b - a).max() for a, b in pairwise(Us)]
+    assert all(move > tol for move in moves[:-1])
+    assert moves[-1] <= tol
+    assert summary(session).n_iterations == n < 200
+    told = summary(session).tolerances
+    np.testing.assert_allclose(told, moves, rtol=0.051, atol=1e-12)
+    assert all(float(f"{move:.2g}") == move for move in told)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 7])
+def test_it_stops_after_max_iter(max_iter: int) -> None:
+    session = Session(made(max_iter=max_iter), X, GROUPS).follow()
+    assert sorted(session.found) == list(range(1, max_iter + 1))
+    assert summary(session).n_iterations == max_iter == len(summary(session).tolerances)
+    assert all(
+        outcome.report == {"n_iterations": max_iter}
+        for outcome in session.outcomes().values()
+    )
+
+
+def summary(session: Session) -> Any:
+    assert session.closed.summary is not None
+    return chain.read_result(session.agreement, session.closed.summary)
+
+
+def test_repeats_do_not_count_as_iterations() -> None:
+    session = Session(made(lambda_w=0.02, max_iter=2), X, GROUPS)
+    equal_after_every_iteration(session)
+    assert sorted(session.found) == [1, 2]
+
+
+@both
+def test_everybody_gets_the_objects_in_the_order_of_its_own_rows(
+    normalisation: Any,
+) -> None:
+    session = Session(made(normalisation=normalisation), X, GROUPS)
+    outcomes = session.follow().outcomes()
+    U, W = session.found[max(session.found)]
+    order = session.order
+    assert not np.array_equal(order, np.arange(100)), "rows travel in another order"
+    for own, outcome in zip(columns_of(GROUPS), outcomes.values(), strict=True):
+        assert np.array_equal(outcome.memberships[order], U)
+        assert np.array_equal(outcome.labels, outcome.memberships.argmax(axis=1))
+        sizes = np.bincount(outcome.labels, minlength=4)
+        assert outcome.cluster_sizes.tolist() == sizes.tolist()
+        assert np.array_equal(outcome.item_memberships, W[own].T)
+        sums = outcome.item_memberships.sum(axis=1)
+        if normalisation == "site":
+            np.testing.assert_allclose(sums, 1.0)
+        else:
+            assert (sums < 0.9).all()
+    np.testing.assert_allclose(W.sum(axis=0), 1.0 if session.params.is_global else 4.0)
+
+
+def test_the_groups_of_clean_data_are_found() -> None:
+    """Objects and items: what the pooled run finds from this start is the truth."""
+    objects, items = np.arange(60) % 3, np.arange(33) % 3
+    clean = (objects[:, None] == items).astype(np.float64)
+    params = CoClustering(n_clusters=3, lambda_u=0.01, lambda_w=5.0)
+    session = Session(params, clean, (11, 11, 11))
+    outcomes = list(session.follow().outcomes().values())
+    pairs = set(zip(objects.tolist(), outcomes[0].labels.tolist(), strict=True))
+    assert len(pairs) == 3
+    W = np.hstack([each.item_memberships for each in outcomes])
+    assert {(g, c) for g, c in pairs} == set(
+        zip(items.tolist(), W.argmax(axis=0).tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("minimum", [1, 20, 30, 101])
+def test_the_summary_hides_small_clusters(minimum: int) -> None:
+    uneven = np.vstack([X[:50], np.tile(X[0], (50, 1))])
+    session = Session(made(min_cluster_rows=minimum), uneven, GROUPS).follow()
+    sizes = next(iter(session.outcomes().values())).cluster_sizes
+    told = summary(session)
+    large = np.flatnonzero(sizes >= minimum)
+    assert told.clusters.tolist() == large.tolist()
+    assert told.sizes.tolist() == sizes[large].tolist()
+    assert sizes.sum() == 100
+
+
+def test_progress_says_how_far_it_has_come() -> None:
+    session = Session(made(max_iter=4), X, GROUPS)
+    session.until(messages.Add)
+    seen = []
+    while isinstance(session.move, chain.Opened):
+        seen.append(dict(session.open.progress or {}))
+        session.turn()
+    assert [each["updates"] for each in seen] == [0, 0, 1, 2, 3, 4]
+    assert all(each["of_at_most"] == 4 for each in seen)
+    assert seen[-1]["moved"] == summary(session).tolerances.tolist()
+
+
+def test_every_example_has_the_labels_of_the_pooled_run() -> None:
+    known = registry.protocol("fccm")
+    for example in known.examples():
+        parts = simulation.split(example.X, example.layout, 3)
+        found = simulation.evaluate(example.params, example.X, parts, 3)
+        if example.params.is_global:
+            assert found.fidelity == 1.0
+        assert len(found.labels) == len(example.X)

@@ -1,0 +1,425 @@
+"""`fccm` round by round: what is refused, an analyst that lies, and what it can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from support.attacks import looks_like_noise
+from support.coclusters import Session, blocks, kind_of, sites
+from support.stepwise import alter
+
+from clustering_protocols import chain, codec, packets, registry, simulation
+from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.contract import View
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import (
+    InvalidArray,
+    InvalidData,
+    InvalidParameters,
+    ProtocolFailed,
+    RowsNotAligned,
+)
+from clustering_protocols.preparation import alignment
+from clustering_protocols.protocols.fccm import (
+    CoClustering,
+    kernels,
+    messages,
+    party,
+    shifts,
+)
+from clustering_protocols.terms import Lattice
+
+GROUPS = (27, 24, 21, 18)
+X = blocks()
+every_view = pytest.mark.parametrize("view", ["blind", "sums"])
+
+
+def made(**more: Any) -> CoClustering:
+    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 8, "tol": 0.0}
+    return CoClustering(**values | more)
+
+
+def session(R: FloatArray = X, **more: Any) -> Session:
+    return Session(made(**more), R, GROUPS)
+
+
+def at(number: int, **more: Any) -> Session:
+    """Return a session that asks for the sums of a number."""
+    found = session(**more)
+    found.until(messages.Add, number)
+    return found
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("layout", [Lattice(1, 2), Lattice(1, 1)])
+def test_fewer_than_three_sites_are_refused(layout: Lattice) -> None:
+    data = {slot: MatrixSource(X) for slot in layout.names}
+    with pytest.raises(InvalidParameters, match="needs 3 sites"):
+        simulation.run(made(), layout, data, 0)
+
+
+@pytest.mark.parametrize("layout", [Lattice(3, 1), Lattice(2, 3)])
+def test_split_rows_are_refused(layout: Lattice) -> None:
+    data = {slot: MatrixSource(X) for slot in layout.names}
+    with pytest.raises(InvalidParameters, match="split columns"):
+        simulation.run(made(), layout, data, 0)
+
+
+@pytest.mark.parametrize(("value", "r_max"), [(1.5, 1.0), (-1e-9, 1.0), (-1.0, 9.0)])
+@pytest.mark.parametrize("column", [0, 40, 89])
+def test_values_out_of_range_stop_their_site_before_any_share(
+    value: float, r_max: float, column: int
+) -> None:
+    wrong = X.copy()
+    wrong[17, column] = value
+    s = session(wrong, r_max=r_max)
+    s.until(messages.Add)
+    sent = list(s.shares)
+    owner = next(slot for slot, own in s.data.items() if f"x{column}" in own.columns)
+    with pytest.raises(InvalidData, match=rf" in x{column}\.") as refused:
+        s.answer(owner)
+    assert str(value) not in refused.value.detail
+    assert s.shares == sent
+    assert {kind_of(message) for _, message in sent} == {"secrets-shared", "digests"}
+
+
+def test_a_refusal_names_five_columns_at_most() -> None:
+    s = session(X * 3)
+    s.until(messages.Add)
+    with pytest.raises(InvalidData) as refused:
+        s.answer("r1c1")
+    assert refused.value.detail.endswith("in x0, x1, x2, x3, x4.")
+
+
+def test_the_largest_value_that_is_allowed_is_allowed() -> None:
+    s = session(X * 3, r_max=3.0, max_iter=1).follow()
+    assert len(s.found) == 1
+
+
+def test_other_objects_are_refused() -> None:
+    layout, data = sites(X, GROUPS)
+    data["r1c3"] = MatrixSource(X[:, :21], ids=[f"p{i}" for i in range(100)])
+    with pytest.raises(RowsNotAligned):
+        simulation.run(made(), layout, data, 0)
+
+
+def test_items_that_are_too_crisp_end_the_session() -> None:
+    s = session(lambda_w=0.001)
+    with pytest.raises(ProtocolFailed, match="choose a larger lambda_w"):
+        s.follow()
+    assert s.kinds().count("share") == 4 * (shifts.MAX_REPEATS + 2)
+    assert not s.found
+
+
+# An analyst that lies
+
+
+@every_view
+@pytest.mark.parametrize("number", [2, 3, 5, 9])
+def test_sums_out_of_order_are_refused(view: Any, number: int) -> None:
+    s = at(4, analyst_view=view)
+    with pytest.raises(ProtocolFailed, match="out of order"):
+        s.turn(told={"r1c2": s.altered("r1c2", lambda _: {"number": number})})
+
+
+@every_view
+@pytest.mark.parametrize("size", [0, 403, 405, 808])
+def test_a_total_of_another_size_is_refused(view: Any, size: int) -> None:
+    s = at(4, analyst_view=view)
+
+    def resized(task: messages.Add) -> Mapping[str, Any]:
+        return {"total": np.resize(task.total, size)}
+
+    with pytest.raises(InvalidArray, match="total has"):
+        s.turn(told={"r1c2": s.altered("r1c2", resized)})
+
+
+@every_view
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+@pytest.mark.parametrize("by", [1, 2**20, 2**45])
+def test_a_total_that_one_site_alone_was_told_ends_the_session(
+    view: Any, normalisation: Any, by: int
+) -> None:
+    """The masks of the next sums rest on the total: what differs does not cancel."""
+    s = at(4, analyst_view=view, normalisation=normalisation)
+    s.turn(told={"r1c3": s.altered("r1c3", partial(shifted, by=by))})
+    with pytest.raises(ProtocolFailed, match="did not add up the same"):
+        s.turn()
+
+
+def shifted(task: messages.Add, by: int) -> Mapping[str, Any]:
+    total = task.total.copy()
+    total[5] += np.uint64(by)
+    return {"total": total}
+
+
+@every_view
+@pytest.mark.parametrize("site", ["r1c1", "r1c4"])
+def test_a_site_that_is_told_to_begin_anew_ends_the_session(
+    view: Any, site: str
+) -> None:
+    s = at(4, analyst_view=view)
+    s.turn(told={site: s.altered(site, lambda _: {"number": 1})})
+    with pytest.raises(ProtocolFailed):
+        s.turn()
+
+
+def test_a_total_that_is_noise_is_refused() -> None:
+    s = at(4)
+    lie = {
+        slot: s.altered(slot, lambda task: {"total": np.zeros_like(task.total)})
+        for slot in s.data
+    }
+    with pytest.raises(ProtocolFailed, match="larger than it can be"):
+        s.turn(told=lie)
+
+
+@every_view
+def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) -> None:
+    honest = session(analyst_view=view).follow()
+    s = at(4, analyst_view=view)
+    empty = np.empty(0, dtype=np.uint64)
+    lie = {
+        slot: s.altered(slot, lambda _: {"overflowed": True, "total": empty})
+        for slot in s.data
+    }
+    s.turn(told=lie)
+    s.follow()
+    assert s.order.tolist() == honest.order.tolist()
+    last = max(honest.found)
+    np.testing.assert_allclose(s.found[last][0], honest.found[last][0], atol=1e-9)
+    assert len(s.shares) == len(honest.shares) + 4
+
+
+@every_view
+def test_an_overflow_that_one_site_alone_is_told_of_ends_the_session(view: Any) -> None:
+    empty = np.empty(0, dtype=np.uint64)
+    s = at(4, analyst_view=view)
+    lie = s.altered("r1c2", lambda _: {"overflowed": True, "total": empty})
+    s.turn(told={"r1c2": lie})
+    with pytest.raises(ProtocolFailed):
+        s.turn()
+
+
+@every_view
+def test_an_overflow_with_a_total_that_one_site_alone_is_told_of_ends_the_session(
+    view: Any,
+) -> None:
+    """The total is the true one, so that the digest of it is the same for all."""
+    s = at(4, analyst_view=view)
+    lie = s.altered("r1c2", lambda _: {"overflowed": True})
+    with pytest.raises((ProtocolFailed, InvalidArray)):  # noqa: PT012  now or a round later
+        s.turn(told={"r1c2": lie})
+        s.turn()
+
+
+@every_view
+def test_the_last_total_is_compared_too(view: Any) -> None:
+    """With the number of iterations that all take, one site ends with another U."""
+    s = at(9, analyst_view=view)
+    lie = s.altered("r1c3", partial(shifted, by=2**40))
+    with pytest.raises(ProtocolFailed):
+        s.to_the_end(told={"r1c3": lie})
+
+
+def test_sizes_that_are_not_the_sites_own_are_refused() -> None:
+    s = session().follow()
+    lie = alter(
+        s.agreement,
+        s.closed.results["r1c2"],
+        lambda done: {"sizes": done.sizes[::-1].copy() + 1},
+    )
+    with pytest.raises(ProtocolFailed):
+        s.party("r1c2").conclude(s.memories["r1c2"], lie, s.data["r1c2"])
+
+
+def test_sizes_in_which_sites_differ_end_the_session() -> None:
+    s = session()
+    s.until(messages.Tell)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r1c4"] = alter(
+        s.agreement,
+        given["r1c4"],
+        lambda told: {"sizes": told.sizes + np.array([1, -1, 0, 0])},
+    )
+    with pytest.raises(ProtocolFailed, match="do not agree on the sizes"):
+        chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(messages.Add, "words"), (messages.Tell, "sizes")]
+)
+def test_contributions_of_another_size_are_refused(kind: Any, field: str) -> None:
+    s = session()
+    s.until(kind)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r1c2"] = alter(
+        s.agreement, given["r1c2"], lambda r: {field: getattr(r, field)[:-1].copy()}
+    )
+    with pytest.raises(InvalidArray, match=field):
+        chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+
+
+# What the analyst can read
+
+
+def large(view: str, **more: Any) -> Session:
+    """Return a session whose single shares are long enough for statistics."""
+    R = blocks(800, 60)
+    params = made(analyst_view=view, max_iter=3, **more)
+    return Session(params, R, (20, 20, 20))
+
+
+class Plain:
+    """What every site would have sent without masks, round by round."""
+
+    def __init__(self, s: Session) -> None:
+        self.session = s
+        self.shares: list[dict[str, WordArray]] = []
+        s.until(messages.Add)
+        while isinstance(s.move, chain.Opened):
+            adds = s.open.stage == party.NAME and self.asks_to_add
+            s.turn()
+            if adds:
+                self.shares.append({slot: self.share(slot) for slot in s.data})
+
+    @property
+    def asks_to_add(self) -> bool:
+        return kind_of(next(iter(self.session.open.tasks.values()))) == "add"
+
+    def share(self, slot: str) -> WordArray:
+        s = self.session
+        R = csr_array(np.vstack(list(s.data[slot].batches()))[s.order])
+        weights = s.recall(slot, messages.Memberships).weights
+        sums = kernels.aggregation(R, weights).reshape(-1)
+        of_sums, of_Z = shifts.encodings(s.plan)
+        if not s.params.is_global:
+            return of_sums.encode(sums)
+        return np.concatenate([of_sums.encode(sums), of_Z.encode(weights.sum(axis=0))])
+
+    @property
+    def totals(self) -> list[WordArray]:
+        return [np.sum(list(each.values()), axis=0) for each in self.shares]
+
+
+def sent_shares(s: Session) -> list[WordArray]:
+    return [
+        packets.read(message).arrays["words"]
+        for _, message in s.shares
+        if kind_of(message) == "share"
+    ]
+
+
+def handed_out(s: Session) -> list[WordArray]:
+    """Return the totals of all `add` tasks, each as the first site got it."""
+    found: dict[int, WordArray] = {}
+    for message in s.stored:
+        _, arrays = codec.decode(message)
+        has_one = "total" in arrays and arrays["total"].size > 0
+        if has_one and kind_of(message) == messages.Add.kind:
+            values = packets.read(message).header.record["values"]
+            found[values["number"]] = arrays["total"]
+    return [found[number] for number in sorted(found)]
+
+
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+def test_with_either_view_sites_find_the_same_bits(
+    normalisation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows travel in an order that the terms bear on: here in the sites' own."""
+    monkeypatch.setattr(alignment, "row_order", own_order)
+    blind, read = (
+        session(analyst_view=view, normalisation=normalisation).follow()
+        for view in ("blind", "sums")
+    )
+    assert blind.found.keys() == read.found.keys()
+    for n, (U, W) in blind.found.items():
+        assert U.tobytes() == read.found[n][0].tobytes()
+        assert W.tobytes() == read.found[n][1].tobytes()
+
+
+def own_order(_: View, n_rows: int) -> alignment.RowOrder:
+    return alignment.RowOrder(order=np.arange(n_rows))
+
+
+@every_view
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+def test_every_share_is_noise(view: Any, normalisation: Any) -> None:
+    s = large(view, normalisation=normalisation).follow()
+    shares = sent_shares(s)
+    assert len(shares) == 3 * 4
+    for words in shares:
+        looks_like_noise(words)
+    for one in range(0, 12, 3):
+        looks_like_noise(shares[one] - shares[(one + 3) % 12])
+
+
+def test_a_share_that_overflows_is_noise_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    s = large("sums", lambda_w=1.0, lambda_u=0.05).follow()
+    assert s.overflowed() > 0
+    for words in sent_shares(s):
+        looks_like_noise(words)
+
+
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+def test_blind_totals_are_noise_and_nothing_plain_is_stored(normalisation: Any) -> None:
+    plain = Plain(large("blind", normalisation=normalisation))
+    stored = np.concatenate([every_word(m) for m in plain.session.stored])
+    for total in handed_out(plain.session):
+        looks_like_noise(total)
+    assert len(plain.shares) == 4
+    for total, shares in zip(plain.totals, plain.shares, strict=True):
+        for canary in (total, *shares.values()):
+            assert not np.isin(canary[canary > 1000], stored).any()
+
+
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+def test_the_search_finds_totals_that_the_analyst_may_read(normalisation: Any) -> None:
+    plain = Plain(large("sums", normalisation=normalisation))
+    stored = np.concatenate([every_word(m) for m in plain.session.stored])
+    totals = handed_out(plain.session)
+    for found, total in zip(totals, plain.totals[:-1], strict=True):
+        assert np.array_equal(found, total)
+        assert np.isin(total, stored).all()
+    for shares in plain.shares:
+        for share in shares.values():
+            assert not np.isin(share[share > 1000], stored).any()
+
+
+def every_word(message: bytes) -> WordArray:
+    """Return what stands in a message as 8 bytes, at any place that 8 divides."""
+    return np.frombuffer(message[: len(message) // 8 * 8], dtype=np.uint64)
+
+
+def test_with_sums_the_analyst_has_the_memberships_of_all_objects() -> None:
+    """The risk `analyst-reads-totals`: equation 2 of what it hands out."""
+    s = session(analyst_view="sums").follow()
+    total = handed_out(s)[-1]
+    of_sums, of_Z = shifts.encodings(s.plan)
+    sums = of_sums.decode(total[:400]).reshape(100, 4)
+    U = kernels.object_memberships(sums / of_Z.decode(total[400:]), s.params.lambda_u)
+    assert np.array_equal(U, s.found[max(s.found)][0])
+
+
+def test_all_other_sites_together_have_a_sites_sums() -> None:
+    """The risk `other-sites-together-see-your-sums`."""
+    plain = Plain(session(analyst_view="blind"))
+    for total, shares in zip(plain.totals, plain.shares, strict=True):
+        others = np.sum([w for slot, w in shares.items() if slot != "r1c2"], axis=0)
+        assert np.array_equal(total - others, shares["r1c2"])
+
+
+def test_terms_name_the_risks_that_the_view_brings() -> None:
+    known, layout = registry.protocol("fccm"), Lattice(1, 3)
+    together = "other-sites-together-see-your-sums"
+    assert list(known.risks_of(made(), layout)) == [together]
+    read = made(analyst_view="sums")
+    assert list(known.risks_of(read, layout)) == [together, "analyst-reads-totals"]

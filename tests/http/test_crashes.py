@@ -1,0 +1,214 @@
+"""Killed anywhere, nothing is lost: the labels are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from support import faulty
+from support.analyst_process import COTERIE, Analyst, Crowd, thorough, wait_for
+
+from analyst_service.models import AuditLine, Contribution
+from analyst_service.settings import Settings
+from clustering_protocols import journal, simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+LAYOUT = Lattice(2)
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+A, B = LAYOUT.names
+PARAMS = Dummy(n_clusters=3, void_attempts=1)
+PROGRAM = str(Path(faulty.__file__))
+RUNS = thorough(ci=1, nightly=25)  # on each of two databases
+
+
+@pytest.fixture
+def fragile(database_url: str, tmp_path: Path) -> Iterator[Analyst]:
+    """An analyst that kills itself where it is told to."""
+    analyst = Analyst(tmp_path / "analyst", database_url, program=PROGRAM)
+    analyst.environment |= {
+        "COTERIE_LEASE_SECONDS": "0.5",
+        "COTERIE_TEST_FAULT": str(tmp_path / "fault"),
+    }
+    with analyst:
+        yield analyst
+
+
+def expected(session: str) -> dict[str, list[int]]:
+    run = simulation.run(PARAMS, LAYOUT, PARTS.data, seed=7, session=session)
+    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
+
+
+def assert_nothing_is_lost(analyst: Analyst, crowd: Crowd) -> None:
+    """Labels, rows, blobs and receipts are those of a run without a fault."""
+    session = crowd.session.id
+    found = {slot: r.labels.tolist() for slot, r in crowd.join().items()}
+    assert found == expected(session)
+    url = analyst.environment["COTERIE_DATABASE_URL"]
+    engine = sa.create_engine(
+        Settings(database_url=url, data_dir=analyst.data_dir).database
+    )
+    with engine.connect() as connection:
+        own = sa.select(Contribution).where(Contribution.session_id == session)
+        rows = connection.execute(own).all()
+        lines = connection.scalars(
+            sa.select(AuditLine.line)
+            .where(AuditLine.session_id == session)
+            .order_by(AuditLine.number)
+        ).all()
+    engine.dispose()
+    assert len(rows) == 2 * 4, "two parties, three rounds and one of them twice"
+    events = Counter(entry["event"] for entry in journal.read(lines))
+    assert events["contribution"] == len(rows)
+    assert events["round-opened"] == 4
+    assert events["finished"] == 1
+
+
+def crowd_of(analyst: Analyst, home: Path, session: str) -> Crowd:
+    return Crowd(analyst, home, PARAMS, LAYOUT, PARTS.data, session=session)
+
+
+def killed(analyst: Analyst) -> None:
+    """Wait until the analyst has killed itself."""
+    assert analyst.process is not None
+    assert analyst.process.wait(60) == -signal.SIGKILL
+    analyst.process = None
+
+
+def whole_blobs(analyst: Analyst) -> None:
+    for path in (analyst.data_dir / "blobs").glob("??/*"):
+        assert sha256(path.read_bytes()).hexdigest() == path.name
+
+
+@pytest.mark.threat(42, 43, 51)
+@pytest.mark.parametrize("fault", faulty.UPLOAD)
+def test_an_analyst_killed_anywhere_in_an_upload_loses_nothing(
+    fragile: Analyst, home: Path, fault: str
+) -> None:
+    run_through(fragile, home, fault)
+
+
+@pytest.mark.threat(52)
+@pytest.mark.parametrize("fault", faulty.STEP)
+def test_an_analyst_killed_around_a_step_loses_nothing(
+    fragile: Analyst, home: Path, fault: str
+) -> None:
+    run_through(fragile, home, fault)
+
+
+def run_through(analyst: Analyst, home: Path, fault: str) -> None:
+    """Let the analyst kill itself at a place, in one session after another."""
+    for number in range(RUNS):
+        with ExitStack() as stack:
+            crowd = crowd_of(analyst, home, f"s-{number}")
+            stack.callback(crowd.close)
+            Path(analyst.environment["COTERIE_TEST_FAULT"]).write_text(fault)
+            crowd.start()
+            killed(analyst)
+            whole_blobs(analyst)
+            analyst.start()
+            assert_nothing_is_lost(analyst, crowd)
+
+
+@pytest.mark.threat(50)
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_an_analyst_ended_in_each_state_goes_on_in_it(
+    analyst: Analyst, home: Path, how: signal.Signals
+) -> None:
+    def again() -> float:
+        before = crowd.session.status()
+        begin = time.monotonic()
+        analyst.kill(how)
+        took = time.monotonic() - begin
+        analyst.start()
+        after = crowd.session.status()
+        assert (after.state, after.round, after.awaited) == (
+            before.state,
+            before.round,
+            before.awaited,
+        )
+        return took
+
+    with ExitStack() as stack:
+        crowd = crowd_of(analyst, home, "s")
+        stack.callback(crowd.close)
+        took = [again()]  # recruiting, nobody there
+        crowd.party(B).enrol(PARTS.data[B])
+        took.append(again())  # recruiting, half of them there
+        crowd.start(A)
+        wait_for(lambda: crowd.session.status().awaited == [B])
+        assert crowd.session.status().state == "collecting"
+        took.append(again())  # collecting, half of the uploads there
+        crowd.start(B)
+        assert_nothing_is_lost(analyst, crowd)
+        took.append(again())  # completed
+        assert max(took) < 15
+
+
+# Parties
+
+
+def table(folder: Path, slot: str) -> Path:
+    source = PARTS.data[slot]
+    rows = np.vstack(list(source.batches()))
+    header = ",".join(["id", *source.columns])
+    lines = [
+        f"{name},{','.join(map(repr, row.tolist()))}"
+        for name, row in zip(source.ids or (), rows, strict=True)
+    ]
+    path = folder / f"{slot}.csv"
+    path.write_text("\n".join([header, *lines]))
+    return path
+
+
+@pytest.mark.threat(44)
+@pytest.mark.parametrize("fault", faulty.PARTY)
+def test_a_party_killed_around_its_upload_goes_on_with_the_same_bytes(
+    gather: Callable[..., Crowd], tmp_path: Path, fault: str
+) -> None:
+    crowd = gather(PARAMS, PARTS)
+    crowd.start(B)
+    out, entropy = tmp_path / "labels.csv", tmp_path / "entropy"
+    entropy.write_text(crowd.keys[A].hex())
+    common = ["--data", str(table(tmp_path, A)), "--id-column", "id", "--home"]
+    common += [str(crowd.home), "--labels", str(out)]
+    common += ["--accept-risk", "dummy.row-count-is-known"]
+    environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}
+    (tmp_path / "fault").write_text(fault)
+    run = [sys.executable, PROGRAM, "party", "run", crowd.invitations[A], *common]
+    died = subprocess.run(
+        [*run, "--entropy-file", str(entropy)],
+        env=environment,
+        check=False,
+        capture_output=True,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    resume = [COTERIE, "party", "resume", "s", A, *common]
+    subprocess.run(resume, check=True, capture_output=True)
+    written = [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
+    assert written == expected("s")[A]
+    assert_nothing_is_lost_at_the_party(crowd)
+    crowd.join()
+
+
+def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
+    """One answer under each round and attempt, each with its receipt, in both logs."""
+    ledger = crowd.party(A).folder.ledger.read()
+    sent = Counter(
+        (e["round"], e["attempt"]) for e in ledger if e["event"] == "sending"
+    )
+    got = Counter((e["round"], e["attempt"]) for e in ledger if e["event"] == "receipt")
+    assert sent == got == Counter([(1, 1), (2, 1), (2, 2), (3, 1)])
+    crowd.session.audit(ledger)

@@ -1,0 +1,124 @@
+"""`dc` on real data over real HTTP: the labels of the simulation, whatever happens."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from support.analyst_process import Analyst, Crowd, wait_for
+
+from clustering_protocols import simulation
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import RowsNotAligned
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.terms import Lattice
+
+Gather = Callable[..., Crowd]
+
+X = load_wine().data
+PARAMS = DataCollaboration(n_clusters=3)
+PARTS = simulation.split(X, Lattice(2, 2), seed=1)
+
+
+def expected() -> dict[str, list[int]]:
+    run = simulation.run(PARAMS, PARTS.layout, PARTS.data, seed=7, session="s")
+    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
+
+
+def labels(crowd: Crowd) -> dict[str, list[int]]:
+    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
+
+
+def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:
+    crowd = gather(PARAMS, PARTS)
+    crowd.start()
+    assert labels(crowd) == expected()
+    sizes = np.bincount(np.concatenate([expected()[s] for s in ("r1c1", "r2c1")]))
+    assert crowd.results["r1c1"].cluster_sizes is not None
+    assert crowd.results["r1c1"].cluster_sizes.tolist() == sizes.tolist()
+
+
+def test_the_analyst_is_killed_in_every_round(analyst: Analyst, gather: Gather) -> None:
+    crowd = gather(PARAMS, PARTS)
+    crowd.party("r2c2").enrol(PARTS.data["r2c2"])
+    crowd.start("r1c1", "r1c2", "r2c1")
+    wait_for(lambda: crowd.session.status().awaited == ["r2c2"])
+    analyst.kill(signal.SIGKILL)
+    analyst.start()
+    crowd.start("r2c2")
+    seen = 0
+    while crowd.session.status().state != "completed":
+        status = crowd.session.status()
+        if status.round > seen:
+            seen = status.round
+            analyst.kill(signal.SIGKILL)
+            analyst.start()
+    assert seen >= 3
+    assert labels(crowd) == expected()
+
+
+def test_a_party_forgets_all_but_its_disk_around_every_upload(
+    gather: Gather, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies before each upload, goes on from its disk, and dies before the receipt."""
+    crowd = gather(PARAMS, PARTS)
+    crowd.start("r1c2", "r2c1", "r2c2")
+    deaths: set[tuple[int, str]] = set()
+    while "r1c1" not in crowd.results:
+        party = crowd.party("r1c1")
+        monkeypatch.setattr(party, "_client", Dying(party._client, deaths))
+        with suppress(Death):
+            crowd.results["r1c1"] = party.run(PARTS.data["r1c1"])
+    assert len(deaths) == 2 * crowd.session.status().round
+    assert labels(crowd) == expected()
+
+
+@pytest.mark.threat(20)
+def test_rows_in_another_order_end_the_session_and_name_the_parties(
+    gather: Gather,
+) -> None:
+    crowd = gather(PARAMS, PARTS)
+    source = PARTS.data["r1c1"]
+    swapped = [*source.ids[1::-1], *source.ids[2:]] if source.ids else []
+    crowd.data = {
+        **PARTS.data,
+        "r1c1": MatrixSource(matrix(source), columns=source.columns, ids=swapped),
+    }
+    crowd.start()
+    with pytest.raises(RowsNotAligned, match="r1c1, r1c2") as refusal:
+        crowd.join()
+    assert not any(name in refusal.value.detail for name in swapped if len(name) > 2)
+
+
+class Death(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+class Dying:
+    """A client that dies before and after each upload, once each."""
+
+    def __init__(self, client: Any, deaths: set[tuple[int, str]]) -> None:
+        self.client = client
+        self.deaths = deaths
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def as_party(self, token: str) -> Dying:
+        return Dying(self.client.as_party(token), self.deaths)
+
+    def contribute(self, session: str, round_: int, attempt: int, body: bytes) -> Any:
+        self.die_once(round_, "before it is sent")
+        receipt = self.client.contribute(session, round_, attempt, body)
+        self.die_once(round_, "before the receipt is read")
+        return receipt
+
+    def die_once(self, round_: int, moment: str) -> None:
+        if (round_, moment) not in self.deaths:
+            self.deaths.add((round_, moment))
+            raise Death

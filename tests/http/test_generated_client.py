@@ -1,0 +1,175 @@
+"""A client that another tool makes of the OpenAPI document, through a whole session.
+
+Protocol mathematics and keys are ours; whatever speaks HTTP is generated.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+from support.in_process import InProcess
+
+from clustering_protocols import chain, enrolment, json_form, simulation
+from clustering_protocols.contract import Memory
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+PARAMS = DataCollaboration(n_clusters=3, scaling="center")
+LAYOUT = Lattice(2, 1)
+X = np.random.default_rng(0).normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 9, 20, 0)
+PARTS = simulation.split(X, LAYOUT, seed=1)
+NAME = "generated_analyst_client"
+
+
+@pytest.fixture
+def generated(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generated:
+    document = tmp_path / "openapi.json"
+    document.write_text(api.send("GET", "/openapi.json").text)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"post_hooks": []}))
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "openapi_python_client", "generate"),
+            *("--path", document, "--config", config, "--meta", "none"),
+            *("--output-path", tmp_path / NAME),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # the binary form is no type that the generator knows: nothing else is left out
+    said = done.stdout + done.stderr
+    assert said.count("WARNING") == said.count("Unable") + 1 == 1, said
+    assert "Unsupported content type application/vnd.coterie.arrays" in said
+    monkeypatch.syspath_prepend(tmp_path)
+    return Generated(api)
+
+
+class Generated:
+    """The generated package, and its client in the name of somebody."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    def call(self, operation: str, secret: str | None, *args: Any, **body: Any) -> Any:
+        """Call one operation; its answer, parsed by the generated code."""
+        package = importlib.import_module(f"{NAME}.client")
+        client = package.Client(base_url="http://127.0.0.1")
+        bearer = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        http = httpx.Client(
+            base_url="http://127.0.0.1",
+            transport=InProcess(self.api.app, self.api.portal),
+            headers={"Accept": "application/json", **bearer},
+        )
+        module = importlib.import_module(f"{NAME}.api.{operation}")
+        answer = module.sync_detailed(
+            *args, client=client.set_httpx_client(http), **body
+        )
+        assert answer.status_code < 300, answer.content
+        return answer
+
+    def model(self, name: str, value: dict[str, Any]) -> Any:
+        return getattr(importlib.import_module(f"{NAME}.models"), name).from_dict(value)
+
+
+class Stranger:
+    """A party without our SDK."""
+
+    def __init__(self, generated: Generated, slot: str, code: str, root: bytes) -> None:
+        self.generated, self.slot = generated, slot
+        self.data = PARTS.data[slot]
+        self.entropy = simulation.entropies(7, "s", LAYOUT.names)[slot]
+        here = ("s", slot)
+        member = enrolment.enrol(
+            enrolment.session_secret(root, "s"),
+            *here,
+            self.entropy,
+            self.data.n_rows,
+            len(self.data.columns),
+        )
+        body = generated.model(
+            "JoinWrite",
+            {
+                "code": code,
+                "member": member.model_dump(mode="json"),
+                "proof": enrolment.prove(self.entropy, *here, code),
+            },
+        )
+        self.token = generated.call("members.join", None, body=body).parsed.token
+        self.memory = Memory()
+
+    @property
+    def chain(self) -> chain.PartyChain:
+        told = self.generated.call("sessions.get_agreement", self.token, "s")
+        return chain.PartyChain(
+            agreement=told.content, slot=self.slot, entropy=self.entropy
+        )
+
+    def answer(self) -> None:
+        task = self.generated.call("rounds.get_task", self.token, "s").parsed
+        as_bytes = json_form.to_bytes(json.dumps(task.to_dict()).encode())
+        answer = self.chain.reply(self.memory, as_bytes, self.data)
+        self.memory = answer.memory
+        form = json_form.of_bytes(answer.contribution)
+        body = self.generated.model("ArraysForm", form)
+        address = task.header["address"]
+        place = ("s", address["round"], address["attempt"])
+        sent = self.generated.call(
+            "rounds.put_contribution", self.token, *place, body=body
+        )
+        assert sent.parsed.slot == self.slot
+
+    def labels(self) -> Any:
+        result = self.generated.call("results.get_result", self.token, "s").parsed
+        as_bytes = json_form.to_bytes(json.dumps(result.to_dict()).encode())
+        return self.chain.conclude(self.memory, as_bytes, self.data).labels
+
+
+def test_a_generated_client_takes_part_in_dc_from_the_beginning_to_the_labels(
+    generated: Generated,
+) -> None:
+    api, key = generated.api, generated.api.key()
+    terms = {
+        "protocol": {"name": "dc", "params": PARAMS.model_dump(mode="json")},
+        "layout": LAYOUT.model_dump(mode="json"),
+    }
+    body = generated.model("SessionWrite", terms)
+    generated.call("sessions.put_session", key, "s", body=body)
+    everyone = generated.model("InvitationWrite", {"slots": None})
+    told = generated.call("members.post_invitations", key, "s", body=everyone)
+    root = simulation.entropies(7, "s", LAYOUT.names)[simulation.COORDINATOR]
+    parties = [
+        Stranger(generated, slot, told.parsed.codes[slot], root)
+        for slot in LAYOUT.names
+    ]
+    api.turn()
+    while _state(generated, key) == "collecting":
+        for party in parties:
+            party.answer()
+        api.turn()
+    assert _state(generated, key) == "completed"
+    simulated = simulation.run(PARAMS, LAYOUT, PARTS.data, 0)
+    for party in parties:
+        expected = simulated.outcomes[party.slot].labels
+        assert _same_partition(party.labels(), expected)
+
+
+def _state(generated: Generated, key: str) -> str:
+    found: str = generated.call("sessions.get_session", key, "s").parsed.state
+    return found
+
+
+def _same_partition(a: Any, b: Any) -> bool:
+    pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(pairs) == len({x for x, _ in pairs}) == len({y for _, y in pairs})

@@ -1,0 +1,167 @@
+"""Intersections over real HTTP: parties join with different rows; what is kept, and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from support import guesses
+from support.analyst_process import Analyst, Crowd
+from support.tables import blobs, names, overlapping, parties
+
+from analyst_service.models import Base
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidData,
+    OverlapTooSmall,
+    ShapeConflict,
+)
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from party_sdk import Policy
+from party_sdk.ledger import Ledger
+
+Gather = Callable[..., Crowd]
+
+X = blobs(80)
+HELD = overlapping(3, 30, 5)
+PARTS = parties(X, HELD)
+
+
+def params(method: str) -> ProductQuantisation:
+    alignment = Alignment.model_validate({"method": method})
+    return ProductQuantisation(n_clusters=3, codebook_size=8, alignment=alignment)
+
+
+def expected(method: str) -> dict[str, list[int]]:
+    run = simulation.run(params(method), PARTS.layout, PARTS.data, seed=7, session="s")
+    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
+    gather: Gather, analyst: Analyst, method: str
+) -> None:
+    crowd = gather(params(method), PARTS)
+    crowd.start()
+    found = {slot: result.labels.tolist() for slot, result in crowd.join().items()}
+    assert found == expected(method)
+    outside = {slot: labels.count(-1) for slot, labels in found.items()}
+    assert outside == {"r1c1": 5, "r1c2": 6, "r1c3": 7}
+    held = b"\n".join(everything(analyst))
+    assert all(kind in held for kind in (b"counted", b"shown", b"blinded-ids"))
+    digest = crowd.party("r1c1").folder.load_agreement() or b""
+    known = [b"", b"s", digest, guesses.hashlib.sha256(digest).digest()]
+    everybody = names(sorted({row for rows in HELD for row in rows}))
+    assert guesses.found(held, everybody, known) == []
+
+
+def everything(analyst: Analyst) -> Iterator[bytes]:
+    """All that the analyst keeps: every row of its database, every file, its log."""
+    settings = Settings(
+        database_url=analyst.environment["COTERIE_DATABASE_URL"],
+        data_dir=analyst.data_dir,
+    )
+    engine = sa.create_engine(settings.database)
+    with engine.connect() as connection:
+        for table in Base.metadata.tables.values():
+            for row in connection.execute(sa.select(table)):
+                yield from (
+                    v if isinstance(v, bytes) else repr(v).encode() for v in row
+                )
+    engine.dispose()
+    for path in analyst.data_dir.rglob("*"):
+        if path.is_file():
+            yield path.read_bytes()
+
+
+def test_disjoint_rows_end_the_session_for_everybody(gather: Gather) -> None:
+    split = parties(X, [list(range(20)), list(range(20, 45))])
+    crowd = gather(params("ecdh"), split)
+    crowd.start()
+    with pytest.raises(OverlapTooSmall, match="0 rows in common"):
+        crowd.join()
+    assert {type(error) for error in crowd.errors.values()} == {OverlapTooSmall}
+    status = crowd.session.status()
+    assert (status.state, status.reason) == ("failed", "overlap-too-small")
+
+
+def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
+    gather: Gather,
+) -> None:
+    crowd = gather(params("ecdh"), PARTS)
+    crowd.start("r1c2", "r1c3")
+    strict = crowd.party("r1c1")
+    strict._policy = Policy(
+        accepted_risks=frozenset(crowd.session.status().risks), minimum_rows=31
+    )
+    with pytest.raises(GuardRefused, match="'minimum_rows' is 31; 30 rows take part"):
+        strict.run(PARTS.data["r1c1"])
+    entries = strict.folder.ledger.read()
+    last = max(entry["round"] for entry in entries if entry["event"] == "sending")
+    assert last == 3, "the fifth round selects; in the fourth a first slot has no part"
+    crowd.session.cancel()
+
+
+def test_rows_that_cannot_be_aligned_are_refused_before_the_party_joins(
+    gather: Gather,
+) -> None:
+    crowd = gather(params("ecdh"), PARTS)
+    party = crowd.party("r1c1")
+    rows = matrix(PARTS.data["r1c1"])
+    with pytest.raises(InvalidData, match="--id-column"):
+        party.enrol(MatrixSource(rows))
+    twice = ["Ada", *names(range(len(rows) - 2)), "ada "]
+    with pytest.raises(InvalidData, match="Rows 1 and 35 have the same id"):
+        party.enrol(MatrixSource(rows, ids=twice))
+    assert crowd.session.status().slots[0].joined_at is None
+    party.enrol(PARTS.data["r1c1"])
+
+
+def test_without_an_intersection_parties_join_with_as_many_rows(gather: Gather) -> None:
+    crowd = gather(params("declared"), PARTS)
+    crowd.party("r1c1").enrol(PARTS.data["r1c1"])
+    with pytest.raises(ShapeConflict, match="36 rows; 'r1c1' of the row group has 35"):
+        crowd.party("r1c2").enrol(PARTS.data["r1c2"])
+
+
+# A party that dies
+
+
+class Killed(BaseException):
+    """Nothing of the product catches this."""
+
+
+@pytest.mark.parametrize(
+    ("slot", "round_", "place"),
+    [
+        ("r1c1", 3, "sending"),
+        ("r1c1", 5, "received"),
+        ("r1c3", 2, "received"),
+        ("r1c3", 4, "sending"),
+    ],
+)
+def test_a_party_that_dies_in_a_round_goes_on_from_its_folder(
+    gather: Gather, monkeypatch: pytest.MonkeyPatch, slot: str, round_: int, place: str
+) -> None:
+    crowd = gather(params("ecdh"), PARTS)
+    crowd.start(*(name for name in PARTS.layout.names if name != slot))
+    dying = crowd.party(slot)
+    original = getattr(Ledger, place)
+
+    def die(ledger: Ledger, here: tuple[int, int], *others: Any) -> None:
+        if ledger is dying.folder.ledger and here == (round_, 1):
+            raise Killed
+        original(ledger, here, *others)
+
+    monkeypatch.setattr(Ledger, place, die)
+    with pytest.raises(Killed):
+        dying.run(PARTS.data[slot])
+    result = crowd.party(slot).run(PARTS.data[slot])
+    assert result.labels.tolist() == expected("ecdh")[slot]
+    crowd.join()

@@ -1,0 +1,137 @@
+"""`llf` over real HTTP: the labels of the simulation, and parties that go away."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from support.analyst_process import Analyst, Crowd, wait_for
+
+from clustering_protocols import simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.errors import CoterieError, DeadlinePassed
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms import Deadlines, Lattice
+from party_sdk.participant import Party
+from party_sdk.rounds import Oversight
+
+Gather = Callable[..., Crowd]
+
+X = load_iris().data
+ROWS = simulation.split(X, Lattice(4, 1), seed=1)
+COLUMNS = simulation.split(X, Lattice(1, 3), seed=1)
+SHORT = Deadlines(round=2)
+
+
+def expected(params: Params, parts: simulation.Split) -> dict[str, list[int]]:
+    run = simulation.run(params, parts.layout, parts.data, seed=7, session="s")
+    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
+
+
+def labels(crowd: Crowd) -> dict[str, list[int]]:
+    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
+
+
+@pytest.mark.parametrize("parts", [ROWS, COLUMNS], ids=["rows", "columns"])
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
+    gather: Gather, parts: simulation.Split, algorithm: str
+) -> None:
+    params = LosslessFederated(n_clusters=3, algorithm=algorithm, tol=1e-2)
+    crowd = gather(params, parts)
+    crowd.start()
+    assert labels(crowd) == expected(params, parts)
+    progress = crowd.session.status().progress
+    assert len(progress["moved"]) >= progress["updates"] - 1 > 0
+    report = crowd.results[parts.layout.names[0]].report
+    assert report["n_updates"] == progress["updates"]
+
+
+def test_the_analyst_is_killed_in_the_middle(analyst: Analyst, gather: Gather) -> None:
+    params = LosslessFederated(n_clusters=3)
+    crowd = gather(params, ROWS)
+    crowd.start()
+    for stage in ("moments", "start", "updates"):
+        wait_for(lambda at=stage: crowd.session.status().stage == at)
+        analyst.kill(signal.SIGKILL)
+        analyst.start()
+    assert labels(crowd) == expected(params, ROWS)
+
+
+class Gone(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+def leave_in_the_updates(crowd: Crowd, slot: str) -> Party:
+    """Run a party until its third update, in which it is killed."""
+    party = crowd.party(slot)
+    answered = 0
+
+    def confirm(_: object) -> bool:
+        nonlocal answered
+        answered += crowd.session.status().stage == "updates"
+        if answered == 3:
+            raise Gone
+        return True
+
+    party._oversight = Oversight(confirm=confirm)
+    with pytest.raises(Gone):
+        party.run(crowd.data[slot])
+    return party
+
+
+def test_a_party_that_is_killed_costs_the_others_a_deadline_and_no_more(
+    gather: Gather,
+) -> None:
+    params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
+    crowd = gather(params, ROWS, deadlines=SHORT)
+    crowd.start("r1c1", "r2c1", "r4c1")
+    leave_in_the_updates(crowd, "r3c1")
+    found = labels(crowd)
+    assert set(found) == {"r1c1", "r2c1", "r4c1"}
+    centroids = [crowd.results[slot].centroids for slot in found]
+    assert all(np.array_equal(centroids[0], other) for other in centroids[1:])
+
+
+def test_a_straggler_is_told_so_goes_on_and_ends_with_the_same_centroids(
+    gather: Gather,
+) -> None:
+    params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
+    crowd = gather(params, ROWS, deadlines=SHORT)
+    crowd.start("r1c1", "r2c1", "r4c1")
+    leave_in_the_updates(crowd, "r3c1")
+    round_ = crowd.session.status().round
+    wait_for(lambda: crowd.session.status().attempt == 2)
+    crowd.start("r3c1")  # its answer to the first attempt was never sent
+    results = crowd.join()
+    assert len(results) == 4
+    assert crowd.session.status().round > round_
+    first = results["r1c1"].centroids
+    assert all(np.array_equal(first, each.centroids) for each in results.values())
+    assert len(results["r3c1"].labels) == ROWS.data["r3c1"].n_rows
+
+
+def test_a_party_that_comes_after_the_end_labels_its_rows(gather: Gather) -> None:
+    params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
+    crowd = gather(params, ROWS, deadlines=SHORT)
+    crowd.start("r1c1", "r2c1", "r4c1")
+    leave_in_the_updates(crowd, "r3c1")
+    crowd.join()
+    late = crowd.party("r3c1").run(crowd.data["r3c1"])
+    assert np.array_equal(late.centroids, crowd.results["r1c1"].centroids)
+    assert len(late.labels) == crowd.data["r3c1"].n_rows
+    assert np.array_equal(late.cluster_sizes, crowd.results["r1c1"].cluster_sizes)
+
+
+def test_without_a_quorum_the_session_ends_and_says_why(gather: Gather) -> None:
+    params = LosslessFederated(n_clusters=3, tol=0)
+    crowd = gather(params, ROWS, deadlines=SHORT)
+    crowd.start("r1c1", "r2c1", "r4c1")
+    leave_in_the_updates(crowd, "r3c1")
+    with pytest.raises(DeadlinePassed):
+        crowd.join()
+    assert all(isinstance(error, CoterieError) for error in crowd.errors.values())
+    assert crowd.session.status().reason == "deadline-passed"

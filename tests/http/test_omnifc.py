@@ -1,0 +1,87 @@
+"""`omnifc` over real HTTP: the labels of the simulation, and of a round that was cut."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_wine
+from support.analyst_process import Analyst, Crowd, wait_for
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import CoterieError, InvalidParameters
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.terms import Lattice
+
+Gather = Callable[..., Crowd]
+
+X = load_wine().data
+VARIANTS = {
+    "defaults": OmniFC(n_clusters=3),
+    "paper": OmniFC(
+        n_clusters=3,
+        segments=2,
+        noise=1,
+        algorithm="fuzzy_cmeans",
+        scaling="minmax",
+        hide_segments=False,
+    ),
+}
+
+
+def labels(crowd: Crowd) -> dict[str, list[int]]:
+    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
+
+
+def expected(params: OmniFC, parts: simulation.Split) -> dict[str, list[int]]:
+    run = simulation.run(params, parts.layout, parts.data, seed=7, session="s")
+    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
+    gather: Gather, name: str
+) -> None:
+    params = VARIANTS[name]
+    parts = simulation.split(X, Lattice(5 if params.segments == 2 else 3), seed=1)
+    crowd = gather(params, parts)
+    crowd.start()
+    assert labels(crowd) == expected(params, parts)
+
+
+def test_the_analyst_is_killed_while_the_last_answer_is_awaited(
+    analyst: Analyst, gather: Gather
+) -> None:
+    params = VARIANTS["defaults"]
+    parts = simulation.split(X, Lattice(3), seed=1)
+    crowd = gather(params, parts)
+    crowd.start()
+    wait_for(lambda: crowd.session.status().round >= 5)
+    analyst.kill(signal.SIGKILL)
+    analyst.start()
+    assert labels(crowd) == expected(params, parts)
+
+
+@pytest.mark.threat(70)
+def test_a_million_rows_are_refused_with_the_bytes(
+    analyst: Analyst, tmp_path: Path
+) -> None:
+    params = OmniFC(n_clusters=3, max_rows=1_000_000)
+    with (
+        analyst.coordinator(tmp_path / "home") as coordinator,
+        pytest.raises(InvalidParameters, match=r"takes 4\d{12} bytes"),
+    ):
+        coordinator.create_session("s", params, Lattice(3), session_id="s", seed=7)
+
+
+def test_a_roster_beyond_the_terms_ends_the_session_with_the_numbers(
+    gather: Gather,
+) -> None:
+    crowd = gather(
+        OmniFC(n_clusters=3, max_rows=100), simulation.split(X, Lattice(3), seed=1)
+    )
+    crowd.start()
+    with pytest.raises(CoterieError, match="max_rows is 100"):
+        crowd.join()

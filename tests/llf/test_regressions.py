@@ -1,0 +1,216 @@
+"""What went wrong once with llf and pooled moments: noise, gaps and odd numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from support.llf_sessions import (
+    blobs,
+    by_columns,
+    columns_session,
+    plus,
+    session,
+    start_of,
+)
+from support.pooled_moments import pooled
+from support.stepwise import Stepwise, alter, cut
+
+from clustering_protocols import chain, simulation
+from clustering_protocols.errors import (
+    CoterieError,
+    InvalidData,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.preparation.moments import AddUp
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.terms import Lattice
+
+# the last total of the moments is confirmed by nobody
+
+
+def test_a_last_total_of_moments_that_differs_ends_the_session() -> None:
+    """Analyst tells one party another spread: it scales otherwise, silently."""
+    layout = Lattice(3)
+    s = Stepwise(Llf(n_clusters=3), cut(blobs(120, 2), layout, [40] * 3), layout)
+    s.until(AddUp)
+    for _ in range(4):
+        s.turn()
+    lie = s.altered("r2c1", lambda t: {"total": t.total + np.uint64(2**61)})
+    with pytest.raises(CoterieError):
+        s.to_the_end(told={"r2c1": lie})
+
+
+# a party that no update asked has no start
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_party_that_no_update_asked_closes_with_the_others(seed: int) -> None:
+    X = blobs(100, 2)
+    params = Llf(
+        n_clusters=2,
+        init="given",
+        initial_centroids=start_of(X, 2),
+        participation=0.5,
+        max_iter=2,
+    )
+    run = simulation.run(params, Lattice(5), cut(X, Lattice(5), [20] * 5), seed)
+    assert len(run.outcomes) == 5
+
+
+def test_a_party_that_was_away_for_every_update_reads_its_result() -> None:
+    s = session(max_iter=2, tol=0.0)  # init given, quorum 3
+    while isinstance(s.move, chain.Opened):
+        away = "r4c1" in s.open.tasks and s.open.stage == "updates"
+        s.turn(absent=["r4c1"] if away else [])
+    assert s.outcomes()["r4c1"].labels.size == 40
+
+
+# split columns: noise instead of distances is taken for distances
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+def test_split_columns_notice_that_masks_did_not_cancel(algorithm: Any) -> None:
+    s = columns_session(algorithm)
+    name = "labels" if algorithm == "cmeans" else "memberships"
+
+    def change(task: Any) -> dict[str, Any]:
+        old = np.array(getattr(task, name))
+        old[0] = (old[0] + 1) % 3 if algorithm == "cmeans" else old[0][::-1]
+        return {name: old}
+
+    with pytest.raises(CoterieError):
+        s.to_the_end(told={"r1c2": s.altered("r1c2", change)})
+
+
+# messages that are not as declared end in IndexError and ValueError
+
+SHAPES: dict[str, Any] = {
+    "members empty": lambda _: {"members": []},
+    "cohort too narrow": lambda _: {"cohorts": np.ones((1, 4), np.uint8)},
+    "cohort too wide": lambda _: {"cohorts": np.ones((1, 6), np.uint8)},
+    "fewer words": lambda t: {"totals": t.totals[:, :4].copy()},
+    "no words": lambda t: {"totals": t.totals[:, :0].copy()},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.Update, 3)
+    with pytest.raises(CoterieError):
+        s.answer("r2c1", s.altered("r2c1", SHAPES[shape]))
+
+
+LAST_SHAPES: dict[str, Any] = {
+    "members empty": lambda _: {"members": []},
+    "fewer closing words": lambda t: {"closing": t.closing[:5].copy()},
+    "more closing words": lambda t: {"closing": np.tile(t.closing, 2)},
+}
+
+
+@pytest.mark.parametrize("shape", LAST_SHAPES)
+def test_a_last_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.Tell)
+    with pytest.raises(CoterieError):
+        s.answer("r2c1", s.altered("r2c1", LAST_SHAPES[shape]))
+
+
+# with sums or plain a further update in the result is followed
+
+
+@pytest.mark.parametrize("how", [{"analyst_view": "sums"}, {"aggregation": "plain"}])
+def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
+    s = session(quorum=None, **how)
+    s.to_the_end()
+    known = s.recall("r2c1", messages.Centroids)
+    total = np.zeros(9, np.uint64)
+    total[-3:] = (70, 70, 60)
+    lie = alter(
+        s.agreement,
+        s.closed.results["r2c1"],
+        lambda _: {
+            "updates": np.array([[known.number + 1, 20, 1]]),
+            "cohorts": np.ones((1, 5), np.uint8),
+            "totals": total[None],
+        },
+    )
+    with pytest.raises(ProtocolFailed):
+        s.party("r2c1").conclude(s.memories["r2c1"], lie, s.data["r2c1"])
+
+
+# the digest of the result leaves out the indices
+
+
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+def test_a_lie_about_the_indices_ends_the_session(slot: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.Tell)
+    lie = s.altered(slot, lambda t: {"closing": plus(t.closing, (3, 1 << 40))})
+    with pytest.raises(ProtocolFailed):
+        s.to_the_end(told={slot: lie})
+
+
+# bounds near zero overflow the unit
+
+
+def test_a_declared_range_of_zero_alone_is_a_constant_column() -> None:
+    X = blobs(90, 3).clip(-9, 9)
+    X[:, 1] = 0.0
+    wide, zero = Range(minimum=-10.0, maximum=10.0), Range(minimum=0.0, maximum=0.0)
+    params = Llf(n_clusters=2, scaling="none", ranges=((wide, zero, wide),))
+    run = simulation.run(params, Lattice(3), cut(X, Lattice(3), [30] * 3), 1)
+    assert np.isfinite(run.outcomes["r1c1"].centroids).all()
+
+
+@pytest.mark.parametrize("bound", [1e-300, 5e-324])
+def test_the_unit_of_the_smallest_bounds_is_finite(bound: float) -> None:
+    assert np.isfinite(FixedPoint.of(bound).unit).all()
+
+
+# fewer distinct rows than clusters
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+def test_fewer_distinct_candidates_than_clusters_are_no_warning(algorithm: Any) -> None:
+    X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
+    params = Llf(n_clusters=3, algorithm=algorithm)
+    simulation.run(params, Lattice(3), cut(X, Lattice(3), [20] * 3), 1)
+
+
+# split columns, more clusters than rows: which error
+
+
+def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
+    X = blobs(20, 3)
+    with pytest.raises((InvalidData, InvalidParameters), match="rows"):
+        simulation.run(Llf(n_clusters=50), Lattice(1, 3), by_columns(X, [1] * 3), 1)
+
+
+# moments: deviations of accepted values exceed the powers; tiny values
+
+
+def test_values_that_were_accepted_are_not_refused_two_rounds_later() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    X[0], X[1:] = 4e18, -4e18
+    found = pooled(X, [20, 20, 20])
+    assert found.spread[0] == pytest.approx(X.std())
+
+
+def test_tiny_values_keep_nine_digits() -> None:
+    X = 1e-30 * np.random.default_rng(0).normal(size=(300, 1))
+    np.testing.assert_allclose(pooled(X, [100] * 3).spread, X.std(axis=0), rtol=1e-9)
+
+
+# split columns, standard scaling and a start from declared bounds
+
+
+def test_a_start_from_bounds_works_with_standard_scaling_and_split_columns() -> None:
+    X = load_iris().data[:12]
+    params = Llf(n_clusters=2, init="bounds", ranges=Range(minimum=0.0, maximum=100.0))
+    simulation.run(params, Lattice(1, 3), by_columns(X, [2, 1, 1]), 1)

@@ -1,0 +1,951 @@
+"""`llf` finds what the pooled data give, however rows or columns are split."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from scipy.spatial.distance import cdist
+from skfuzzy.cluster import cmeans as skfuzzy_cmeans
+from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.metrics import davies_bouldin_score
+from support.llf_sessions import SEED, blobs, by_columns, start_of
+from support.stepwise import Stepwise, cut
+
+from benchmarks import datasets
+from clustering_protocols import chain, packets, registry, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import DataSource, MatrixSource, matrix
+from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    Range,
+    messages,
+    pooled,
+)
+from clustering_protocols.registry import Proposal
+from clustering_protocols.terms import Lattice, Layout
+
+FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
+both = pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+K = {"iris": 3, "wine": 3, "digits": 10, "s1_deric": 15, "pendigits": 10}
+MOST_ROWS = 1000
+
+
+def load(name: str) -> tuple[FloatArray, IntArray]:
+    """Return rows and classes of a real set, a sample of the large ones."""
+    try:
+        X, y = datasets.load(name)
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
+    rows = np.random.default_rng(SEED).permutation(len(X))[:MOST_ROWS]
+    return X[rows], y[rows]
+
+
+def evenly(n: int, parts: int) -> list[int]:
+    return [len(piece) for piece in np.array_split(np.arange(n), parts)]
+
+
+class Compared:
+    """A session, and the pooled reference from the same start."""
+
+    def __init__(
+        self,
+        params: Llf,
+        data: Mapping[str, DataSource],
+        layout: Layout,
+        seed: int = SEED,
+    ) -> None:
+        self.layout = layout
+        self.run = simulation.run(params, layout, data, seed)
+        self.rows_split = layout.n_column_groups == 1
+        parts = [matrix(data[slot]) for slot in layout.names]
+        self.X = np.vstack(parts) if self.rows_split else np.hstack(parts)
+        self.reference = pooled.run(params, self.X, self.run.trace)
+
+    @property
+    def labels(self) -> IntArray:
+        found = [self.run.outcomes[slot].labels for slot in self.layout.names]
+        if self.rows_split:
+            return np.concatenate(found)
+        assert all(np.array_equal(found[0], other) for other in found)
+        return found[0]
+
+    @property
+    def centroids(self) -> FloatArray:
+        """In scaled units, as the reference has them."""
+        kind = messages.Centroids if self.rows_split else messages.OwnCentroids
+        memories = self.run.trace.memories
+        found = [memories[slot].recall(kind).centroids for slot in self.layout.names]
+        if not self.rows_split:
+            return np.hstack(found)
+        assert len({each.tobytes() for each in found}) == 1
+        return found[0]
+
+    @property
+    def memberships(self) -> FloatArray:
+        found = [self.run.outcomes[slot].memberships for slot in self.layout.names]
+        return np.concatenate(found) if self.rows_split else found[0]
+
+    def lossless(self) -> None:
+        expected = self.reference.centroids
+        error = np.linalg.norm(self.centroids - expected)
+        assert error <= 1e-7 * max(np.linalg.norm(expected), 1.0)
+        assert np.array_equal(self.labels, self.reference.labels)
+        for outcome in self.run.outcomes.values():
+            assert outcome.report["n_updates"] == self.reference.n_updates
+            sizes = np.bincount(self.labels, minlength=len(expected))
+            assert outcome.cluster_sizes.tolist() == sizes.tolist()
+
+
+# Lossless, on real data
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "n_parties"),
+    [("iris", 20), ("wine", 3), ("digits", 3), ("s1_deric", 4), ("pendigits", 8)],
+)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_split_rows_give_the_pooled_result(
+    name: str, n_parties: int, algorithm: Any, *, by_class: bool
+) -> None:
+    X, y = load(name)
+    X = X[np.argsort(y, kind="stable")] if by_class else X
+    layout = Lattice(n_parties)
+    most = 4 if n_parties > 10 else 12
+    params = Llf(n_clusters=K[name], algorithm=algorithm, max_iter=most)
+    Compared(params, cut(X, layout, evenly(len(X), n_parties)), layout).lossless()
+
+
+@both
+@pytest.mark.parametrize("name", K)
+@pytest.mark.parametrize("uneven", [False, True])
+def test_split_columns_give_the_pooled_result(
+    name: str, algorithm: Any, *, uneven: bool
+) -> None:
+    X, _ = load(name)
+    width = X.shape[1]
+    widths = evenly(width, 3 if width > 2 else 2)
+    if uneven and width > 2:
+        widths = [1, width - 2, 1]
+    layout = Lattice(1, len(widths))
+    params = Llf(
+        n_clusters=K[name],
+        algorithm=algorithm,
+        max_iter=15,
+        allow_two_parties=True,
+    )
+    Compared(params, by_columns(X, widths), layout).lossless()
+
+
+@both
+def test_two_parties_give_the_pooled_result_where_terms_allow_them(
+    algorithm: Any,
+) -> None:
+    X, _ = load("wine")
+    params = Llf(n_clusters=3, algorithm=algorithm, allow_two_parties=True)
+    Compared(params, cut(X, Lattice(2), [10, 168]), Lattice(2)).lossless()
+    Compared(params, by_columns(X, [1, 12]), Lattice(1, 2)).lossless()
+
+
+@both
+@pytest.mark.parametrize("view", ["blind", "sums"])
+def test_very_uneven_parties_give_the_pooled_result(algorithm: Any, view: Any) -> None:
+    X, _ = load("iris")
+    params = Llf(n_clusters=3, algorithm=algorithm, analyst_view=view)
+    Compared(params, cut(X, Lattice(4), [4, 120, 5, 21]), Lattice(4)).lossless()
+
+
+# Lossless, on made data
+
+scalings = st.sampled_from(["standard", "minmax", "none"])
+WIDE = Range(minimum=-60.0, maximum=60.0)
+
+
+@settings(max_examples=15)
+@given(
+    sizes=st.lists(st.integers(6, 30), min_size=3, max_size=6),
+    width=st.integers(1, 5),
+    k=st.integers(1, 4),
+    scaling=scalings,
+    init=st.sampled_from(["careful", "random_party", "bounds"]),
+    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    view=st.sampled_from(["blind", "sums"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_split_of_rows_gives_the_pooled_result(
+    sizes: list[int],
+    width: int,
+    k: int,
+    scaling: Any,
+    init: Any,
+    fuzzifier: float | None,
+    view: Any,
+    seed: int,
+) -> None:
+    assume(fuzzifier is None or min(sizes) > k * (width + 1) / width)
+    X = blobs(sum(sizes), width, 3, seed).clip(-59, 59)
+    params = Llf(
+        n_clusters=k,
+        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
+        fuzzifier=fuzzifier or 2.0,
+        scaling=scaling,
+        ranges=WIDE,
+        init=init,
+        analyst_view=view,
+        max_iter=20,
+    )
+    layout = Lattice(len(sizes))
+    Compared(params, cut(X, layout, sizes), layout).lossless()
+
+
+@settings(max_examples=15)
+@given(
+    widths=st.lists(st.integers(1, 3), min_size=3, max_size=5),
+    n=st.integers(10, 80),
+    k=st.integers(1, 4),
+    scaling=scalings,
+    init=st.sampled_from(["random_rows", "bounds"]),
+    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_split_of_columns_gives_the_pooled_result(
+    widths: list[int],
+    n: int,
+    k: int,
+    scaling: Any,
+    init: Any,
+    fuzzifier: float | None,
+    seed: int,
+) -> None:
+    # declared bounds may lie farther out than any standardised row
+    assume(scaling != "standard" or init == "random_rows")
+    X = blobs(n, sum(widths), 3, seed).clip(-59, 59)
+    params = Llf(
+        n_clusters=k,
+        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
+        fuzzifier=fuzzifier or 2.0,
+        scaling=scaling,
+        ranges=WIDE,
+        init=init,
+        max_iter=15,
+    )
+    Compared(params, by_columns(X, widths), Lattice(1, len(widths))).lossless()
+
+
+# The reference itself
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "digits"])
+def test_the_pooled_reference_is_that_of_scikit_learn(name: str) -> None:
+    X, _ = load(name)
+    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    V = kmeans_plusplus(Z, K[name], random_state=SEED)[0]
+    params = Llf(n_clusters=K[name], tol=0, max_iter=300)
+    found = pooled._updates(params, Z, V, None)
+    known = KMeans(K[name], init=V, n_init=1, algorithm="lloyd", tol=0).fit(Z)
+    np.testing.assert_allclose(found.centroids, known.cluster_centers_, atol=1e-9)
+    assert np.array_equal(found.labels, known.labels_)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+@pytest.mark.parametrize("fuzzifier", [1.5, 2.0, 3.0])
+def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
+    name: str, fuzzifier: float
+) -> None:
+    X, _ = load(name)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    V = kmeans_plusplus(Z, 3, random_state=SEED)[0] + 0.01
+    params = Llf(n_clusters=3, **FUZZY, fuzzifier=fuzzifier, tol=0, max_iter=25)
+    found = pooled._updates(params, Z, V, None)
+    U = pooled._memberships(params, cdist(Z, V, "sqeuclidean")).T
+    V_known, *_ = skfuzzy_cmeans(Z.T, 3, fuzzifier, error=0, maxiter=25, init=U)
+    np.testing.assert_allclose(found.centroids, V_known, atol=1e-8)
+
+
+# Who adds up what makes no difference
+
+
+@both
+def test_blind_sums_and_plain_differ_in_no_bit(algorithm: Any) -> None:
+    X, _ = load("wine")
+    data = cut(X, Lattice(4), [40, 50, 8, 80])
+    found = [
+        Compared(Llf(n_clusters=3, algorithm=algorithm, **how), data, Lattice(4))
+        for how in (
+            {},
+            {"analyst_view": "sums"},
+            {"aggregation": "plain"},
+            {"quorum": 3},
+        )
+    ]
+    assert len({each.centroids.tobytes() for each in found}) == 1
+    assert len({each.labels.tobytes() for each in found}) == 1
+    told = [each.run.summary for each in found]
+    assert {each.n_updates for each in told} == {found[0].reference.n_updates}
+    assert len({each.centroids.tobytes() for each in told}) == 1
+
+
+@both
+def test_columns_give_the_same_labels_masked_or_plain(algorithm: Any) -> None:
+    X, _ = load("wine")
+    start = {"init": "given", "initial_centroids": start_of(X, 3)}
+    data = by_columns(X, [4, 5, 4])
+    found = [
+        Compared(
+            Llf(n_clusters=3, algorithm=algorithm, aggregation=how, **start),
+            data,
+            Lattice(1, 3),
+        )
+        for how in ("masked", "plain")
+    ]
+    # a row travels elsewhere, so only the last bits of sums over rows may differ
+    np.testing.assert_allclose(found[0].centroids, found[1].centroids, rtol=1e-10)
+    assert np.array_equal(found[0].labels, found[1].labels)
+
+
+@both
+@pytest.mark.threat(80)
+def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> None:
+    """Threat test 80."""
+    X = blobs(640, 3, 3).clip(-50, 50)
+    rng = np.random.default_rng(0)
+    given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
+    common = {"scaling": "minmax", "ranges": WIDE, "max_iter": 2, **given_}
+    found = set()
+    objectives = []
+    for n_parties in (1, 2, 3, 7, 64):
+        how = {"aggregation": "plain"} if n_parties == 1 else {}
+        params = Llf(
+            n_clusters=3,
+            algorithm=algorithm,
+            allow_two_parties=n_parties == 2,
+            **how,
+            **common,
+        )
+        order = rng.permutation(len(X))
+        layout = Lattice(n_parties)
+        data = cut(X[order], layout, evenly(len(X), n_parties))
+        run = simulation.run(params, layout, data, SEED)
+        labels = np.empty(len(X), dtype=np.int64)
+        labels[order] = np.concatenate(
+            [run.outcomes[slot].labels for slot in layout.names]
+        )
+        memory = run.trace.memories[layout.names[-1]]
+        V = memory.recall(messages.Centroids).centroids
+        found.add((V.tobytes(), labels.tobytes()))
+        objectives.append(run.summary.xie_beni)
+    assert len(found) == 1
+    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-12)
+
+
+def test_pooled_units_do_not_depend_on_how_rows_are_dealt_out_either() -> None:
+    X, _ = load("iris")
+    given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
+    found = set()
+    for sizes in ([50, 50, 50], [1, 2, 147], evenly(150, 10)):
+        layout = Lattice(len(sizes))
+        rows = np.random.default_rng(len(sizes)).permutation(X)
+        run = simulation.run(
+            Llf(n_clusters=3, **given_), layout, cut(rows, layout, sizes), SEED
+        )
+        found.add(run.outcomes["r2c1"].centroids.tobytes())
+    assert len(found) == 1
+
+
+class Batches:
+    """A data source that lends read-only batches, and knows how many are alive."""
+
+    ids = None
+
+    def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
+        self._X = X
+        self._edges = np.cumsum([0, *sizes])
+        assert self._edges[-1] == len(X)
+        self.n_rows = len(X)
+        self.columns = [f"x{index}" for index in range(X.shape[1])]
+
+    def batches(self) -> Iterator[FloatArray]:
+        for begin, end in zip(self._edges, self._edges[1:], strict=False):
+            batch = self._X[begin:end].copy()
+            batch.flags.writeable = False
+            yield batch
+
+
+@both
+@pytest.mark.parametrize("columns", [False, True])
+def test_batches_of_any_size_give_the_same_bits(
+    algorithm: Any, *, columns: bool
+) -> None:
+    X = blobs(900, 6, 3)
+    layout = Lattice(1, 3) if columns else Lattice(3)
+    whole = by_columns(X, [2, 2, 2]) if columns else cut(X, layout, [300] * 3)
+    pieces = {}
+    for slot, source in whole.items():
+        rows = matrix(source)
+        sizes = [1, 255, 256, *([7] * 3)] if len(rows) > 600 else [1, 2, 255, 11]
+        piece = Batches(rows, [*sizes, len(rows) - sum(sizes)])
+        piece.columns = list(source.columns)
+        pieces[slot] = piece
+    params = Llf(n_clusters=3, algorithm=algorithm, max_iter=6)
+    found = [Compared(params, data, layout) for data in (whole, pieces)]
+    assert np.array_equal(found[0].labels, found[1].labels)
+    if columns:  # sums over rows stay at home and are added up as they come
+        np.testing.assert_allclose(
+            found[0].centroids, found[1].centroids, rtol=1e-12, atol=1e-12
+        )
+    else:
+        assert found[0].centroids.tobytes() == found[1].centroids.tobytes()
+
+
+class Endless:
+    """A million rows that are made anew, batch by batch, whenever they are read."""
+
+    ids = None
+
+    def __init__(self, n_rows: int, width: int, seed: int) -> None:
+        self.n_rows = n_rows
+        self.columns = [f"x{index}" for index in range(width)]
+        self.seed = seed
+
+    def batches(self) -> Iterator[FloatArray]:
+        rng = np.random.default_rng(self.seed)
+        for begin in range(0, self.n_rows, 10_000):
+            size = min(10_000, self.n_rows - begin)
+            yield rng.uniform(-1.0, 1.0, size=(size, len(self.columns)))
+
+
+@both
+def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
+    """But for eight bytes a row, its label."""
+    peaks = []
+    for n in (100_000, 1_000_000):
+        data = {s: Endless(n // 2, 4, i) for i, s in enumerate(Lattice(2).names)}
+        params = Llf(
+            n_clusters=2,
+            algorithm=algorithm,
+            scaling="none",
+            ranges=Range(minimum=-1.0, maximum=1.0),
+            init="bounds",
+            allow_two_parties=True,
+            max_iter=1,
+        )
+        tracemalloc.start()
+        simulation.run(params, Lattice(2), data, SEED)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    labels = 8 * 1_000_000
+    assert peaks[1] - peaks[0] < 2.0 * labels, "the table itself is 32 bytes a row"
+
+
+# Corners
+
+
+@both
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
+def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
+    algorithm: Any, scaling: Any, *, columns: bool
+) -> None:
+    X = blobs(90, 3, 3, 1).clip(-19, 19)
+    far = ((0.0, 0.0, 0.0), (19.0, -19.0, 19.0), (19.5, -19.5, 19.5))
+    params = Llf(
+        n_clusters=3,
+        algorithm=algorithm,
+        scaling=scaling,
+        ranges=Range(minimum=-20.0, maximum=20.0),
+        init="given",
+        initial_centroids=far,
+        max_iter=12,
+    )
+    layout = Lattice(1, 3) if columns else Lattice(3)
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
+    compared = Compared(params, data, layout)
+    compared.lossless()
+
+
+def test_a_cluster_without_rows_keeps_its_centroid_but_for_a_small_step() -> None:
+    X = blobs(90, 2, 2, 1).clip(-9, 9)
+    params = Llf(
+        n_clusters=2,
+        scaling="none",
+        ranges=Range(minimum=-100.0, maximum=100.0),
+        init="given",
+        initial_centroids=((0.0, 0.0), (90.0, 90.0)),
+        tol=0,
+    )
+    run = simulation.run(params, Lattice(3), cut(X, Lattice(3), [30] * 3), SEED)
+    outcome = run.outcomes["r1c1"]
+    assert outcome.cluster_sizes.tolist() == [90, 0]
+    moved = outcome.centroids[1] - 90.0
+    assert 0 < np.abs(moved).max() < 5.0
+    assert outcome.report["n_updates"] < 5, "the small step does not count"
+    assert outcome.report["soft_davies_bouldin"] is None
+
+
+@both
+def test_one_cluster_is_the_mean(algorithm: Any) -> None:
+    X, _ = load("iris")
+    params = Llf(n_clusters=1, algorithm=algorithm)
+    compared = Compared(params, cut(X, Lattice(3), [50] * 3), Lattice(3))
+    compared.lossless()
+    outcome = compared.run.outcomes["r1c1"]
+    np.testing.assert_allclose(outcome.centroids, X.mean(axis=0)[None], rtol=1e-12)
+    assert outcome.report["xie_beni"] is None
+
+
+@both
+@pytest.mark.parametrize("columns", [False, True])
+def test_duplicate_rows_and_a_constant_column_are_no_obstacle(
+    algorithm: Any, *, columns: bool
+) -> None:
+    X = np.repeat(blobs(40, 3, 3, 2), 3, axis=0)
+    X[:, 1] = 0.1
+    layout = Lattice(1, 3) if columns else Lattice(3)
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [40] * 3)
+    compared = Compared(Llf(n_clusters=3, algorithm=algorithm), data, layout)
+    compared.lossless()
+    undone = [compared.run.outcomes[s].centroids for s in layout.names]
+    middle = undone[1] if columns else undone[0][:, 1]
+    np.testing.assert_allclose(middle, 0.1, rtol=1e-12)
+
+
+@both
+def test_coincident_centroids_share_their_rows(algorithm: Any) -> None:
+    X = blobs(90, 2, 2, 1).clip(-19, 19)
+    row = tuple(map(float, X[0]))
+    params = Llf(
+        n_clusters=3,
+        algorithm=algorithm,
+        scaling="none",
+        ranges=Range(minimum=-20.0, maximum=20.0),
+        init="given",
+        initial_centroids=(row, row, (0.0, 0.0)),
+        max_iter=8,
+        output="memberships" if algorithm == "fuzzy_cmeans" else "labels",
+    )
+    compared = Compared(params, cut(X, Lattice(3), [30] * 3), Lattice(3))
+    compared.lossless()
+    if algorithm == "fuzzy_cmeans":
+        U = compared.memberships
+        assert np.array_equal(U[:, 0], U[:, 1])
+        assert compared.run.summary.xie_beni is None
+
+
+@both
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("more", [{"max_iter": 1}, {"tol": 0.0, "max_iter": 60}])
+def test_the_updates_end_where_the_pooled_ones_do(
+    algorithm: Any, more: dict[str, Any], *, columns: bool
+) -> None:
+    X = blobs(90, 3, 3)
+    layout = Lattice(1, 3) if columns else Lattice(3)
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
+    if algorithm == "fuzzy_cmeans" and "tol" in more:
+        more = {**more, "tol": 1e-9}  # at 0 the last bits decide
+    compared = Compared(Llf(n_clusters=3, algorithm=algorithm, **more), data, layout)
+    compared.lossless()
+    if more["max_iter"] == 1:
+        assert compared.reference.n_updates == 1
+
+
+@pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
+@pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
+def test_every_start_works_with_every_scaling(init: Any, scaling: Any) -> None:
+    X = blobs(90, 3, 3).clip(-59, 59)
+    more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
+    params = Llf(n_clusters=3, scaling=scaling, ranges=WIDE, init=init, **more)
+    compared = Compared(params, cut(X, Lattice(3), [30] * 3), Lattice(3))
+    compared.lossless()
+    memories = compared.run.trace.memories
+    starts = {s: m.recall(messages.StartCentroids) for s, m in memories.items()}
+    assert len({start.centroids.tobytes() for start in starts.values()}) == 1
+
+
+def test_no_start_of_split_rows_is_a_row() -> None:
+    X = blobs(90, 3, 3)
+    for init in ("careful", "random_party"):
+        run = simulation.run(
+            Llf(n_clusters=3, init=init, scaling="none", ranges=WIDE),
+            Lattice(3),
+            cut(X, Lattice(3), [30] * 3),
+            SEED,
+        )
+        V = run.trace.memories["r1c1"].recall(messages.StartCentroids).centroids
+        assert cdist(V, X).min() > 1e-6
+
+
+# Memberships and indices
+
+
+@pytest.mark.parametrize("fuzzifier", [1.5, 2.0, 3.0])
+@pytest.mark.parametrize("columns", [False, True])
+def test_memberships_are_those_of_the_pooled_run(
+    fuzzifier: float, *, columns: bool
+) -> None:
+    X, _ = load("wine")
+    layout = Lattice(1, 3) if columns else Lattice(3)
+    data = by_columns(X, [4, 5, 4]) if columns else cut(X, layout, [60, 60, 58])
+    params = Llf(n_clusters=3, **FUZZY, fuzzifier=fuzzifier, output="memberships")
+    compared = Compared(params, data, layout)
+    U = compared.memberships
+    np.testing.assert_allclose(U.sum(axis=1), 1.0, atol=1e-12)
+    assert U.min() >= 0.0
+    np.testing.assert_allclose(U, compared.reference.memberships, atol=1e-9)
+    assert np.array_equal(U.argmax(axis=1), compared.labels)
+
+
+@both
+def test_indices_are_those_of_the_formulas_on_pooled_data(algorithm: Any) -> None:
+    X, _ = load("iris")
+    params = Llf(n_clusters=3, algorithm=algorithm, fuzzifier=2.5)
+    compared = Compared(params, cut(X, Lattice(3), [70, 60, 20]), Lattice(3))
+    Z = (compared.X - X.mean(axis=0)) / X.std(axis=0)
+    V, U = compared.reference.centroids, compared.reference.memberships
+    D = cdist(Z, V)
+    between = cdist(V, V)
+    np.fill_diagonal(between, np.inf)
+    xie_beni = (U**2 * D**2).sum() / (len(Z) * between.min() ** 2)
+    weights = U**2.5 if algorithm == "fuzzy_cmeans" else U
+    S = (weights * D).sum(axis=0) / weights.sum(axis=0)
+    soft = ((S[:, None] + S) / between).max(axis=1).mean()
+    if algorithm == "cmeans":
+        assert soft == pytest.approx(davies_bouldin_score(Z, compared.labels))
+    for report in (compared.run.outcomes["r2c1"].report, dict(compared.run.summary)):
+        assert report["xie_beni"] == pytest.approx(xie_beni, rel=1e-9)
+        assert report["soft_davies_bouldin"] == pytest.approx(soft, rel=1e-9)
+
+
+def test_labels_of_the_own_rows_are_predicted_again() -> None:
+    X, _ = load("wine")
+    data = cut(X, Lattice(3), [60, 60, 58])
+    for outcome, source in zip(
+        simulation.run(Llf(n_clusters=3), Lattice(3), data, SEED).outcomes.values(),
+        data.values(),
+        strict=True,
+    ):
+        assert outcome.predict is not None
+        assert np.array_equal(outcome.predict(source), outcome.labels)
+
+
+# What is let out
+
+
+def suppressed_data() -> dict[str, MatrixSource]:
+    """Two large groups of rows, and one of six."""
+    rng = np.random.default_rng(0)
+    centres = np.repeat([[0.0, 0.0], [9.0, 9.0], [-9.0, 12.0]], [57, 57, 6], axis=0)
+    X = centres + rng.normal(size=(120, 2))
+    return cut(rng.permutation(X), Lattice(3), [40] * 3)
+
+
+def small_cluster(**more: Any) -> tuple[Stepwise, FloatArray, int]:
+    """Return a session to its end, the centroids, and the number of the small cluster."""
+    start = {
+        "init": "given",
+        "initial_centroids": ((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
+    }
+    params = Llf(n_clusters=3, **start, **more)
+    session = Stepwise(params, suppressed_data(), Lattice(3), seed=SEED)
+    outcome = session.to_the_end()["r1c1"]
+    assert outcome.cluster_sizes.tolist() == [57, 57, 6]
+    return session, outcome.centroids, 2
+
+
+def summary_of(session: Stepwise) -> Any:
+    return chain.read_result(session.agreement, session.closed.summary)
+
+
+def floats_in(stored: Sequence[bytes]) -> FloatArray:
+    """Return every eight bytes of all messages as a number, at any alignment."""
+    found = []
+    for message in stored:
+        for begin in range(8):
+            end = begin + (len(message) - begin) // 8 * 8
+            found.append(np.frombuffer(message[begin:end], "<f8"))
+    return np.concatenate(found)
+
+
+def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
+    session, V, small = small_cluster()
+    summary = summary_of(session)
+    assert summary.clusters.tolist() == [0, 1]
+    assert summary.sizes.tolist() == [57, 57]
+    np.testing.assert_allclose(summary.centroids, V[:2], rtol=1e-9)
+    with np.errstate(invalid="ignore"):
+        numbers = floats_in(session.stored)
+        scaled = session.recall("r1c1", messages.Centroids).centroids
+        for canary in (V[small], scaled[small]):
+            assert not np.isclose(numbers[:, None], canary, rtol=1e-9, atol=0).any()
+        assert np.isclose(numbers[:, None], V[0], rtol=1e-9, atol=0).any(axis=0).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "clusters", "n_centroids"),
+    [
+        ({"min_cluster_rows": 6}, [0, 1, 2], 3),
+        ({"min_cluster_rows": 58}, [], 0),
+        ({"publish": "sizes"}, [0, 1], 0),
+        ({"publish": "nothing"}, [], 0),
+    ],
+)
+@pytest.mark.parametrize("view", ["blind", "sums"])
+def test_terms_say_what_is_let_out(
+    view: Any, more: dict[str, Any], clusters: list[int], n_centroids: int
+) -> None:
+    session, _, _ = small_cluster(analyst_view=view, **more)
+    summary = summary_of(session)
+    assert summary.clusters.tolist() == clusters
+    assert len(summary.centroids) == n_centroids
+    assert summary.sizes.size == len(clusters)
+    if more.get("publish") == "nothing":
+        assert summary.xie_beni is None
+        assert summary.soft_davies_bouldin is None
+
+
+def test_split_columns_let_out_sizes_of_large_clusters_alone() -> None:
+    rows = np.vstack([matrix(d) for d in suppressed_data().values()])
+    X = np.hstack([rows, rows[:, :1]])
+    for publish, told in (("centroids", [57, 57]), ("nothing", [])):
+        params = Llf(
+            n_clusters=3,
+            publish=publish,
+            init="given",
+            initial_centroids=((0.0,) * 3, (9.0,) * 3, (-9.0, 12.0, -9.0)),
+        )
+        run = simulation.run(params, Lattice(1, 3), by_columns(X, [1] * 3), SEED)
+        assert run.summary.cluster_sizes.tolist() == told
+        assert run.outcomes["r1c1"].cluster_sizes.tolist() == [57, 57, 6]
+
+
+def test_a_plain_party_keeps_back_clusters_of_few_rows() -> None:
+    data = suppressed_data()
+    params = Llf(
+        n_clusters=3,
+        aggregation="plain",
+        suppress_below=5,
+        init="given",
+        initial_centroids=((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
+        max_iter=1,
+    )
+    session = Stepwise(params, data, Lattice(3), seed=SEED)
+    session.until(messages.Update)
+    for slot in session.open.tasks:
+        words = packet_words(session.answer(slot).contribution)
+        counts = words[-3:].view(np.int64)
+        assert ((counts == 0) | (counts >= 5)).all()
+        sums = words[:-3].reshape(3, 2)
+        assert not sums[counts == 0].any()
+        assert counts.tolist()[2] == 0, "six rows in all: nobody has five of them"
+
+
+def packet_words(message: bytes) -> Any:
+    return packets.read(message).arrays["words"]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
+    init: Any, *, columns: bool
+) -> None:
+    if columns and init in {"careful", "random_party"}:
+        init = "random_rows"
+    X = blobs(90, 3, 3).clip(-10, 10)
+    X[40, 1] = 10.5
+    more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
+    params = Llf(
+        n_clusters=3,
+        scaling="minmax",
+        ranges=Range(minimum=-10.0, maximum=10.0),
+        init=init,
+        **more,
+    )
+    layout = Lattice(1, 3) if columns else Lattice(3)
+    data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
+    session = Stepwise(params, data, layout, seed=SEED)
+    while session.open.stage in {"secrets", "alignment"}:
+        session.turn()
+    culprit = "r1c2" if columns else "r2c1"
+    with pytest.raises(InvalidData, match="x1") as refused:
+        session.answer(culprit)
+    assert "10.5" not in str(refused.value)
+    others = [slot for slot in layout.names if slot != culprit]
+    assert all(session.answer(slot).contribution for slot in others)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "k", "width", "refused"),
+    [([50, 50, 4], 3, 3, True), ([50, 50, 5], 3, 3, False), ([9, 9, 2], 1, 1, True)],
+)
+def test_sums_of_degrees_over_few_rows_are_refused(
+    sizes: list[int], k: int, width: int, *, refused: bool
+) -> None:
+    """No more rows than k (F + 1) / F could be solved for."""
+    X = blobs(sum(sizes), width, 3)
+    params = Llf(n_clusters=k, **FUZZY, max_iter=2)
+    data = cut(X, Lattice(3), sizes)
+    if not refused:
+        simulation.run(params, Lattice(3), data, SEED)
+        return
+    with pytest.raises(GuardRefused, match=f"{sizes[-1]} rows"):
+        simulation.run(params, Lattice(3), data, SEED)
+    hard = Llf(n_clusters=k, max_iter=2)
+    simulation.run(hard, Lattice(3), data, SEED)
+
+
+def test_fewer_rows_than_clusters_cannot_start() -> None:
+    X = blobs(60, 2)
+    for init in ("careful", "random_party"):
+        with pytest.raises(InvalidData, match="cannot start"):
+            simulation.run(
+                Llf(n_clusters=21, init=init),
+                Lattice(3),
+                cut(X, Lattice(3), [20] * 3),
+                SEED,
+            )
+
+
+@pytest.mark.parametrize(
+    ("ranges", "given_rows", "why"),
+    [
+        (((WIDE,) * 2,), None, "ranges declares"),
+        (((WIDE,) * 3,), ((0.0, 0.0), (1.0, 1.0)), "needs 3 numbers"),
+    ],
+)
+def test_declarations_must_be_as_wide_as_the_data(
+    ranges: Any, given_rows: Any, why: str
+) -> None:
+    params = Llf(
+        n_clusters=2,
+        scaling="none",
+        ranges=ranges,
+        init="given" if given_rows else "bounds",
+        initial_centroids=given_rows,
+    )
+    X = blobs(60, 3)
+    with pytest.raises(InvalidParameters, match=why):
+        simulation.run(params, Lattice(3), cut(X, Lattice(3), [20] * 3), SEED)
+
+
+def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
+    X = blobs(60, 3).clip(-10, 10)
+    params = Llf(
+        n_clusters=2,
+        scaling="minmax",
+        ranges=Range(minimum=-10.0, maximum=10.0),
+        init="given",
+        initial_centroids=((1e4,) * 3, (0.0,) * 3),
+    )
+    with pytest.raises(GuardRefused, match="start the centroids"):
+        simulation.run(params, Lattice(1, 3), by_columns(X, [1] * 3), SEED)
+
+
+DECLARED: dict[str, Any] = {"ranges": {"minimum": -1, "maximum": 1}}
+
+
+@pytest.mark.parametrize(
+    ("layout", "params", "why"),
+    [
+        (Lattice(2, 2), {}, "split rows or split columns"),
+        (Lattice(2), {}, "needs 3 parties"),
+        (Lattice(1, 2), {}, "needs 3 parties"),
+        (Lattice(1), {"allow_two_parties": True}, "needs 2 parties"),
+        (Lattice(3), {"quorum": 2}, "quorum must lie"),
+        (Lattice(3), {"quorum": 4}, "quorum must lie"),
+        (Lattice(1, 3), {"quorum": 3}, "every party is needed"),
+        (Lattice(1, 3), {"participation": 0.5}, "every party is needed"),
+        (Lattice(1, 3), {"init": "careful"}, "split rows"),
+        (Lattice(1, 3), {"init": "random_party"}, "split rows"),
+        (Lattice(3), {"init": "random_rows"}, "split columns"),
+        (Lattice(3), {"init": "bounds"}, "declared ranges"),
+        (Lattice(3), {"init": "given"}, "go together"),
+        (Lattice(3), {"initial_centroids": [[1, 2], [3, 4]]}, "go together"),
+        (
+            Lattice(3),
+            {"init": "given", "initial_centroids": [[1, 2]]},
+            "1 rows for 2 clusters",
+        ),
+        (Lattice(3), {"scaling": "none"}, "declared ranges"),
+        (Lattice(3), {"scaling": "minmax"}, "declared ranges"),
+        (
+            Lattice(1, 3),
+            {"scaling": "minmax", "ranges": [[DECLARED["ranges"]]]},
+            "declares 1 column groups",
+        ),
+        (Lattice(3), {"output": "memberships"}, "fuzzy_cmeans"),
+        (Lattice(3), {"ranges": {"minimum": 1, "maximum": 0}}, "larger than maximum"),
+        (Lattice(3), {"fuzzifier": 1.0}, "fuzzifier"),
+        (Lattice(3), {"n_clusters": 0}, "n_clusters"),
+        (Lattice(3), {"participation": 0.0}, "participation"),
+        (Lattice(3), {"tol": float("nan")}, "tol"),
+        (Lattice(3), {"fuzifier": 2}, "fuzifier"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused_and_the_text_says_why(
+    layout: Layout, params: dict[str, Any], why: str
+) -> None:
+    proposal = Proposal(
+        protocol="llf", params={"n_clusters": 2} | params, layout=layout, seed=1
+    )
+    with pytest.raises(InvalidParameters, match=why):
+        registry.draw_up("s", proposal)
+
+
+ALL = "parties-see-all-centroids"
+MEANS = "start-shows-means-of-five-rows"
+
+
+@pytest.mark.parametrize(
+    ("layout", "params", "codes"),
+    [
+        (Lattice(3), {}, {ALL, MEANS}),
+        (Lattice(3), {"init": "random_party"}, {ALL, MEANS}),
+        (Lattice(3), {"init": "bounds", **DECLARED}, {ALL}),
+        (
+            Lattice(3),
+            {"analyst_view": "sums"},
+            {ALL, MEANS, "sums-over-rounds-single-out-rows"},
+        ),
+        (
+            Lattice(4),
+            {"analyst_view": "sums", "quorum": 3},
+            {ALL, MEANS, "sums-over-rounds-single-out-rows", "leaver-shows-its-sums"},
+        ),
+        (Lattice(4), {"quorum": 3}, {ALL, MEANS}),
+        (Lattice(3), {"aggregation": "plain"}, {ALL, MEANS, "own-sums-are-read"}),
+        (
+            Lattice(2),
+            {"allow_two_parties": True},
+            {ALL, MEANS, "two-parties-see-each-other", "first-slot-sees-moments"},
+        ),
+        (
+            Lattice(2),
+            {"allow_two_parties": True, "scaling": "none", **DECLARED},
+            {ALL, MEANS, "two-parties-see-each-other"},
+        ),
+        (Lattice(1, 3), {}, {"differences-show-geometry"}),
+        (Lattice(1, 3), FUZZY, {"distances-are-data-up-to-motion"}),
+        (Lattice(1, 3), {"aggregation": "plain"}, {"own-distances-are-your-columns"}),
+        (
+            Lattice(1, 2),
+            {"allow_two_parties": True},
+            {"differences-show-geometry", "two-parties-see-each-other"},
+        ),
+    ],
+)
+def test_parameters_bring_these_risks_and_no_others(
+    layout: Layout, params: dict[str, Any], codes: set[str]
+) -> None:
+    known = registry.protocol("llf")
+    parsed = registry.parse_params("llf", {"n_clusters": 2, **params})
+    found = known.risks_of(parsed, layout)
+    assert set(found) == codes
+    assert len(found) == len(codes)

@@ -1,0 +1,459 @@
+"""`llf` round by round: parties that are away, and an analyst that lies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from support.llf_sessions import START, columns_session, plus, rows, session
+from support.stepwise import Stepwise, alter
+
+from clustering_protocols import chain, packets
+from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    CoterieError,
+    GuardRefused,
+    InvalidArray,
+    Malformed,
+    NotReady,
+    ProtocolFailed,
+    RoundClosed,
+)
+from clustering_protocols.protocols.llf import (
+    messages,
+)
+from clustering_protocols.terms import Lattice
+
+every_view = pytest.mark.parametrize("view", ["blind", "sums"])
+
+
+def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
+    """Return the last centroids where some rows do not count in some updates."""
+    names = Lattice(n_parties).names
+    parts = dict(zip(names, np.array_split(rows(), n_parties), strict=True))
+    V = np.array(START)
+    for update in range(1, 41):
+        left = [parts[name] for name in names if name not in away.get(update, ())]
+        X = np.vstack(left)
+        labels = cdist(X, V).argmin(axis=1)
+        moved = np.array([X[labels == c].mean(axis=0) for c in range(3)])
+        rests = np.linalg.norm(moved - V) <= 1e-5
+        V = moved
+        if rests:
+            break
+    return V
+
+
+def number_of(s: Stepwise) -> int:
+    task = packets.read(next(iter(s.open.tasks.values())))
+    return int(task.header.record["values"]["number"])
+
+
+def words_of(contribution: bytes) -> WordArray:
+    return packets.read(contribution).arrays["words"]
+
+
+def ends_alike(s: Stepwise, V: FloatArray) -> None:
+    outcomes = s.outcomes()
+    assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
+    for slot, outcome in outcomes.items():
+        np.testing.assert_allclose(outcome.centroids, V, rtol=1e-9)
+        own = np.vstack(list(s.data[slot].batches()))
+        assert np.array_equal(cdist(own, V).argmin(axis=1), outcome.labels)
+
+
+# Away in an update
+
+
+@every_view
+@pytest.mark.parametrize("away", [["r3c1"], ["r1c1"], ["r1c1", "r5c1"]])
+@pytest.mark.parametrize("update", [1, 3])
+def test_a_round_is_opened_again_for_those_who_answered(
+    view: Any, away: list[str], update: int
+) -> None:
+    s = session(analyst_view=view)
+    s.until(messages.Update, update)
+    first = s.open
+    s.turn(absent=away)
+    assert (s.open.round, s.open.attempt) == (first.round, first.attempt + 1)
+    assert set(s.open.tasks) == set(first.tasks) - set(away)
+    assert number_of(s) == update
+    s.to_the_end()
+    ends_alike(s, expected({update: away}))
+
+
+def test_every_attempt_has_masks_of_its_own() -> None:
+    """A survivor's share is the same number under both: nothing of it is seen."""
+    s = session()
+    s.until(messages.Update, 2)
+    s.turn(absent=["r4c1"])
+    before = dict(s.shares[-4:])
+    s.turn()
+    after = dict(s.shares[-4:])
+    for slot in ("r1c1", "r2c1", "r3c1", "r5c1"):
+        assert not np.intersect1d(words_of(before[slot]), words_of(after[slot])).size
+
+
+def test_what_was_made_for_a_void_attempt_is_refused() -> None:
+    s = session()
+    s.until(messages.Update, 2)
+    late = s.answer("r4c1").contribution
+    s.turn(absent=["r4c1"])
+    survivor = s.shares[-1]
+    with pytest.raises(RoundClosed):
+        chain.check_contribution(s.agreement, s.open.tasks[survivor[0]], survivor[1])
+    s.turn()
+    with pytest.raises(RoundClosed):
+        chain.check_contribution(s.agreement, s.open.tasks["r4c1"], late)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    with pytest.raises(RoundClosed):
+        chain.advance(s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": late})
+
+
+@every_view
+def test_who_comes_back_gets_the_totals_that_it_missed(view: Any) -> None:
+    s = session(analyst_view=view)
+    s.until(messages.Update, 3)
+    s.turn(absent=["r4c1"])
+    s.turn()
+    tasks = {slot: packets.read(task) for slot, task in s.open.tasks.items()}
+    assert number_of(s) == 4
+    numbers = {slot: t.arrays["updates"][:, 0].tolist() for slot, t in tasks.items()}
+    assert numbers == {slot: [2, 3] if slot == "r4c1" else [3] for slot in tasks}
+    assert tasks["r4c1"].arrays["cohorts"][1].tolist() == [1, 1, 1, 0, 1]
+    s.turn()
+    known = [s.recall(slot, messages.Centroids) for slot in tasks]
+    assert len({each.centroids.tobytes() for each in known}) == 1
+    assert {each.number for each in known} == {3}
+
+
+def test_who_is_away_for_long_follows_all_the_way() -> None:
+    s = session()
+    away: dict[int, list[str]] = {}
+    while s.open.stage != "updates":
+        s.turn()
+    while chain_kind(s) == "update":
+        if "r2c1" in s.open.tasks and 2 <= number_of(s) <= 9:
+            away.setdefault(number_of(s), ["r2c1"])
+            s.turn(absent=["r2c1"])
+        elif "r2c1" not in s.open.tasks:
+            away.setdefault(number_of(s), ["r2c1"])
+            s.turn()
+        else:
+            s.turn()
+    s.to_the_end()
+    assert len(away) >= 8
+    ends_alike(s, expected(away))
+
+
+def chain_kind(s: Stepwise) -> str:
+    return str(packets.read(next(iter(s.open.tasks.values()))).header.record["kind"])
+
+
+def test_who_misses_often_is_asked_less_often() -> None:
+    """After the second miss in a row one round goes by, after the third three do."""
+    s = session(tol=0.0)
+    s.until(messages.Update, 2)
+    asked = []
+    while len(asked) < 8:
+        there = "r3c1" in s.open.tasks
+        asked.append(there)
+        s.turn(absent=["r3c1"] if there else [])
+        if there:
+            s.turn()
+    assert asked == [True, True, False, True, False, False, False, True]
+
+
+def test_an_answer_clears_the_misses_before_it() -> None:
+    s = session(tol=0.0)
+    s.until(messages.Update, 2)
+    for away in (True, False, True, False):
+        assert "r3c1" in s.open.tasks
+        s.turn(absent=["r3c1"] if away else [])
+        if away:
+            s.turn()
+    assert "r3c1" in s.open.tasks
+
+
+@every_view
+def test_fewer_than_three_end_the_session(view: Any) -> None:
+    s = session(n_parties=4, analyst_view=view)
+    s.until(messages.Update, 2)
+    with pytest.raises(ProtocolFailed, match="Only 2 parties"):
+        s.turn(absent=["r1c1", "r2c1"])
+
+
+def test_a_second_void_attempt_may_not_go_below_three_either() -> None:
+    s = session(n_parties=4)
+    s.until(messages.Update, 2)
+    s.turn(absent=["r1c1"])
+    with pytest.raises(ProtocolFailed, match="Only 2 parties"):
+        s.turn(absent=["r2c1"])
+
+
+def test_a_round_is_opened_five_times_at_most() -> None:
+    s = session(n_parties=10)
+    s.until(messages.Update, 2)
+    names = iter(Lattice(10).names)
+    for _ in range(chain.MAX_ATTEMPTS - 1):
+        s.turn(absent=[next(names)])
+    assert s.open.attempt == chain.MAX_ATTEMPTS
+    with pytest.raises(ProtocolFailed, match="void 5 times"):
+        s.turn(absent=[next(names)])
+
+
+def test_without_a_quorum_all_are_waited_for() -> None:
+    s = session(quorum=None)
+    s.until(messages.Update, 2)
+    assert s.open.quorum == 5
+    with_quorum = session()
+    with_quorum.until(messages.Update, 2)
+    assert with_quorum.open.quorum == 3
+
+
+# Away at the end
+
+
+@every_view
+@pytest.mark.parametrize("kind", [messages.Close, messages.Tell])
+@pytest.mark.parametrize("away", ["r1c1", "r4c1"])
+def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
+    view: Any, kind: Any, away: str
+) -> None:
+    s = session(analyst_view=view)
+    s.until(kind)
+    s.turn(absent=[away])
+    s.to_the_end()
+    ends_alike(s, expected({}))
+
+
+@every_view
+def test_who_was_never_there_for_the_end_labels_its_rows_with_the_result(
+    view: Any,
+) -> None:
+    s = session(analyst_view=view, max_iter=6, tol=0.0)
+    s.until(messages.Update, 5)
+    while isinstance(s.move, chain.Opened):
+        s.turn(absent={"r2c1"} & set(s.open.tasks))
+    last = s.closed.results["r2c1"]
+    with pytest.raises(NotReady):
+        s.party("r2c1").conclude(s.memories["r2c1"], last, None)
+    outcomes = s.outcomes()
+    assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
+    V = outcomes["r1c1"].centroids
+    own = np.vstack(list(s.data["r2c1"].batches()))
+    assert np.array_equal(outcomes["r2c1"].labels, cdist(own, V).argmin(axis=1))
+    assert outcomes["r2c1"].report == outcomes["r1c1"].report
+    counted = sum(s.data[slot].n_rows for slot in Lattice(5).names if slot != "r2c1")
+    assert outcomes["r2c1"].cluster_sizes.sum() == counted
+
+
+def test_who_was_there_reads_its_result_again_without_its_rows() -> None:
+    s = session()
+    s.to_the_end()
+    for slot, result in s.closed.results.items():
+        again = s.party(slot).conclude(s.memories[slot], result, None)
+        assert np.array_equal(again.labels, s.outcomes()[slot].labels)
+
+
+# Some drawn for each update
+
+
+def cohorts(s: Stepwise) -> list[tuple[str, ...]]:
+    s.until(messages.Update)
+    found = []
+    while chain_kind(s) == "update":
+        found.append(tuple(s.open.tasks))
+        s.turn()
+    return found
+
+
+@pytest.mark.parametrize(("gamma", "size"), [(0.1, 3), (0.5, 4), (0.58, 5), (1.0, 8)])
+def test_the_seed_draws_who_takes_part(gamma: float, size: int) -> None:
+    more = {"participation": gamma, "max_iter": 6, "tol": 0.0, "init": "bounds"}
+    more["initial_centroids"] = None
+    drawn = cohorts(session(8, **more))
+    assert drawn == cohorts(session(8, **more))
+    assert {len(members) for members in drawn[:5]} == {size}
+    assert (len(set(drawn)) > 1) == (gamma < 1)
+
+
+# An analyst that lies to one party
+
+
+LIES: dict[str, Any] = {
+    "a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 34))},
+    "the last digit of a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 24))},
+    "all words": lambda t: {"totals": t.totals + np.uint64(1)},
+    "counts that add up": lambda t: {"totals": plus(t.totals, (-1, 1), (-2, -1))},
+    "counts below zero": lambda t: {"totals": plus(t.totals, (-1, 200), (-2, -200))},
+    "noise": lambda t: {"totals": plus(t.totals, *((i, 3**40 * i) for i in range(9)))},
+    "fewer members": lambda t: {"members": t.members[:-1]},
+    "members out of order": lambda t: {"members": t.members[::-1]},
+    "members without this party": lambda _: {"members": ["r1c1", "r3c1", "r4c1"]},
+    "members that are none": lambda t: {"members": [*t.members, "r9c1"]},
+    "two members": lambda _: {"members": ["r1c1", "r2c1"]},
+    "another cohort": lambda _: {"cohorts": np.array([[1, 1, 1, 1, 0]], np.uint8)},
+    "no cohort": lambda _: {"cohorts": np.zeros((1, 5), np.uint8)},
+    "an update skipped": lambda t: {"number": t.number + 1},
+    "an update repeated": lambda t: {"number": t.number - 1},
+    "no totals": lambda t: {
+        "updates": t.updates[:0],
+        "cohorts": t.cohorts[:0],
+        "totals": t.totals[:0],
+    },
+    "the number of a later update": lambda t: {
+        "updates": t.updates + np.eye(3, dtype=np.int64)[0]
+    },
+    "more words": lambda t: {"totals": np.hstack([t.totals, t.totals[:, :1]])},
+}
+
+
+@every_view
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+def test_a_lie_to_one_party_ends_the_session(view: Any, lie: str, slot: str) -> None:
+    s = session(analyst_view=view, quorum=None)
+    s.until(messages.Update, 3)
+    told = {slot: s.altered(slot, LIES[lie])}
+    with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
+        s.to_the_end(told=told)
+
+
+@every_view
+def test_a_total_that_came_before_is_passed_over(view: Any) -> None:
+    """Who answered too late knows it already; a false copy of it changes nothing."""
+    s = session(analyst_view=view, quorum=None)
+    s.until(messages.Update, 3)
+
+    def twice(task: Any) -> dict[str, Any]:
+        return {
+            "updates": np.repeat(task.updates, 2, axis=0),
+            "cohorts": np.repeat(task.cohorts, 2, axis=0),
+            "totals": np.vstack([task.totals, task.totals + np.uint64(1)]),
+        }
+
+    s.to_the_end(told={"r2c1": s.altered("r2c1", twice)})
+    ends_alike(s, expected({}))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_blind_totals_of_another_round_attempt_or_update_are_noise(which: int) -> None:
+    s = session()
+    s.until(messages.Update, 3)
+    step = np.eye(3, dtype=np.int64)[which]
+    lie = s.altered("r2c1", lambda t: {"updates": t.updates + step})
+    with pytest.raises(ProtocolFailed):
+        s.answer("r2c1", lie)
+
+
+LAST_LIES: dict[str, Any] = {
+    "all words": lambda t: {"closing": t.closing + np.uint64(1)},
+    "sizes that add up": lambda t: {"closing": plus(t.closing, (0, 1), (1, -1))},
+    "sizes below zero": lambda t: {"closing": plus(t.closing, (0, 300), (1, -300))},
+    "a sum out of bounds": lambda t: {"closing": plus(t.closing, (5, 1 << 63))},
+    "another cohort": lambda _: {"closed_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+}
+
+
+@every_view
+@pytest.mark.parametrize("lie", LAST_LIES)
+def test_a_lie_about_the_last_sums_ends_the_session(view: Any, lie: str) -> None:
+    """Sizes that add up, but are others, show in the digest of the result."""
+    s = session(analyst_view=view)
+    s.until(messages.Tell)
+    told = {"r2c1": s.altered("r2c1", LAST_LIES[lie])}
+    with pytest.raises(ProtocolFailed):
+        s.to_the_end(told=told)
+
+
+def test_a_digest_that_differs_ends_the_session() -> None:
+    s = session()
+    s.until(messages.Tell)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
+    with pytest.raises(ProtocolFailed, match="do not agree on the result"):
+        chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+
+
+def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
+    """A party whose masks do not fit: all others notice, and nobody's sums are read."""
+    s = session(quorum=None)
+    s.until(messages.Update, 2)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r4c1"] = alter(
+        s.agreement, given["r4c1"], lambda t: {"words": t.words + np.uint64(1 << 60)}
+    )
+    s.move = chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+    with pytest.raises(ProtocolFailed):
+        s.answer("r1c1")
+
+
+def test_the_analyst_itself_notices_sums_that_do_not_add_up() -> None:
+    s = session(analyst_view="sums")
+    s.until(messages.Update, 2)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    for change in (1, 1 << 60):
+        lie = alter(
+            s.agreement,
+            given["r4c1"],
+            lambda t, c=change: {"words": plus(t.words, (-1, c))},
+        )
+        with pytest.raises(ProtocolFailed):
+            chain.advance(
+                s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": lie}
+            )
+
+
+def test_a_party_keeps_what_it_knew_when_it_refuses() -> None:
+    s = session()
+    s.until(messages.Update, 3)
+    known = s.recall("r2c1", messages.Centroids).centroids
+    with pytest.raises(ProtocolFailed):
+        s.answer("r2c1", s.altered("r2c1", LIES["all words"]))
+    assert np.array_equal(s.recall("r2c1", messages.Centroids).centroids, known)
+    ends = s.to_the_end()
+    assert len({o.centroids.tobytes() for o in ends.values()}) == 1
+
+
+def test_a_task_of_another_stage_is_malformed_and_one_of_another_slot_foreign() -> None:
+    s = session()
+    s.until(messages.Update, 2)
+    with pytest.raises(AgreementMismatch):
+        s.answer("r1c1", s.open.tasks["r2c1"])
+    packet = packets.read(s.open.tasks["r1c1"])
+    strange = packets.write(
+        packet.address, messages.Propose(), expects=packet.header.expects
+    )
+    with pytest.raises(Malformed):
+        s.answer("r1c1", strange)
+
+
+# Split columns
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+@pytest.mark.parametrize("field", ["number", "fewer", "cluster"])
+def test_a_lie_about_labels_or_memberships_is_noticed(
+    algorithm: Any, field: str
+) -> None:
+    s = columns_session(algorithm)
+    name = "labels" if algorithm == "cmeans" else "memberships"
+
+    def change(task: Any) -> dict[str, Any]:
+        old = np.array(getattr(task, name))
+        if field == "number":
+            return {"number": task.number + 1}
+        if field == "fewer":
+            return {name: old[:-1]}
+        if name == "memberships":
+            return {name: np.hstack([old, 0 * old[:, :1]])}
+        return {name: np.where(old == 2, 3, old)}
+
+    told = {"r1c2": s.altered("r1c2", change)}
+    with pytest.raises(CoterieError):
+        s.to_the_end(told=told)

@@ -1,0 +1,529 @@
+"""`omnifc` as a session: exact, lossless, and refused in time."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.datasets import load_digits, load_iris
+from support.shares import answers, integer_distances, shares, stream
+
+from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols.contract import Memory
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.protocols.omnifc import (
+    OmniFC,
+    Spread,
+    clustering,
+    decoding,
+    lagrange,
+    pooled,
+    sizes,
+)
+from clustering_protocols.protocols.omnifc.field import P
+from clustering_protocols.terms import Lattice, Layout
+
+IRIS = load_iris().data
+DIGITS = load_digits().data[:400]
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "kmeans": {},
+    "fuzzy_cmeans": {"algorithm": "fuzzy_cmeans", "fuzziness": 1.1},
+    "spectral": {"algorithm": "spectral"},
+    "dbscan": {"algorithm": "dbscan"},
+    "single": {"algorithm": "hierarchical", "linkage": "single"},
+    "complete": {"algorithm": "hierarchical", "linkage": "complete"},
+    "average": {"algorithm": "hierarchical", "linkage": "average"},
+    "ward": {"algorithm": "hierarchical", "linkage": "ward"},
+    "kmedoids": {"algorithm": "kmedoids"},
+}
+
+
+def params_of(name: str, k: int, **more: Any) -> OmniFC:
+    clusters = None if name == "dbscan" else k
+    return OmniFC(n_clusters=clusters, **ALGORITHMS[name], **more)
+
+
+def evaluated(params: OmniFC, X: Any, parties: int = 3) -> simulation.Evaluated:
+    return simulation.evaluate(params, X, simulation.split(X, Lattice(parties), 1), 1)
+
+
+def agreement(first: Any, second: Any) -> float:
+    """Return the agreement of all parties' labels; sessions number clusters anew."""
+    assert set(first) == set(second)
+    ours, theirs = (
+        np.concatenate([side[slot].labels for slot in sorted(side)])
+        for side in (first, second)
+    )
+    return adjusted_rand(ours, theirs)
+
+
+# Exact
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Squared distances as the analyst decoded them."""
+    kept: list[Any] = []
+    cluster = clustering.of_distances
+
+    def recording(params: Any, squared: Any, *others: Any) -> Any:
+        kept.append(squared.copy())
+        return cluster(params, squared, *others)
+
+    monkeypatch.setattr(clustering, "of_distances", recording)
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("parties", "options"),
+    [
+        (3, {}),
+        (6, {"segments": 2}),
+        (7, {"segments": 2, "noise": 2, "scaling": "minmax"}),
+        (4, {"hide_segments": False, "scaling": "none"}),
+        (5, {"noise": 2, "scaling": "unit_norm"}),
+        (3, {"segments": 1, "bits": 12}),
+        (17, {"segments": 6, "noise": 3}),  # fewer features than segments
+    ],
+)
+def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
+    decoded: list[Any], parties: int, options: dict[str, Any]
+) -> None:
+    params = OmniFC(n_clusters=2, **options)
+    parts = simulation.split(IRIS, Lattice(parties), 2)
+    run = simulation.run(params, parts.layout, parts.data, 2)
+    rows = [matrix(parts.data[slot])[run.orders[slot]] for slot in parts.layout.names]
+    Z = pooled.scale(params, np.concatenate(rows))
+    found, real = np.sqrt(decoded[0]), pdist(Z)
+    bits = run.summary.bits  # type: ignore[union-attr]  # the summary of omnifc
+    assert bits == options.get("bits", bits)
+    error = np.sqrt(np.mean(np.square(found - real)))
+    bound = 2.0 ** (1 - bits) * np.abs(Z).max() * np.sqrt(Z.shape[1])
+    assert 0 < error <= bound
+
+
+def test_one_row_per_party(decoded: list[Any]) -> None:
+    X = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]])
+    layout = Lattice(3)
+    data = {s: MatrixSource(X[i : i + 1]) for i, s in enumerate(layout.names)}
+    simulation.run(OmniFC(n_clusters=2, scaling="none"), layout, data, 0)
+    assert np.sqrt(decoded[0]).tolist() == [5.0, 8.0, 5.0]
+
+
+# Lossless
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("X", "k"), [(IRIS, 3), (DIGITS, 10)], ids=["iris", "digits"])
+def test_fidelity_is_1(name: str, X: Any, k: int) -> None:
+    assert evaluated(params_of(name, k, n_init=3), X).fidelity == 1.0
+
+
+def test_too_few_bits_lose_it() -> None:
+    """The control: a resolution of half the data's spread is not lossless."""
+    assert (
+        evaluated(OmniFC(n_clusters=10, bits=0, scaling="standard"), DIGITS).fidelity
+        < 1
+    )
+
+
+def test_rows_of_distances_are_another_clustering() -> None:
+    paper = OmniFC(n_clusters=10, features="distance_rows", n_init=3)
+    assert 0.3 < evaluated(paper, DIGITS).fidelity < 0.9
+
+
+@pytest.mark.parametrize("algorithm", ["kmeans", "hierarchical"])
+def test_rows_of_distances_are_features(algorithm: Any) -> None:
+    params = OmniFC(
+        n_clusters=3,
+        algorithm=algorithm,
+        features="distance_rows",
+        scaling="none",
+        n_init=20,
+    )
+    rows = squareform(pdist(IRIS))
+    average = AgglomerativeClustering(3, linkage="average", metric="precomputed")
+    if algorithm == "kmeans":
+        expected = KMeans(3, n_init=20, random_state=0).fit_predict(rows)
+    else:
+        expected = average.fit_predict(squareform(pdist(rows)))
+    assert adjusted_rand(expected, evaluated(params, IRIS).labels) == 1.0
+
+
+def test_declared_statistics_give_the_same_as_pooled_ones() -> None:
+    spread, low, high = IRIS.std(axis=0), IRIS.min(axis=0), IRIS.max(axis=0)
+    declared = tuple(
+        Spread(spread=s, minimum=a, maximum=b)
+        for s, a, b in zip(spread, low, high, strict=True)
+    )
+    parts = simulation.split(IRIS, Lattice(3), 1)
+    mine = tuple(declared[i] for i in parts.columns[0])
+    pooled_ = simulation.run(params_of("average", 3), parts.layout, parts.data, 1)
+    said = params_of("average", 3, declared=mine)
+    run = simulation.run(said, parts.layout, parts.data, 1)
+    assert agreement(run.outcomes, pooled_.outcomes) == 1.0
+    assert run.rounds < pooled_.rounds
+
+
+# What comes back
+
+
+def test_memberships_come_in_the_order_of_the_party_s_rows() -> None:
+    run = evaluated(params_of("fuzzy_cmeans", 3), IRIS).simulated
+    for outcome in run.outcomes.values():
+        assert outcome.memberships is not None
+        assert np.array_equal(outcome.memberships.argmax(axis=1), outcome.labels)
+        assert np.allclose(outcome.memberships.sum(axis=1), 1.0)
+
+
+def test_noise_is_minus_one_and_counted() -> None:
+    X = np.vstack([IRIS, IRIS.max(axis=0) + 50.0])
+    run = evaluated(OmniFC(algorithm="dbscan", eps=1.0, scaling="none"), X).simulated
+    labels = np.concatenate([outcome.labels for outcome in run.outcomes.values()])
+    assert (labels == -1).sum() == run.summary.noise_rows >= 1  # type: ignore[union-attr]  # the summary of omnifc
+    assert run.summary.cluster_sizes.sum() + (labels == -1).sum() == len(X)  # type: ignore[union-attr]  # the summary of omnifc
+
+
+# Answers without masks
+
+
+def plain_answers(segments: int, noise: int, parties: int) -> tuple[Any, Any, Any]:
+    rows = np.arange(20, dtype=np.uint64).reshape(5, 4) ** np.uint64(3)
+    held = shares(rows, segments, noise, parties, stream(6))
+    slots = Lattice(parties).names
+    return slots, dict(zip(slots, answers(held), strict=True)), integer_distances(rows)
+
+
+def decode(params: OmniFC, slots: Any, given: Any) -> list[float]:
+    squared = np.empty(len(next(iter(given.values()))))
+    decoding.decode(params, slots, given, 0, squared)
+    return squared.tolist()
+
+
+def open_params(segments: int, noise: int) -> OmniFC:
+    return OmniFC(n_clusters=2, segments=segments, noise=noise, hide_segments=False)
+
+
+@pytest.mark.parametrize(("segments", "noise"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+def test_any_enough_answers_decode_alike_and_fewer_are_refused(
+    segments: int, noise: int
+) -> None:
+    needed = lagrange.needed(segments, noise)
+    slots, all_, expected = plain_answers(segments, noise, needed + 2)
+    params = open_params(segments, noise)
+    for count in range(needed, needed + 3):
+        for used in combinations(slots, count):
+            some = {slot: all_[slot] for slot in used}
+            assert decode(params, slots, some) == expected
+    few = dict(list(all_.items())[: needed - 1])
+    with pytest.raises(ProtocolFailed, match=f"{needed} are needed"):
+        decode(params, slots, few)
+
+
+@pytest.mark.threat(84)
+@pytest.mark.parametrize("corrupt", range(5))
+@pytest.mark.parametrize("pair", [0, 9])
+def test_one_corrupt_answer_is_found_with_one_more_and_named_with_two(
+    corrupt: int, pair: int
+) -> None:
+    slots, all_, _ = plain_answers(1, 1, 5)
+    name = slots[corrupt]
+    all_[name] = all_[name].copy()
+    all_[name][pair] = (int(all_[name][pair]) + 1) % P
+    params = open_params(1, 1)
+    with pytest.raises(ProtocolFailed, match=f"without '{name}'"):
+        decode(params, slots, all_)
+    four = {slot: a for slot, a in all_.items() if slot != slots[corrupt - 1]}
+    with pytest.raises(ProtocolFailed, match="5 answers would show whose"):
+        decode(params, slots, four)
+
+
+def test_two_corrupt_answers_are_found_and_nobody_is_blamed() -> None:
+    slots, all_, _ = plain_answers(1, 1, 5)
+    for name in slots[:2]:
+        all_[name] = (all_[name] + np.uint64(1)) % np.uint64(P)
+    with pytest.raises(ProtocolFailed, match="not one alone"):
+        decode(open_params(1, 1), slots, all_)
+
+
+def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
+    params = OmniFC(n_clusters=3, hide_segments=False)
+    parts = simulation.split(IRIS, Lattice(4), 1)
+    whole = simulation.run(params, parts.layout, parts.data, 1)
+    session = ByHand(params, parts)
+    opened = session.last_round()
+    assert opened.quorum == 3
+    late = "r2c1"
+    contributions = session.contributions(opened, without=late)
+    move = chain.advance(session.agreement, opened.state, opened.tasks, contributions)
+    assert isinstance(move, chain.Closed)
+    outcomes = {  # of the late one too
+        slot: session.party(slot).conclude(session.memories[slot], result, None)
+        for slot, result in move.results.items()
+    }
+    assert agreement(outcomes, whole.outcomes) == 1.0
+
+
+def test_masked_answers_are_all_needed() -> None:
+    session = ByHand(OmniFC(n_clusters=3), simulation.split(IRIS, Lattice(4), 1))
+    assert session.last_round().quorum == 4
+
+
+# Refused in time
+
+
+@pytest.mark.parametrize(
+    ("params", "layout", "text"),
+    [
+        (OmniFC(n_clusters=2), Lattice(3, 2), "column groups"),
+        (OmniFC(n_clusters=2), Lattice(2), "takes 3"),
+        (
+            OmniFC(n_clusters=2, segments=2, noise=2),
+            Lattice(5),
+            "need 7 .* has 5. 5 parties suffice for segments . noise of at most 3",
+        ),
+        (
+            OmniFC(n_clusters=2, max_rows=1_000_000),
+            Lattice(3),
+            r"takes 4\d{12} bytes .* max_rows = 2\d{4}",
+        ),
+        (
+            OmniFC(n_clusters=2, algorithm="nmf", features="distance_rows").model_copy(
+                update={"max_rows": 20_000}
+            ),
+            Lattice(3),
+            "room for max_rows",
+        ),
+        (
+            OmniFC(
+                n_clusters=2,
+                bits=25,
+                scaling="none",
+                declared=(Spread(minimum=0, maximum=1e6),),
+            ),
+            Lattice(3),
+            "at most 10",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_would(
+    params: OmniFC, layout: Layout, text: str
+) -> None:
+    with pytest.raises(InvalidParameters, match=text):
+        registry.protocol("omnifc").check(params, layout)
+
+
+def test_the_numbers_that_a_refusal_names_do_work() -> None:
+    known = registry.protocol("omnifc")
+    known.check(OmniFC(n_clusters=2, segments=1, noise=2), Lattice(5))
+    params = OmniFC(n_clusters=2)
+
+    def needed(n: int) -> int:
+        return sizes.analyst_bytes(params, n, 1)
+
+    most = sizes.most_rows(needed, params.memory_limit)
+    assert needed(most) <= params.memory_limit < needed(most + 1)
+    known.check(OmniFC(n_clusters=2, max_rows=most), Lattice(3))
+    with pytest.raises(InvalidParameters):
+        known.check(OmniFC(n_clusters=2, max_rows=most + 1), Lattice(3))
+
+
+def test_memory_grows_with_the_square_of_rows_and_not_with_parties() -> None:
+    params = OmniFC(n_clusters=2)
+    for n, twice in pairwise((5_000, 10_000, 20_000)):
+        assert 3.9 < sizes.upload_bytes(twice) / sizes.upload_bytes(n) < 4.1
+    assert sizes.upload_bytes(10_000) == 399_960_000
+    assert sizes.analyst_bytes(params, 10_000, 16) < 3 << 30
+    assert sizes.party_bytes(params, 10_000, 16) < sizes.PARTY_LIMIT
+
+
+@pytest.mark.parametrize("features", ["embedding", "distance_rows"])
+@pytest.mark.parametrize("name", [*ALGORITHMS, "nmf"])
+def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> None:
+    if name == "nmf":
+        features = "distance_rows"
+    options = ALGORITHMS.get(name, {"algorithm": name})
+    params = OmniFC(
+        n_clusters=None if name == "dbscan" else 3,
+        features=features,
+        n_init=2,
+        max_iter=5,
+        **options,
+    )
+    X = np.random.default_rng(0).normal(size=(900, 4))
+
+    def step(n: int) -> None:
+        rng = np.random.default_rng(1)
+        squared = pdist(X[:n], "sqeuclidean")
+        clustering.of_distances(params, squared, 4, lambda _: rng)
+
+    step(60)  # what is compiled or imported once does not count
+    tracemalloc.start()
+    step(len(X))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    stated = sizes.analyst_bytes(params, len(X), 4) - sizes.analyst_bytes(params, 0, 4)
+    assert sizes.upload_bytes(len(X)) < peak <= stated
+
+
+@pytest.mark.parametrize("hide", [True, False])
+def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
+    n, blocks = 2_000, 8 << 20
+    params = OmniFC(n_clusters=2, hide_segments=hide)
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    session = ByHand(params, simulation.split(X, Lattice(3), 1))
+    opened = session.last_round()
+    memory, task = session.memories["r1c1"], opened.tasks["r1c1"]
+    tracemalloc.start()
+    session.party("r1c1").reply(memory, task, session.data["r1c1"])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    stated = sizes.party_bytes(params, n, 4) - sizes.party_bytes(params, 0, 4)
+    assert 2 * sizes.upload_bytes(n) < peak <= stated + blocks
+
+
+def test_shares_are_sent_once() -> None:
+    """Two encodings of the same rows are for no honest analyst to ask for."""
+    session = ByHand(OmniFC(n_clusters=2), simulation.split(IRIS, Lattice(3), 1))
+    move = chain.begin(session.agreement)
+    while isinstance(move, chain.Opened) and move.stage != "shares":
+        given = session.contributions(move)
+        move = chain.advance(session.agreement, move.state, move.tasks, given)
+    assert isinstance(move, chain.Opened)
+    session.contributions(move)
+    with pytest.raises(ProtocolFailed, match="second time"):
+        session.contributions(move)
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        (OmniFC(n_clusters=2, max_rows=100), "150 rows .* max_rows is 100"),
+        (OmniFC(n_clusters=151), "there are 150 rows"),
+        (
+            OmniFC(n_clusters=2, declared=(Spread(minimum=0, maximum=9),)),
+            "the parties hold 4",
+        ),
+    ],
+)
+def test_a_roster_that_does_not_fit_ends_the_session_before_the_first_task(
+    params: OmniFC, text: str
+) -> None:
+    session = ByHand(params, simulation.split(IRIS, Lattice(3), 1))
+    with pytest.raises(ProtocolFailed, match=text):
+        chain.begin(session.agreement)
+
+
+def test_a_roster_too_wide_for_the_analyst_is_refused() -> None:
+    X = np.zeros((30, 300_000 // 4))
+    params = OmniFC(n_clusters=2, max_rows=30, memory_limit=1 << 28 | 1 << 19)
+    session = ByHand(params, simulation.split(X, Lattice(3), 1))
+    with pytest.raises(ProtocolFailed, match=r"take \d+ bytes; memory_limit"):
+        chain.begin(session.agreement)
+
+
+def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
+    session = ByHand(
+        OmniFC(n_clusters=2),
+        simulation.split(IRIS, Lattice(3), 1),
+        memory_limit=1 << 28,
+    )
+    with pytest.raises(GuardRefused, match="'memory_limit' is 268435456, room for 0"):
+        session.last_round()
+    assert session.stage == "shares"
+
+
+def test_a_value_outside_its_declared_range_stops_its_party() -> None:
+    declared = (Spread(minimum=0, maximum=7.0),) * 4  # one iris is longer
+    params = OmniFC(n_clusters=2, declared=declared, scaling="none")
+    parts = simulation.split(IRIS, Lattice(3), 1)
+    with pytest.raises(InvalidData, match="x0"):
+        simulation.run(params, parts.layout, parts.data, 1)
+
+
+def test_bits_beyond_the_pooled_range_are_refused_before_a_share_leaves() -> None:
+    params = OmniFC(n_clusters=2, bits=25, scaling="none")
+    session = ByHand(params, simulation.split(1e6 * IRIS, Lattice(3), 1))
+    with pytest.raises(InvalidParameters, match="allow at most"):
+        session.last_round()
+    assert session.stage == "shares"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"algorithm": "kmeans"},
+        {"algorithm": "dbscan", "n_clusters": 2},
+        {"algorithm": "nmf", "n_clusters": 2},
+        {"n_clusters": 2, "bits": 26},
+        {"n_clusters": 2, "segments": 0},
+    ],
+)
+def test_parameters_that_contradict_each_other(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameters):
+        registry.parse_params("omnifc", wrong)
+
+
+class ByHand:
+    """A session in which a test holds every message of the last round."""
+
+    def __init__(self, params: OmniFC, parts: simulation.Split, **choices: Any) -> None:
+        name, layout = "by-hand", parts.layout
+        self.data, self.choices, self.stage = parts.data, choices, ""
+        self.keys = simulation.entropies(1, name, layout.names)
+        secret = enrolment.session_secret(self.keys[simulation.COORDINATOR], name)
+        proposal = registry.Proposal(
+            title=name,
+            protocol="omnifc",
+            params=params.model_dump(mode="json"),
+            layout=layout,
+            seed=1,
+        )
+        roster = {
+            slot: enrolment.enrol(
+                secret, name, slot, self.keys[slot], d.n_rows, len(d.columns)
+            )
+            for slot, d in self.data.items()
+        }
+        self.agreement = enrolment.agree(registry.draw_up(name, proposal), roster)
+        self.memories = {slot: Memory() for slot in layout.names}
+
+    def party(self, slot: str) -> chain.PartyChain:
+        return chain.PartyChain(
+            agreement=self.agreement,
+            slot=slot,
+            entropy=self.keys[slot],
+            choices=self.choices,
+        )
+
+    def contributions(
+        self, opened: chain.Opened, without: str = ""
+    ) -> dict[str, bytes]:
+        given = {}
+        for slot, task in opened.tasks.items():
+            answer = self.party(slot).reply(self.memories[slot], task, self.data[slot])
+            self.memories[slot] = answer.memory
+            given[slot] = answer.contribution
+        given.pop(without, None)
+        return given
+
+    def last_round(self) -> chain.Opened:
+        move = chain.begin(self.agreement)
+        while isinstance(move, chain.Opened) and move.stage != "distances":
+            self.stage = move.stage
+            given = self.contributions(move)
+            move = chain.advance(self.agreement, move.state, move.tasks, given)
+        assert isinstance(move, chain.Opened)
+        return move

@@ -1,0 +1,424 @@
+"""Rows aligned by private set intersection: who takes part, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from support.stepwise import Stepwise
+from support.tables import blobs, names, overlapping, parties
+
+from clustering_protocols import packets, registry, simulation
+from clustering_protocols.contract import Selection
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+    OverlapTooSmall,
+    ProtocolFailed,
+    RowsNotAligned,
+)
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.identifiers import identify, join, normal_form
+from clustering_protocols.preparation.intersection import messages
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.terms import Lattice, Layout
+
+ALL = Alignment().normalisation
+TWO, THREE = overlapping(2, 40, 7), overlapping(3, 40, 7)
+X = blobs(80)
+
+
+def params(**more: Any) -> ProductQuantisation:
+    given = {"method": "ecdh", **more}
+    return ProductQuantisation(
+        n_clusters=3, codebook_size=8, alignment=Alignment.model_validate(given)
+    )
+
+
+def run(chosen: Any, split: simulation.Split) -> simulation.Simulated:
+    return simulation.run(chosen, split.layout, split.data, seed=3)
+
+
+def taking_part(split: simulation.Split, done: simulation.Simulated) -> set[int]:
+    """Return the rows with a label, which must be the same ones for all parties."""
+    found = [
+        {int(row) for row in split.held[slot][outcome.labels >= 0]}
+        for slot, outcome in done.outcomes.items()
+    ]
+    assert all(each == found[0] for each in found)
+    return found[0]
+
+
+# Ids
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Smith", "sMITH"),
+        ("  smith ", "smith"),
+        ("van  der\tMeer", "van der Meer"),
+        ("Ren\u00e9", "RENE\u0301"),
+        ("stra\u00dfe", "STRASSE"),
+        ("\uff17\uff10", "70"),
+        ("\u0345", "\u03b9"),
+    ],
+)
+def test_spellings_that_are_equal_by_default(one: str, other: str) -> None:
+    assert normal_form(one, ALL) == normal_form(other, ALL)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "step"),
+    [
+        ("Smith", "smith", "casefold"),
+        (" smith", "smith", "strip"),
+        ("van  Meer", "van Meer", "spaces"),
+        ("\uff17", "7", "nfkc"),
+    ],
+)
+def test_each_step_counts_only_where_it_is_declared(
+    one: str, other: str, step: Any
+) -> None:
+    without = tuple(each for each in ALL if each != step)
+    assert normal_form(one, [step]) == normal_form(other, [step])
+    assert normal_form(one, without) != normal_form(other, without)
+
+
+def test_the_order_in_which_steps_are_declared_is_irrelevant() -> None:
+    text = " Stra\u00dfe  RENE\u0301 "
+    assert (
+        normal_form(text, ALL) == normal_form(text, ALL[::-1]) == ["strasse ren\u00e9"]
+    )
+
+
+@pytest.mark.parametrize("steps", [("strip", "strip"), ("nfc", "nfkc"), ("upper",)])
+def test_steps_that_make_no_sense_are_refused(steps: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidParameters):
+        registry.parse_params(
+            "pqmds", {"n_clusters": 2, "alignment": {"normalisation": steps}}
+        )
+
+
+def test_ids_of_several_columns_are_compared_part_by_part() -> None:
+    assert normal_form(join(["A ", "b"]), ALL) == normal_form(join(["a", "B"]), ALL)
+    different = [
+        join(["ab", "c"]),
+        join(["a", "bc"]),
+        join(["a,b", "c"]),
+        "ab c",
+        "abc",
+    ]
+    found = identify([*different, '["abc"]', "[1, 2]", '["a', '["a", 2]'], ALL, "error")
+    assert len(set(found.ids)) == 9
+
+
+def test_an_id_twice_is_named_by_its_rows_and_the_first_may_count() -> None:
+    given = ["smith", "jones", "meyer", " SMITH", "jones"]
+    with pytest.raises(InvalidData, match="Rows 1 and 4 have the same id") as refused:
+        identify(given, ALL, "error")
+    assert "smith" not in str(refused.value).lower()
+    assert identify(given, ALL, "first").rows.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("empty", ["  ", join(["a", " "])])
+def test_an_id_that_is_empty_after_normalisation_is_named_by_its_row(
+    empty: str,
+) -> None:
+    with pytest.raises(InvalidData, match="Row 2 has no id"):
+        identify(["a", empty], ALL, "first")
+
+
+# What is refused before a party joins
+
+
+def test_rows_without_ids_are_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidData, match="--id-column"):
+        params().check_rows(MatrixSource(X))
+
+
+def test_an_id_twice_is_refused_where_the_terms_do_not_take_the_first() -> None:
+    twice = MatrixSource(X[:2], ids=["p", "P "])
+    with pytest.raises(InvalidData, match="Rows 1 and 2"):
+        params().check_rows(twice)
+    params(duplicates="first").check_rows(twice)
+    params(method="declared").check_rows(twice)  # there the two are different ids
+
+
+@pytest.mark.parametrize(
+    ("protocol", "layout"),
+    [
+        ("pqmds", Lattice(1, 1)),
+        ("llf", Lattice(3, 1)),
+        ("dc", Lattice(3, 1)),
+        ("dc", Lattice(1, 1)),
+    ],
+)
+def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -> None:
+    given = {"n_clusters": 2, "alignment": {"method": "rsa"}}
+    chosen = registry.parse_params(protocol, given)
+    with pytest.raises(InvalidParameters, match="needs a row group of two"):
+        registry.protocol(protocol).check(chosen, layout)
+
+
+@pytest.mark.parametrize("protocol", ["dc", "fccm", "llf", "pqmds"])
+def test_risks_of_an_intersection_stand_in_the_terms_where_there_is_one(
+    protocol: str,
+) -> None:
+    known, layout = registry.protocol(protocol), Lattice(1, 3)
+    brought = {
+        method: set(
+            known.risks_of(
+                registry.parse_params(
+                    protocol, {"n_clusters": 2, "alignment": {"method": method}}
+                ),
+                layout,
+            )
+        )
+        for method in ("declared", "ecdh", "rsa")
+    }
+    assert brought["ecdh"] - brought["declared"] == {
+        "intersection-shows-sizes",
+        "members-learn-common-rows",
+        "members-can-guess-ids",
+        "first-slot-with-analyst-can-guess-ids",
+    }
+    assert brought["rsa"] == brought["ecdh"]
+
+
+def test_declared_rows_take_no_round_more() -> None:
+    split = parties(X, [list(range(80))] * 2)
+    assert run(params(method="declared"), split).rounds == 3
+
+
+# Who takes part
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+@pytest.mark.parametrize("held", [TWO, THREE], ids=["two parties", "three parties"])
+def test_common_rows_get_labels_and_others_minus_one(
+    method: str, held: list[list[int]]
+) -> None:
+    split = parties(X, held)
+    done = run(params(method=method), split)
+    assert taking_part(split, done) == set(range(40))
+    by_row = [
+        dict(zip(split.held[slot].tolist(), outcome.labels.tolist(), strict=True))
+        for slot, outcome in done.outcomes.items()
+    ]
+    assert all(found[row] == by_row[0][row] for found in by_row for row in range(40))
+    for slot, outcome in done.outcomes.items():
+        told = f"40 of {len(split.held[slot])}"
+        assert outcome.report["rows that took part"] == told
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_slots_keep_their_order_whatever_they_are_called(method: str) -> None:
+    split = parties(X, THREE)
+    called = dict(zip(split.layout.names, ("zoo", "moor", "alp"), strict=True))
+    slots = tuple(
+        slot.model_copy(update={"name": called[slot.name]})
+        for slot in split.layout.slots
+    )
+    named = simulation.Split(
+        layout=Layout(slots=slots),
+        rows=split.rows,
+        columns=split.columns,
+        held={called[slot]: rows for slot, rows in split.held.items()},
+        data={called[slot]: data for slot, data in split.data.items()},
+    )
+    assert taking_part(named, run(params(method=method), named)) == set(range(40))
+
+
+def test_spellings_of_two_parties_meet() -> None:
+    held = [list(range(20)), list(range(20))[::-1]]
+    spelt = {1: [f" PATIENT-{row:06d}" for row in held[1]]}
+    split = parties(X, held, spelt)
+    assert taking_part(split, run(params(), split)) == set(range(20))
+    with pytest.raises(OverlapTooSmall):
+        run(params(normalisation=("nfkc",)), split)
+
+
+def test_ids_of_several_columns_meet() -> None:
+    rows = list(range(20))
+    spelt = {
+        0: [join([f"Ward {row % 4}", str(row)]) for row in rows],
+        1: [join([f"ward  {row % 4}", f" {row}"]) for row in rows],
+    }
+    split = parties(X, [rows, rows], spelt)
+    assert taking_part(split, run(params(), split)) == set(rows)
+
+
+def test_of_rows_with_one_id_the_first_takes_part() -> None:
+    rows = list(range(30))
+    spelt = {0: [*names(range(28)), "Patient-000004", "patient-000005"]}
+    split = parties(X, [rows, rows], spelt)
+    done = run(params(duplicates="first"), split)
+    outside = {
+        slot: np.flatnonzero(outcome.labels < 0).tolist()
+        for slot, outcome in done.outcomes.items()
+    }
+    assert outside == {"r1c1": [28, 29], "r1c2": [28, 29]}
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_disjoint_rows_end_the_session_with_sizes_and_no_id(method: str) -> None:
+    split = parties(X, [list(range(20)), list(range(20, 44))])
+    with pytest.raises(OverlapTooSmall, match="0 rows in common") as ended:
+        run(params(method=method), split)
+    assert "patient" not in str(ended.value)
+
+
+@pytest.mark.parametrize("n_common", [9, 10, 24, 25])
+def test_the_stricter_of_both_minima_stops_the_session(n_common: int) -> None:
+    split = parties(X, overlapping(2, n_common, 20))
+    wanted = params(minimum_overlap=25 if n_common > 20 else 1)
+    if n_common in {10, 25}:
+        assert len(taking_part(split, run(wanted, split))) == n_common
+        return
+    with pytest.raises(OverlapTooSmall, match=f"{n_common} rows in common"):
+        run(wanted, split)
+
+
+def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
+    split = parties(X, overlapping(2, 5, 20))
+    session = Stepwise(params(), split.data, split.layout)
+    with pytest.raises(OverlapTooSmall):
+        session.to_the_end()
+    kinds = {packets.read(sent).header.record["kind"] for _, sent in session.shares}
+    assert kinds == {"secrets-shared", "counted", "evaluated", "shown"}
+
+
+def test_row_groups_are_intersected_each_for_itself() -> None:
+    layout = Lattice(2, 2)
+    slots = layout.slots[:-1]  # the last row group has one party
+    ragged = type(layout)(slots=slots)
+    held = {
+        "r1c1": [*range(30), 40],
+        "r1c2": [*range(5, 30), 41, 42],
+        "r2c1": list(range(50, 75)),
+    }
+    data = {
+        slot.name: MatrixSource(
+            X[np.ix_(held[slot.name], [[0, 1, 2], [3, 4, 5]][slot.column])],
+            columns=["abc", "def"][slot.column],
+            ids=names(held[slot.name]),
+        )
+        for slot in ragged.slots
+    }
+    chosen = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))
+    done = simulation.run(chosen, ragged, data, seed=3)
+    part = {slot: int((o.labels >= 0).sum()) for slot, o in done.outcomes.items()}
+    assert part == {"r1c1": 25, "r1c2": 25, "r2c1": 25}
+
+
+# Equal to the pooled clustering of the common rows
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ProductQuantisation(n_clusters=3, sub_dim=1, codebook_size=4096),
+        LosslessFederated(n_clusters=3),
+        LosslessFederated(
+            n_clusters=3, algorithm="fuzzy_cmeans", output="memberships", tol=1e-3
+        ),
+        DataCollaboration(n_clusters=3),
+    ],
+    ids=["pqmds", "llf", "llf fuzzy", "dc"],
+)
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_labels_are_those_of_the_pooled_common_rows(chosen: Any, method: Any) -> None:
+    aligned = chosen.model_copy(update={"alignment": Alignment(method=method)})
+    evaluated = simulation.evaluate(aligned, X, parties(X, THREE), seed=3)
+    assert evaluated.fidelity == 1.0
+    assert np.flatnonzero(evaluated.labels >= 0).tolist() == list(range(40))
+    memberships = evaluated.simulated.outcomes["r1c1"].memberships
+    if memberships is not None:
+        outside = evaluated.simulated.outcomes["r1c1"].labels < 0
+        assert (np.isnan(memberships).all(axis=1) == outside).all()
+
+
+def test_co_clusters_are_those_of_the_pooled_common_rows() -> None:
+    occurs = np.random.default_rng(1).random((80, 24))
+    chosen = CoClustering(
+        n_clusters=3, lambda_u=0.02, lambda_w=5.0, alignment=Alignment(method="ecdh")
+    )
+    evaluated = simulation.evaluate(chosen, occurs, parties(occurs, THREE), seed=3)
+    assert evaluated.fidelity == 1.0
+    assert np.flatnonzero(evaluated.labels >= 0).tolist() == list(range(40))
+
+
+# What a party that follows the stage refuses
+
+
+def at(kind: type[Any]) -> Stepwise:
+    split = parties(X, TWO)
+    session = Stepwise(params(), split.data, split.layout)
+    session.until(kind)
+    return session
+
+
+def test_numbers_of_rows_that_do_not_fit_are_refused() -> None:
+    session = at(messages.Select)
+    lies: Sequence[Callable[[Any], dict[str, Any]]] = [
+        lambda asked: {"n_rows": asked.n_rows | {"r1c2": 39}},
+        lambda asked: {"n_rows": asked.n_rows | {"r1c2": 2**40}},
+        lambda _: {"n_rows": {"r1c1": 40}},
+        lambda asked: {"common": np.ones_like(asked.common)},
+    ]
+    for lie in lies:
+        with pytest.raises(ProtocolFailed, match="numbers of rows"):
+            session.answer("r1c1", session.altered("r1c1", lie))
+
+
+def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
+    session = at(messages.Select)
+
+    def few(asked: Any) -> dict[str, Any]:
+        common = asked.common.copy()
+        common[np.flatnonzero(common)[9:]] = 0
+        return {"common": common, "n_rows": {"r1c1": 9, "r1c2": 9}}
+
+    with pytest.raises(GuardRefused, match="9 rows would take part"):
+        session.answer("r1c1", session.altered("r1c1", few))
+
+
+def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
+    session = at(messages.Select)
+
+    def another(asked: Any) -> dict[str, Any]:
+        common = asked.common.copy()
+        common[[np.flatnonzero(common)[0], np.flatnonzero(common == 0)[0]]] = [0, 1]
+        return {"common": common}
+
+    with pytest.raises(RowsNotAligned):
+        session.turn(told={"r1c1": session.altered("r1c1", another)})
+
+
+def test_rows_are_selected_once() -> None:
+    session = at(messages.Select)
+    task = session.open.tasks["r1c1"]
+    session.turn()
+    assert len(session.recall("r1c1", Selection).rows) == 40
+    with pytest.raises(ProtocolFailed, match="a second time"):
+        session.answer("r1c1", task)
+
+
+def test_answers_of_one_selection_say_what_they_come_from() -> None:
+    session = at(messages.Select)
+    before = session.answer("r1c1")
+    assert before == session.answer("r1c1")._replace(memory=before.memory)
+
+    def other_rows(asked: Any) -> dict[str, Any]:
+        return {"common": np.roll(asked.common, 1)}
+
+    altered = session.answer("r1c1", session.altered("r1c1", other_rows))
+    assert altered.inputs != before.inputs

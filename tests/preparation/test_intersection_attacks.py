@@ -1,0 +1,265 @@
+"""What an analyst, a member or both together try against an intersection."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from support import guesses
+from support.stepwise import Stepwise
+from support.tables import blobs, names, overlapping, parties
+
+from clustering_protocols import chain, packets, simulation
+from clustering_protocols.contract import Incoming, View
+from clustering_protocols.errors import (
+    EnvelopeRefused,
+    GuardRefused,
+    InvalidArray,
+    ProtocolFailed,
+)
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.intersection import messages, party
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.secrecy.ristretto import RistrettoAsker
+
+X = blobs(80)
+HELD = overlapping(3, 20, 6)
+FIRST, SECOND, THIRD = "r1c1", "r1c2", "r1c3"
+
+
+def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Stepwise:
+    split = parties(X, held)
+    chosen = ProductQuantisation(
+        n_clusters=3,
+        codebook_size=4,
+        alignment=Alignment.model_validate({"method": method}),
+    )
+    return Stepwise(chosen, split.data, split.layout)
+
+
+def receive(view: View, method: str, *incoming: Incoming) -> Any:
+    return party.Party(Alignment.model_validate({"method": method})).receive(
+        view, incoming
+    )
+
+
+def blinded(number: int, width: int = 32) -> messages.BlindedIds:
+    return messages.BlindedIds(elements=np.zeros((number, width), np.uint8))
+
+
+# Guessing within a quota
+
+
+@pytest.mark.threat(98)
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_a_first_slot_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
+    view = session(method).view(FIRST)
+    width = {"ecdh": 32, "rsa": 384}[method]
+    joined = len(HELD[1])
+    third = Incoming(sender=THIRD, content=blinded(4, width))
+    kept = receive(
+        view, method, Incoming(sender=SECOND, content=blinded(joined, width)), third
+    )
+    assert kept[0].counts == {SECOND: joined, THIRD: 4}
+    for asked in (joined + 1, 1_000_000 if method == "ecdh" else 10_000):
+        greedy = Incoming(sender=SECOND, content=blinded(asked, width))
+        with pytest.raises(GuardRefused, match=f"joined with {joined} rows"):
+            receive(view, method, greedy, third)
+
+
+@pytest.mark.threat(98)
+def test_a_party_that_brings_more_ids_than_it_joined_with_ends_the_session() -> None:
+    running = session()
+    running.until(messages.Blind)
+    guessed = [*HELD[1], *range(1000, 1400)]
+    more = np.random.default_rng(0).normal(size=(len(guessed), 2))
+    running.data = {
+        **running.data,
+        SECOND: simulation.MatrixSource(more, ids=names(guessed)),
+    }
+    with pytest.raises(InvalidArray, match="more ids than the rows"):
+        running.turn()
+
+
+@pytest.mark.threat(98)
+def test_a_first_slot_evaluates_once_in_a_session() -> None:
+    running = session()
+    running.until(messages.Evaluate)
+    task = running.open.tasks[FIRST]
+    first = running.answer(FIRST, task)
+    running.memories[FIRST] = first.memory
+    with pytest.raises(ProtocolFailed, match="a second time"):
+        running.answer(FIRST, task)
+
+
+@pytest.mark.threat(98)
+def test_another_attempt_with_other_ids_comes_from_other_inputs() -> None:
+    """The party's own memory refuses to answer one round from two inputs."""
+    running = session()
+    running.until(messages.Evaluate)
+    before = running.answer(FIRST)
+    asked = before.memory.recall(messages.ToEvaluate)
+    assert asked is not None
+    assert len(asked.elements) == 0, "what was evaluated is not kept"
+    again = running.answer(FIRST)
+    assert again.inputs == before.inputs
+    points = RistrettoAsker(b"", b"guessed").blind([b"a"], KeyedStream(bytes(32)))
+    sent = np.vstack([points] * sum(map(len, HELD[1:])))
+    other = messages.ToEvaluate(
+        elements=sent, counts={SECOND: 26, THIRD: len(sent) - 26}
+    )
+    holder = party.Party(Alignment(method="ecdh"))
+    view = running.view(FIRST)
+    view.memory.entries[messages.ToEvaluate.kind] = other.encode()
+    assert holder._evaluate(view).inputs != before.inputs
+
+
+def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
+    view = session().view(FIRST)
+    for senders in ((SECOND,), (SECOND, "r9c9"), (SECOND, FIRST)):
+        sent = [Incoming(sender=slot, content=blinded(2)) for slot in senders]
+        with pytest.raises(EnvelopeRefused):
+            receive(view, "ecdh", *sent)
+
+
+@pytest.mark.parametrize("sender", [THIRD, "r9c9"])
+def test_answers_come_from_the_first_slot_alone(sender: str) -> None:
+    content = messages.Answers(elements=np.zeros((2, 32), np.uint8))
+    view = session().view(SECOND)
+    with pytest.raises(EnvelopeRefused, match="does not lead"):
+        receive(view, "ecdh", Incoming(sender=sender, content=content))
+
+
+def test_a_first_slot_sends_nothing_but_a_key_and_answers() -> None:
+    view = session().view(SECOND)
+    order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
+    with pytest.raises(EnvelopeRefused, match="a key, and answers"):
+        receive(view, "ecdh", Incoming(sender=FIRST, content=order))
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> None:
+    running = session(method)
+    running.until(messages.Unblind)
+    width = {"ecdh": 32, "rsa": 384}[method]
+    n_ids = len(HELD[1])
+    task = packets.read(running.open.tasks[SECOND])
+    bare = packets.write(task.address, messages.Unblind(), expects=task.header.expects)
+    for elements, problem in (
+        (np.full((n_ids, width), 255, np.uint8), ProtocolFailed),
+        (np.full((n_ids - 1, width), 2, np.uint8), InvalidArray),
+        (np.full((n_ids, width + 1), 2, np.uint8), InvalidArray),
+    ):
+        lie = messages.Answers(elements=elements)
+        running.memories[SECOND] = running.memories[SECOND].remember([lie])
+        with pytest.raises(problem):
+            running.answer(SECOND, bare)
+
+
+# Tokens that are no tokens
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda tokens: tokens[::-1],
+        lambda tokens: np.vstack([tokens[:1], tokens[:-1]]),
+    ],
+    ids=["not sorted", "one twice"],
+)
+def test_tokens_that_are_not_sorted_once_each_end_the_session(
+    spoil: Callable[[Any], Any],
+) -> None:
+    running = session()
+    running.until(messages.Unblind)
+    made = {slot: running.answer(slot) for slot in running.open.tasks}
+    own = packets.read(made[SECOND].contribution)
+    shown = own.read(stage_of(running))
+    assert isinstance(shown, messages.Shown)
+    lie = messages.Shown(tokens=np.ascontiguousarray(spoil(shown.tokens)))
+    given = {slot: answer.contribution for slot, answer in made.items()}
+    given[SECOND] = packets.write(own.address, lie)
+    with pytest.raises(InvalidArray, match="not sorted, each once"):
+        chain.advance(running.agreement, running.open.state, running.open.tasks, given)
+
+
+def stage_of(running: Stepwise) -> Any:
+    _, stages = chain.load(running.agreement)
+    return stages[1]
+
+
+# A dictionary of all ids
+
+
+def known_to_the_analyst(running: Stepwise) -> list[bytes]:
+    """Session, digests and contexts, which are no secret."""
+    plan, _ = chain.load(running.agreement)
+    digest = plan.agreement_digest
+    context = party._context(running.view(FIRST))
+    return [
+        b"",
+        plan.terms.session.encode(),
+        digest.encode(),
+        bytes.fromhex(digest),
+        context,
+        length_prefixed("coterie/token/1", context),
+    ]
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
+    method: str,
+) -> None:
+    running = session(method)
+    running.to_the_end()
+    held = b"\n".join([running.agreement, *running.stored])
+    known = known_to_the_analyst(running)
+    if method == "rsa":  # though it never sees the public key
+        holder = party.Party(Alignment(method="rsa"))
+        known.append(holder._holder(stage_view(running)).public)
+    everybody = names(sorted({row for rows in HELD for row in rows}))
+    assert guesses.found(held, everybody, known) == []
+
+
+def stage_view(running: Stepwise) -> View:
+    return replace(running.view(FIRST), stage="intersection")
+
+
+def test_the_dictionary_would_find_what_a_careless_stage_holds() -> None:
+    running = session()
+    known = known_to_the_analyst(running)
+    (point,) = list(guesses.points(b'["patient-000003"]', known[4:5]))[:1]
+    careless = [
+        b"... patient-000003 ...",
+        b"." + hashlib.sha256(b"patient-000003").digest() + b".",
+        hmac.new(known[3], b'["patient-000003"]', "sha256").hexdigest().encode(),
+        b"--" + point,
+    ]
+    for held in careless:
+        assert guesses.found(held, ["patient-000003"], known)
+        assert not guesses.found(held, ["patient-000004"], known)
+
+
+def test_tokens_of_two_sessions_have_nothing_in_common() -> None:
+    shown = []
+    for name in ("s", "t"):
+        split = parties(X, HELD)
+        chosen = ProductQuantisation(n_clusters=3, alignment=Alignment(method="ecdh"))
+        running = Stepwise(chosen, split.data, split.layout, session=name)
+        running.until(messages.Select)
+        shown.append(
+            {
+                token.tobytes()
+                for slot, sent in running.shares
+                for token in packets.read(sent).arrays.get("tokens", ())
+                if slot
+            }
+        )
+    assert len(shown[0]) == len({row for rows in HELD for row in rows})
+    assert not shown[0] & shown[1]

@@ -1,0 +1,273 @@
+"""Pooled means and spreads by blind masked sums: what numpy finds, and nothing shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings, strategies as st
+from support.attacks import looks_like_noise
+from support.pooled_moments import ONE, PREPARING, pooled
+from support.stepwise import Stepwise, alter, cut
+
+from clustering_protocols import packets, registry
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import CoterieError, InvalidData, ProtocolFailed
+from clustering_protocols.preparation import moments, pooling
+from clustering_protocols.preparation.moments import AddUp
+from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration
+from clustering_protocols.registry import Proposal
+from clustering_protocols.terms import Lattice, Layout, Slot
+
+
+def check(found: PooledMoments, X: FloatArray, rtol: float = 1e-9) -> None:
+    exact = X.astype(np.longdouble)
+    mean, spread = (s(axis=0).astype(float) for s in (exact.mean, exact.std))
+    np.testing.assert_allclose(found.spread, spread, rtol=rtol)
+    within = np.abs(found.mean - mean) <= rtol * (np.abs(mean) + spread)
+    assert within.all()
+    assert found.n_rows == len(X)
+
+
+kinds = st.sampled_from(["normal", "far", "skew", "integers", "constant", "zero"])
+sizes = st.lists(st.integers(1, 40), min_size=3, max_size=6).filter(
+    lambda s: sum(s) > 8
+)
+
+
+def column(kind: str, n: int, scale: float, rng: np.random.Generator) -> FloatArray:
+    return {
+        "normal": rng.normal(size=n),
+        "far": rng.normal(1e6, 1.0, n),
+        "skew": np.exp(3.0 * rng.normal(size=n)),
+        "integers": rng.integers(-3, 3, n) + 0.0,
+        "constant": np.full(n, 0.1),
+        "zero": np.zeros(n),
+    }[kind] * scale
+
+
+@settings(max_examples=25)
+@given(
+    parts=sizes,
+    kinds=st.lists(kinds, min_size=1, max_size=4),
+    exponent=st.integers(-6, 6),
+    seed=st.integers(0, 2**32 - 1),
+)
+@example(parts=[1, 1, 9], kinds=["far", "constant", "zero"], exponent=0, seed=0)
+def test_masked_moments_are_those_of_the_rows_together(
+    parts: list[int], kinds: list[str], exponent: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, scale = sum(parts), 10.0**exponent
+    X = np.stack([column(kind, n, scale, rng) for kind in kinds], axis=1)
+    found = pooled(X, parts)
+    varies = X.max(axis=0) > X.min(axis=0)
+    assert (found.deviations[~varies] == 0.0).all()
+    exact = X.astype(np.longdouble)
+    spread = np.where(varies, exact.std(axis=0), 0).astype(float)
+    np.testing.assert_allclose(found.spread, spread, rtol=1e-9)
+    mean = exact.mean(axis=0).astype(float)
+    assert (np.abs(found.mean - mean) <= 1e-9 * (np.abs(mean) + spread)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e15, 1e18])
+def test_small_and_large_values_keep_nine_digits(scale: float) -> None:
+    X = scale * np.random.default_rng(0).normal(size=(300, 3))
+    check(pooled(X, [100, 150, 50]), X)
+
+
+def test_one_value_far_from_all_others_keeps_nine_digits_of_the_spread() -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 1))
+    X[17] = 1e9
+    check(pooled(X, [1000, 1000, 1000]), X)
+
+
+def test_a_feature_that_is_constant_at_each_party_alone_has_a_spread() -> None:
+    X = np.repeat([[0.1], [0.3], [0.5]], 10, axis=0)
+    check(pooled(X, [10, 10, 10]), X)
+
+
+def test_moments_do_not_depend_on_how_rows_are_cut_or_ordered() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal([0.0, 1e6, -1e-3], [1.0, 1.0, 1e-5], (200, 3))
+    cuts = ([66, 67, 67], [1, 1, 198], [20] * 10, [3, 150, 7, 40])
+    found = [pooled(rng.permutation(X), cut) for cut in cuts]
+    assert len({f.mean.tobytes() for f in found}) == 1
+    assert len({f.deviations.tobytes() for f in found}) == 1
+
+
+# Several column groups
+
+
+def ragged() -> Layout:
+    """Three parties hold the first columns, two the second, one the third."""
+    cells = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)]
+    return Layout(slots=tuple(Slot(name=f"p{r}{c}", row=r, column=c) for r, c in cells))
+
+
+def test_each_column_group_pools_its_own_way() -> None:
+    layout = ragged()
+    rng = np.random.default_rng(1)
+    rows = {0: 30, 1: 50, 2: 20}
+    widths = {0: 2, 1: 3, 2: 4}
+    data = {
+        s.name: MatrixSource(
+            rng.normal(5.0 * s.column, 1.0 + s.row, (rows[s.row], widths[s.column])),
+            columns=[f"c{s.column}f{j}" for j in range(widths[s.column])],
+        )
+        for s in layout.slots
+    }
+    session = Stepwise(DataCollaboration(n_clusters=2), data, layout)
+    stages = set()
+    while session.open.stage in PREPARING:
+        stages.add(session.open.stage)
+        if session.open.stage == "moments":
+            assert set(session.open.tasks) == {"p00", "p10", "p20"}
+        if session.open.stage == "statistics":
+            assert set(session.open.tasks) == {"p01", "p11", "p02"}
+        session.turn()
+    assert stages == PREPARING
+    session.turn()  # what first slots sealed comes with the next task
+    for slot in layout.slots:
+        group = layout.column_group(slot.column)
+        X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
+        check(session.recall(slot.name, PooledMoments), X)
+
+
+@pytest.mark.parametrize(
+    ("layout", "params", "shown"),
+    [
+        (Lattice(2), {}, True),
+        (Lattice(3), {}, False),
+        (Lattice(5, 2), {}, False),
+        (Lattice(2, 2), {}, True),
+        (Lattice(1, 3), {}, False),
+        (ragged(), {}, True),
+        (Lattice(3), {"anchor": Anchor(kind="uniform"), "scaling": "none"}, True),
+        (Lattice(1, 3), {"anchor": Anchor(kind="uniform"), "scaling": "none"}, False),
+    ],
+)
+def test_a_first_slot_sees_moments_in_groups_of_two_and_ranges_in_all(
+    layout: Layout, params: dict[str, Any], *, shown: bool
+) -> None:
+    known = registry.protocol("dc")
+    codes = known.risks_of(DataCollaboration(n_clusters=2, **params), layout)
+    assert (pooling.RISK_CODE in codes) == shown
+    llf = registry.protocol("llf").risks_of
+    if min(layout.n_row_groups, layout.n_column_groups) == 1 and not params:
+        assert (pooling.RISK_CODE in llf(ONE, layout)) == shown
+
+
+def test_nothing_is_pooled_where_nothing_is_needed() -> None:
+    assert pooling.stages(Lattice(3), moments=False, ranges=False) == ()
+    names = [s.name for s in pooling.stages(Lattice(3), moments=True, ranges=False)]
+    assert names == ["moments"]
+    both = pooling.stages(Lattice(3), moments=True, ranges=True)
+    assert [stage.name for stage in both] == ["statistics"]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("value", [2.0**62, -(2.0**62), 1e300])
+def test_values_beyond_the_powers_are_refused_by_name_and_nothing_is_sent(
+    value: float,
+) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[25, 1] = value
+    layout = Lattice(3)
+    data = {
+        slot: MatrixSource(piece, ["age", "weight", "size"])
+        for slot, piece in zip(layout.names, np.split(X, 3), strict=True)
+    }
+    session = Stepwise(ONE, data, layout)
+    session.until(AddUp)
+    before = len(session.shares)
+    with pytest.raises(InvalidData, match="weight") as refused:
+        session.turn()
+    assert "age" not in str(refused.value)
+    assert len(session.shares) == before
+
+
+def test_the_largest_accepted_values_are_pooled() -> None:
+    X = np.random.default_rng(0).uniform(0.5, 1.0, size=(60, 1)) * 2.0**61.99
+    check(pooled(X, [20, 20, 20]), X)
+
+
+# What the analyst sees, and what it may not change
+
+
+def open_moments(phase: int) -> Stepwise:
+    rng = np.random.default_rng(0)
+    layout = Lattice(3)
+    data = cut(rng.normal(size=(60, 2)), layout, [20, 20, 20])
+    session = Stepwise(ONE, data, layout)
+    session.until(AddUp)
+    for _ in range(phase - 1):
+        session.turn()
+    return session
+
+
+@pytest.mark.threat(75)
+def test_totals_are_noise_to_the_analyst() -> None:
+    """Shares and totals over many features: threat test 75's statistics."""
+    layout = Lattice(3)
+    X = np.zeros((30, 800))
+    session = Stepwise(ONE, cut(X, layout, [10, 10, 10]), layout)
+    session.until(AddUp)
+    session.turn()
+    share = packets.read(session.shares[-1][1]).arrays["words"]
+    total = packets.read(session.open.tasks["r1c1"]).arrays["total"]
+    looks_like_noise(share)
+    looks_like_noise(total)
+    assert not np.intersect1d(share, total).size
+
+
+@pytest.mark.parametrize("phase", [2, 4])
+def test_a_total_of_powers_that_was_changed_is_noticed_at_once(phase: int) -> None:
+    session = open_moments(phase)
+    lie = session.altered("r2c1", lambda task: {"total": task.total + np.uint64(1)})
+    with pytest.raises(ProtocolFailed, match="add up"):
+        session.answer("r2c1", lie)
+
+
+@pytest.mark.parametrize("phase", [2, 3, 4])
+def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
+    """Who was told another total masks under another digest: the next total is noise."""
+    session = open_moments(phase)
+
+    def swapped(task: Any) -> dict[str, Any]:
+        total = np.array(task.total)
+        # a plausible lie: two features change places
+        return {"total": total.reshape(2, -1)[::-1].reshape(-1).copy()}
+
+    lie = session.altered("r2c1", swapped)
+    with pytest.raises(CoterieError):
+        session.to_the_end(told={"r2c1": lie})
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_totals_of_another_size_are_refused(size: int) -> None:
+    session = open_moments(3)
+    lie = session.altered("r2c1", lambda _: {"total": np.zeros(size, dtype=np.uint64)})
+    with pytest.raises(CoterieError):
+        session.answer("r2c1", lie)
+
+
+def test_a_phase_that_is_skipped_is_refused() -> None:
+    session = open_moments(2)
+    lie = alter(session.agreement, session.open.tasks["r1c1"], lambda _: {"phase": 4})
+    with pytest.raises(CoterieError):
+        session.to_the_end(told={"r1c1": lie})
+
+
+def test_groups_of_less_than_three_are_not_summed() -> None:
+    assert moments.groups(ragged()) == [("p00", "p10", "p20")]
+    known = Proposal(
+        protocol="llf", params={"n_clusters": 2}, layout=Lattice(2), seed=1
+    )
+    with pytest.raises(CoterieError, match="3 parties"):
+        registry.draw_up("s", known)

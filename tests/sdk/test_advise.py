@@ -1,0 +1,285 @@
+"""Advice: what fits, why the rest does not, and a command that works."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from support.analyst_process import Analyst
+
+from clustering_protocols import registry
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.registry import Proposal
+from clustering_protocols.suitability import Rounds, Sees
+from clustering_protocols.terms import Lattice
+from party_sdk.advice import Advice, Situation, advise, layout_of
+from party_sdk.cli import main
+from party_sdk.cli.options import read_params
+from party_sdk.cli.session import _layout, create
+
+PARTITIONINGS = ("horizontal", "vertical", "mixed")
+SITUATIONS = [
+    Situation(partitioning=partitioning, parties=parties, collusion=collusion)
+    for partitioning, parties, collusion in itertools.product(
+        PARTITIONINGS, (2, 3, 4, 5, 9), (False, True)
+    )
+    if partitioning != "mixed" or parties > 2
+]
+every_situation = pytest.mark.parametrize("situation", SITUATIONS, ids=repr)
+WAYS = {
+    (name, way.name, partitioning)
+    for name, known in registry.catalogue().items()
+    for way in known.ways
+    for partitioning in way.partitionings
+}
+
+
+def names(found: Advice) -> list[tuple[str, str]]:
+    return [(fit.protocol, fit.way.name) for fit in found.fits]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words), prog_name="coterie")
+
+
+# The facts
+
+
+def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
+    assert {name for name, *_ in WAYS} == set(registry.catalogue()) - {"dummy"}
+    for name, known in registry.catalogue().items():
+        taken = {split for way in known.ways for split in way.partitionings}
+        assert taken == (set(known.partitionings) if known.ways else set()), name
+
+
+def test_a_way_is_named_by_protocol_algorithm_and_partitioning() -> None:
+    listed = [
+        (name, way.name, partitioning)
+        for name, known in registry.catalogue().items()
+        for way in known.ways
+        for partitioning in way.partitionings
+    ]
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize(("name", "algorithm", "partitioning"), sorted(WAYS))
+def test_what_somebody_sees_goes_with_the_risk_codes(
+    name: str, algorithm: str, partitioning: Any
+) -> None:
+    """Who says that rows stay hidden brings no code that says the opposite."""
+    known = registry.protocol(name)
+    way = next(
+        way
+        for way in known.ways
+        if way.name == algorithm and partitioning in way.partitionings
+    )
+    layout = layout_of(Situation(partitioning=partitioning, parties=4))
+    params = registry.parse_params(name, way.parameters(3))
+    known.check(params, layout)
+    codes = set(known.risks_of(params, layout))
+    opens = {
+        "colluding-party-opens-column-group",
+        "distances-are-data-up-to-motion",
+        "differences-show-geometry",
+        "colluding-party-names-rows",
+    }
+    assert bool(codes & opens) == (way.together_see is Sees.ROWS)
+    assert (way.analyst_sees >= Sees.GEOMETRY) == bool(codes & opens)
+    assert way.together_see >= way.analyst_sees
+
+
+# What fits
+
+
+def test_of_all_ways_each_fits_somewhere() -> None:
+    found = {
+        (fit.protocol, fit.way.name, situation.partitioning)
+        for situation in SITUATIONS
+        for fit in advise(situation).fits
+    }
+    assert found == WAYS
+
+
+@every_situation
+def test_every_protocol_fits_or_has_reasons(situation: Situation) -> None:
+    found = advise(situation)
+    fitting = {fit.protocol for fit in found.fits}
+    advised = {name for name, known in registry.catalogue().items() if known.ways}
+    assert fitting | set(found.others) == advised
+    assert not fitting & set(found.others)
+    assert all(reasons and all(reasons) for reasons in found.others.values())
+
+
+@every_situation
+def test_risks_are_those_of_the_terms(situation: Situation) -> None:
+    for fit in advise(situation).fits:
+        proposal = Proposal(
+            protocol=fit.protocol, params=dict(fit.params), layout=fit.layout, seed=0
+        )
+        terms = json.loads(registry.draw_up("s", proposal))
+        assert tuple(terms["risks"]) == tuple(fit.risks)
+        assert len(fit.layout.slots) == situation.parties
+
+
+def test_two_parties_cannot_mask_a_sum() -> None:
+    found = advise(Situation(partitioning="horizontal", parties=2))
+    assert "llf" in found.others
+    assert "3 parties" in " ".join(found.others["llf"])
+
+
+def test_rows_split_and_an_analyst_that_may_see_nothing_is_llf() -> None:
+    found = advise(
+        Situation(partitioning="horizontal", parties=5, analyst_sees=Sees.NOTHING)
+    )
+    assert {name for name, _ in names(found)} == {"llf"}
+
+
+def test_one_upload_is_dc_or_pqmds() -> None:
+    found = advise(Situation(partitioning="vertical", parties=3, rounds=Rounds.ONE))
+    assert {name for name, _ in names(found)} == {"dc", "pqmds"}
+    assert "many rounds" in " ".join(found.others["llf"])
+
+
+def test_counts_in_co_clusters_are_fccm() -> None:
+    found = advise(
+        Situation(
+            partitioning="vertical", parties=3, data="counts", shape="co-clusters"
+        )
+    )
+    assert names(found) == [("fccm", "fccm")]
+
+
+def test_arbitrary_shapes_are_spectral_dbscan_or_hierarchical() -> None:
+    found = advise(Situation(partitioning="horizontal", parties=3, shape="arbitrary"))
+    assert set(names(found)) == {
+        ("dc", "spectral"),
+        ("omnifc", "spectral"),
+        ("omnifc", "dbscan"),
+        ("omnifc", "hierarchical"),
+    }
+
+
+def test_collusion_leaves_masked_sums() -> None:
+    rows = advise(Situation(partitioning="horizontal", parties=5, collusion=True))
+    assert {name for name, _ in names(rows)} == {"llf"}
+    columns = advise(Situation(partitioning="vertical", parties=5, collusion=True))
+    assert {name for name, _ in names(columns)} == {"fccm"}
+
+
+def test_rows_that_overlap_in_part_are_aligned_or_refused() -> None:
+    found = advise(Situation(partitioning="vertical", parties=3, overlap=False))
+    assert all(fit.params["alignment"] for fit in found.fits)
+    for name in found.others:
+        aligns = "alignment" in registry.protocol(name).params.model_fields
+        assert aligns or name == "omnifc" or "same rows" in " ".join(found.others[name])
+
+
+def test_what_shows_least_comes_first() -> None:
+    for situation in SITUATIONS:
+        seen = [fit.way.analyst_sees for fit in advise(situation).fits]
+        assert seen == sorted(seen)
+
+
+def test_two_parties_do_not_split_both_ways() -> None:
+    with pytest.raises(InvalidParameters):
+        advise(Situation(partitioning="mixed", parties=2))
+
+
+# The command to begin with
+
+
+@every_situation
+def test_the_command_is_understood(situation: Situation) -> None:
+    for fit in advise(situation).fits:
+        program, *words = shlex.split(fit.command)
+        assert [program, *words[:2]] == ["coterie", "session", "create"]
+        given = create.make_context("create", words[2:], resilient_parsing=False).params
+        params = read_params(given["protocol"], given["params"])
+        assert given["protocol"] == fit.protocol
+        assert params == registry.parse_params(fit.protocol, fit.params)
+        slots, rows, columns = (
+            given[name] for name in ("slots", "row_groups", "column_groups")
+        )
+        assert (_layout(slots) if slots else Lattice(rows, columns)) == fit.layout
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
+    with Analyst(tmp_path_factory.mktemp("analyst")) as analyst:
+        yield analyst
+
+
+@pytest.mark.parametrize("partitioning", PARTITIONINGS)
+def test_the_analyst_accepts_the_command(
+    partitioning: Any, served: Analyst, tmp_path: Path
+) -> None:
+    environment = {
+        "COTERIE_URL": served.url,
+        "COTERIE_KEY": served.key,
+        "COTERIE_HOME": str(tmp_path),
+    }
+    for fit in advise(Situation(partitioning=partitioning, parties=5)).fits:
+        title = f"{fit.protocol}-{fit.way.name}-{partitioning}".replace("_", "-")
+        words = shlex.split(fit.command.replace("my-session", title))[1:]
+        done = CliRunner().invoke(main, [*words, "--json"], env=environment)
+        assert done.exit_code == 0, done.output
+        opened = json.loads(done.stdout)
+        assert len(opened["invitations"]) == 5
+        assert opened["risks"] == list(fit.risks)
+
+
+# The command itself
+
+
+def test_json_says_what_is_printed() -> None:
+    words = ("advise", "--partitioning", "vertical", "--parties", "3")
+    document = json.loads(run(*words, "--json").stdout)
+    shown = run(*words).stdout
+    assert document["fits"]
+    for fit in document["fits"]:
+        assert fit["command"] in shown
+        assert all(code in shown for code in fit["risks"])
+    assert set(document["others"]) == {"omnifc"}
+
+
+def test_nobody_is_asked_where_there_is_no_terminal() -> None:
+    done = run("advise", "--parties", "3")
+    assert done.exit_code == 2
+    assert "--partitioning" in done.stderr
+
+
+def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def prompt(question: str, **options: Any) -> Any:
+        asked.append(question)
+        return {"How many parties": 3}.get(question, options["default"]) or "vertical"
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    monkeypatch.setattr("party_sdk.cli.advise._in_terminal", lambda: True)
+    done = run("advise", "--shape", "spherical")
+    assert done.exit_code == 0, done.output
+    assert "pqmds" in done.stdout
+    assert len(asked) == 7  # all but the shape, which was given
+
+
+@pytest.mark.parametrize("partitioning", PARTITIONINGS)
+def test_as_many_parties_as_a_layout_holds(partitioning: str) -> None:
+    given = ("--partitioning", partitioning, "--parties")
+    assert run("advise", *given, "249").exit_code == 0
+    assert run("advise", *given, "250").exit_code == 2
+
+
+def test_no_fit_is_said() -> None:
+    done = run(
+        "advise", "--partitioning", "mixed", "--parties", "4", "--shape", "fuzzy"
+    )
+    assert "No protocol fits" in done.stdout
+    assert "dc" in done.stdout

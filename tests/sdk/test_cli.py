@@ -1,0 +1,689 @@
+"""The command line: help, exit codes, JSON, and what an operator sees."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from support.analyst_process import Analyst, free_port, wait_for
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.problems import Problem
+from clustering_protocols.registry import check_choices, parse_params
+from clustering_protocols.terms import Lattice
+from party_sdk import Party, Policy, _transport
+from party_sdk.cli import main
+from party_sdk.cli.output import exit_code, progress_line
+from party_sdk.client import SessionStatus
+from party_sdk.frames import open_table
+
+RISK = "dummy.row-count-is-known"
+ACCEPT = ("--accept-risk", RISK)
+
+
+class Terminal:
+    """Runs commands as an operator does, within this process."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.patch = patch
+        self.folder = folder
+        self.environment: dict[str, str] = {"COTERIE_HOME": str(folder / "home")}
+
+    def __call__(self, *words: object, expect: int = 0) -> Result:
+        texts = [str(word) for word in words]
+        self.patch.setattr(sys, "argv", ["coterie", *texts])
+        result = CliRunner().invoke(
+            main, texts, env=self.environment, prog_name="coterie"
+        )
+        if result.exit_code == 1 and result.exception is not None:
+            raise result.exception
+        assert result.exit_code == expect, result.output
+        return result
+
+    def json(self, *words: object, expect: int = 0) -> Any:
+        return json.loads(self(*words, "--json", expect=expect).stdout)
+
+    def file(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
+    """A terminal without an analyst."""
+    for name in ("COTERIE_URL", "COTERIE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return Terminal(monkeypatch, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
+    with Analyst(tmp_path_factory.mktemp("analyst")) as analyst:
+        yield analyst
+
+
+@pytest.fixture
+def online(terminal: Terminal, served: Analyst) -> Terminal:
+    """A terminal of a coordinator, beside a running analyst."""
+    terminal.environment |= {"COTERIE_URL": served.url, "COTERIE_KEY": served.key}
+    return terminal
+
+
+@pytest.fixture
+def rows(terminal: Terminal) -> Path:
+    """A small table of one party."""
+    lines = [f"p{number:02},{number},{number % 3}" for number in range(12)]
+    return terminal.file("rows.csv", "\n".join(["id,x,y", *lines]))
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
+    """A session for one party: its id and the invitation."""
+    create = ("session", "create", "Wards", "--protocol", "dummy")
+    document = terminal.json(*create, *words)
+    [invitation] = document["invitations"].values()
+    return document["id"], invitation
+
+
+# Help
+
+
+def commands(
+    command: click.Command = main, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None, f"{name} is not installed"
+            yield from commands(found, (*path, name))
+
+
+COMMANDS = {" ".join(("coterie", *path)): (path, found) for path, found in commands()}
+
+
+def test_all_commands_are_found() -> None:
+    groups = {path[0] for path, _ in COMMANDS.values() if path}
+    party = {"advise", "demo", "example", "party", "session", "simulate"}
+    assert groups >= party | {"key", "migrate", "serve"}
+    assert {"coterie party run", "coterie session create"} <= COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_and_all_its_options_explain_themselves(
+    terminal: Terminal, name: str
+) -> None:
+    path, command = COMMANDS[name]
+    shown = terminal(*path, "--help").stdout
+    assert shown.startswith("Usage:")
+    assert command.help, "a command says what it does"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert parameter.opts[0] in shown
+
+
+@pytest.mark.parametrize("name", ["coterie", "coterie party", "coterie session"])
+def test_a_list_of_commands_says_whole_sentences(terminal: Terminal, name: str) -> None:
+    path, _ = COMMANDS[name]
+    _, _, listed = terminal(*path, "--help").stdout.partition("Commands:")
+    assert listed
+    assert "..." not in listed, "a first sentence is too long"
+
+
+def test_the_version_is_told(terminal: Terminal) -> None:
+    assert "coterie, version" in terminal("--version").stdout
+
+
+# Exit codes
+
+CODES = {
+    0: "done",
+    1: "unexpected",
+    2: "wrong usage",
+    3: "refused at home",
+    4: "ended without a result",
+    5: "input",
+    6: "cannot be reached",
+    7: "the analyst refused",
+}
+
+
+def test_the_help_documents_every_exit_code(terminal: Terminal) -> None:
+    _, _, shown = terminal("--help").stdout.partition("Exit codes:")
+    words = " ".join(shown.split())
+    for code, meaning in CODES.items():
+        _, found, rest = words.partition(f"{code} ")
+        assert found, code
+        assert meaning in rest.partition(f" {code + 1} ")[0]
+
+
+@pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)
+def test_every_problem_has_an_exit_code_of_the_list(problem: Problem) -> None:
+    at_home = {
+        "risk-not-accepted",
+        "guard-refused",
+        "key-not-authentic",
+        "envelope-refused",
+        "equivocation",
+        "agreement-mismatch",
+        "version-mismatch",
+        "audit-broken",
+    }
+    ended = {
+        "session-over",
+        "rows-not-aligned",
+        "columns-not-aligned",
+        "protocol-failed",
+        "deadline-passed",
+        "cancelled",
+    }
+    others = {"invalid-data": 5, "invalid-parameters": 5, "unavailable": 6}
+    expected = dict.fromkeys(at_home, 3) | dict.fromkeys(ended, 4) | others
+    assert exit_code(problem) == expected.get(problem.slug, 7)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonsense",),
+        ("party", "run"),
+        ("session", "list"),
+        ("simulate", "dummy"),
+        ("simulate", "dummy", "--data", "x.csv", "--row-groups", "0"),
+        ("simulate", "dummy", "--data", "x.csv", "--seed", "-1"),
+        ("session", "--url", "http://127.0.0.1", "--key", "k", "create"),
+        ("serve", "--port", "many"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_code_2(terminal: Terminal, words: tuple[str, ...]) -> None:
+    assert "Usage:" in terminal(*words, expect=2).stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--row-groups", "--column-groups", "--join-within", "--minimum-rows", "--seed"],
+)
+def test_a_number_out_of_range_is_wrong_usage(online: Terminal, option: str) -> None:
+    shown = online("session", "create", "Wards", option, "-1", expect=2).stderr
+    assert option in shown
+
+
+def assert_explained(result: Result, problem: Problem) -> None:
+    assert problem.title in result.stderr
+    assert f"What to do: {problem.remedy}" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_risk_that_is_not_accepted_is_exit_code_3(
+    online: Terminal, rows: Path
+) -> None:
+    _, invitation = opened(online)
+    for words in (("join",), ("run", "--data", rows, "--id-column", "id")):
+        command = ("party", words[0], invitation, *words[1:])
+        refused = online(*command, expect=3)
+        assert_explained(refused, Problem.RISK_NOT_ACCEPTED)
+        assert f"{RISK}: The analyst learns how many rows" in refused.stderr
+        document = online.json(*command, expect=3)
+        assert document["type"] == Problem.RISK_NOT_ACCEPTED.urn
+        assert document["exit_code"] == 3
+
+
+@pytest.mark.parametrize(
+    "guard", [("--minimum-rows", 13), ("--protocol", "dc")], ids=str
+)
+def test_a_guard_that_stops_a_run_is_exit_code_3(
+    online: Terminal, rows: Path, guard: tuple[str, object]
+) -> None:
+    _, invitation = opened(online)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    refused = online(*run, *ACCEPT, *guard, expect=3)
+    assert_explained(refused, Problem.GUARD_REFUSED)
+    name = {"--minimum-rows": "minimum_rows", "--protocol": "protocols"}[guard[0]]
+    assert name in refused.stderr
+
+
+def test_plain_http_to_another_machine_is_exit_code_3(online: Terminal) -> None:
+    elsewhere = ("session", "--url", "http://analyst.example", "list")
+    assert_explained(online(*elsewhere, expect=3), Problem.GUARD_REFUSED)
+
+
+def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> None:
+    session, invitation = opened(online, "--param", "fail_at=count")
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    ended = online(*run, expect=4)
+    assert_explained(ended, Problem.PROTOCOL_FAILED)
+    assert "fail at 'count'" in ended.stderr
+    assert not (online.folder / "labels.csv").exists()
+    watched = online.json("session", "watch", session, expect=4)
+    assert watched["type"] == Problem.PROTOCOL_FAILED.urn
+
+
+def test_a_session_that_was_cancelled_is_exit_code_4(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    assert online.json("session", "cancel", session)["state"] == "cancelled"
+    shown = online("session", "show", session).stdout
+    assert "cancelled: The coordinator cancelled the session. Stopped on" in shown
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    assert online.json(*run, expect=4)["exit_code"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--data", "nothing.csv"), Problem.INVALID_DATA),
+        (("--data", "rows.csv"), Problem.INVALID_DATA),
+        (("--data", "rows.csv", "--columns", "x,z"), Problem.INVALID_DATA),
+        (("--data", "rows.csv", "--id-column", "name"), Problem.INVALID_DATA),
+    ],
+    ids=["no file", "a column of texts", "no such column", "no such id column"],
+)
+def test_data_that_cannot_be_used_are_exit_code_5(
+    online: Terminal,
+    rows: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    problem: Problem,
+) -> None:
+    monkeypatch.chdir(rows.parent)
+    _, invitation = opened(online)
+    refused = online("party", "run", invitation, *words, *ACCEPT, expect=5)
+    assert_explained(refused, problem)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--protocol", "unknown"), "Known protocols: dc, dummy"),
+        (("--protocol", "dummy", "--param", "n_clusters"), "is not NAME=VALUE"),
+        (("--protocol", "dummy", "--param", "n_clusters=many"), "n_clusters"),
+        (("--protocol", "dummy", "--param", "n_clusters=0"), "n_clusters"),
+        (("--protocol", "dummy", "--param", "surprise=1"), "surprise"),
+        (("--protocol", "dc"), "n_clusters"),
+        (("--param", "n_clusters=2", "--param", "anchor.kind=odd"), "anchor.kind"),
+        (
+            ("--param", "n_clusters=2", "--param", "n_clusters.more=2"),
+            "n_clusters",
+        ),
+        (("--protocol", "dummy", "--id", "../elsewhere"), "no session id"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_parameters_that_do_not_fit_are_exit_code_5(
+    online: Terminal, words: tuple[str, ...], said: str
+) -> None:
+    refused = online("session", "create", "Wards", *words, expect=5)
+    assert_explained(refused, Problem.INVALID_PARAMETERS)
+    assert said in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "00" * 31, "00" * 33, "0" * 63, "x" * 64, b"\xff" * 32, "0x" + "00" * 31],
+    ids=["empty", "short", "long", "odd", "no digits", "raw bytes", "with a prefix"],
+)
+@pytest.mark.parametrize("command", ["create", "join"])
+def test_an_entropy_file_that_is_malformed_is_refused(
+    online: Terminal, command: str, content: str | bytes
+) -> None:
+    entropy = ("--entropy-file", online.file("entropy", content))
+    if command == "create":
+        create = ("session", "create", "Wards", "--protocol", "dummy", *entropy)
+        refused = online(*create, expect=5)
+    else:
+        _, invitation = opened(online)
+        refused = online("party", "join", invitation, *ACCEPT, *entropy, expect=5)
+    assert_explained(refused, Problem.INVALID_PARAMETERS)
+    assert "64 hex digits" in refused.stderr
+
+
+def test_equal_entropy_gives_equal_secrets(online: Terminal) -> None:
+    entropy = ("--entropy-file", online.file("entropy", "ab" * 32 + "\n"))
+
+    def secret(folder: str) -> str:
+        online.environment["COTERIE_HOME"] = str(online.folder / folder)
+        create = ("session", "create", "Wards", "--protocol", "dummy", "--id", "same")
+        document = online.json(*create, "--seed", "1", *entropy)
+        [invitation] = document["invitations"].values()
+        return str(invitation).rpartition("/")[2]
+
+    assert secret("one") == secret("two")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("session", "list"),
+        ("party", "join", f"#coterie-1/s/a/{'c' * 20}/{'0' * 64}", *ACCEPT),
+    ],
+    ids=["session", "party"],
+)
+def test_an_analyst_that_cannot_be_reached_is_exit_code_6(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    now = SimpleNamespace(seconds=0.0)
+
+    def sleep(seconds: float) -> None:
+        now.seconds += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now.seconds, sleep=sleep)
+    monkeypatch.setattr(_transport, "time", clock)
+    url = f"http://127.0.0.1:{free_port()}"
+    terminal.environment |= {"COTERIE_URL": url, "COTERIE_KEY": "key"}
+    texts = [url + word if word.startswith("#") else word for word in words]
+    refused = terminal(*texts, expect=6)
+    assert_explained(refused, Problem.UNAVAILABLE)
+    assert now.seconds > 10, "it was patient"
+    assert terminal.json(*texts, expect=6)["type"] == Problem.UNAVAILABLE.urn
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("session", "--key", "ck_unknown", "list"), Problem.UNAUTHENTICATED),
+        (("session", "show", "unknown"), Problem.NOT_FOUND),
+        (("session", "cancel", "unknown"), Problem.NOT_FOUND),
+        (("session", "invite", "unknown"), Problem.NOT_READY),
+        (("party", "resume", "unknown", "a", "--data", "rows.csv"), Problem.NOT_READY),
+        (("party", "forget", "unknown", "a", "--yes"), Problem.NOT_READY),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_is_refused_otherwise_is_exit_code_7(
+    online: Terminal,
+    rows: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    problem: Problem,
+) -> None:
+    monkeypatch.chdir(rows.parent)
+    if "resume" in words:
+        words = (*words, "--id-column", "id")
+    assert_explained(online(*words, expect=7), problem)
+    if "--yes" not in words:
+        document = online.json(*words, expect=7)
+        assert (document["type"], document["exit_code"]) == (problem.urn, 7)
+
+
+# Ids of several columns
+
+
+def test_rows_are_named_by_several_columns(online: Terminal) -> None:
+    _, invitation = opened(online, "--param", "n_clusters=3")
+    lines = [f"w{number % 2},0{number},{number}" for number in range(12)]
+    beds = online.file("beds.csv", "\n".join(["ward,bed,x", *lines]))
+    labels = online.folder / "beds-labels.csv"
+    data = ("--data", beds, "--id-column", "ward", "--id-column", "bed")
+    done = online("party", "run", invitation, *data, "--labels", labels, *ACCEPT)
+    assert "12 rows, named by 'ward', 'bed'; columns x" in done.stderr
+    assert json.loads(read(labels)[3]["id"]) == ["w1", "03"]
+
+
+# A session from end to end
+
+
+def test_a_party_alone_runs_a_session_to_its_labels(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
+    joined = online.json("party", "join", invitation, *ACCEPT)
+    assert joined["session"] == session
+    labels = online.folder / "out.csv"
+    data = ("--data", rows, "--id-column", "id")
+    run = ("party", "run", invitation, *data, "--labels", labels, *ACCEPT)
+    done = online(*run, "--json")
+    document = json.loads(done.stdout)
+    assert (document["session"], document["n_rows"]) == (session, 12)
+    assert len(document["safety_number"].split()) == 12
+    assert "round 3" in done.stderr, "progress is shown"
+    written = read(labels)
+    assert [line["id"] for line in written] == [f"p{n:02}" for n in range(12)]
+    assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]
+
+    again = online.folder / "again.csv"
+    online("party", "resume", session, "r1c1", *data, "--labels", again, *ACCEPT)
+    assert again.read_bytes() == labels.read_bytes()
+
+    shown = online.json("session", "show", session)
+    assert (shown["state"], shown["safety_number"]) == (
+        "completed",
+        document["safety_number"],
+    )
+    assert online.json("session", "watch", session)["state"] == "completed"
+    listed = {line["id"]: line for line in online.json("session", "list")}
+    assert listed[session]["title"] == "Wards"
+
+    online("party", "forget", session, "r1c1", "--yes")
+    online("party", "resume", session, "r1c1", *data, expect=7)
+
+
+def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
+    create = ("session", "create", "Wards", "--protocol", "dummy", "--row-groups", "2")
+    shown = online(*create)
+    [session] = [
+        line.removeprefix("session ")
+        for line in shown.stdout.splitlines()
+        if line.startswith("session ")
+    ]
+    assert shown.stdout.count("#coterie-1/") == 2
+    assert RISK in shown.stderr
+    status = online("session", "show", session).stdout
+    assert "r1c1: has not joined" in status
+    assert "r2c1: has not joined" in status
+    invited = online.json("session", "invite", session, "--slot", "r2c1")
+    assert list(invited) == ["r2c1"]
+
+
+def test_parties_may_have_names_of_their_own(online: Terminal) -> None:
+    create = ("session", "create", "Wards", "--protocol", "dummy")
+    document = online.json(*create, "--slot", "south=2,1", "--slot", "north=1,1")
+    assert list(document["invitations"]) == ["north", "south"]
+    for wrong in ("north", "north=1", "north=0,1", "North=1,1", "north=2,1"):
+        refused = online(*create, "--slot", wrong, expect=5)
+        assert_explained(refused, Problem.INVALID_PARAMETERS)
+
+
+def test_inspecting_shows_the_answer_and_sends_nothing(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    inspect = ("party", "inspect", session, "r1c1", "--data", rows, "--id-column", "id")
+    online("party", "join", invitation, *ACCEPT)
+    assert_explained(online(*inspect, expect=7), Problem.NOT_READY)
+    home = Path(online.environment["COTERIE_HOME"])
+    policy = Policy(accepted_risks=frozenset({RISK}))
+    with Party.join(invitation, home=home, policy=policy) as party:
+        party.enrol(open_table(rows, id_column="id"))
+    show = ("session", "show", session)
+    wait_for(lambda: online.json(*show)["state"] == "collecting")
+    found = online.json(*inspect)
+    assert (found["stage"], found["round"], found["kind"]) == ("greeting", 1, "greeted")
+    assert (found["arrays"], found["envelopes"]) == ([], [])
+    assert "stage greeting, round 1" in online(*inspect).stdout
+    [slot] = online.json(*show)["slots"]
+    assert slot["awaited"]
+
+
+# Simulations
+
+
+def blobs(terminal: Terminal) -> tuple[Path, list[str]]:
+    """Three clear clusters in eight features; classes in a mixed order."""
+    rng = np.random.default_rng(0)
+    names = ["oak", "ash", "elm"]
+    classes = rng.permutation(np.repeat(np.arange(3), 20))
+    X = 10 * np.eye(3, 4)[classes] + rng.normal(scale=0.3, size=(60, 4))
+    X = np.hstack([X, X])
+    lines = [
+        f"t{number},{','.join(map(repr, row.tolist()))},{names[kind]}"
+        for number, (row, kind) in enumerate(zip(X, classes, strict=True))
+    ]
+    table = "\n".join(["tree,a,b,c,d,e,f,g,h,kind", *lines])
+    return terminal.file("trees.csv", table), [names[kind] for kind in classes]
+
+
+def written_labels(path: Path) -> list[int]:
+    return [int(line["label"]) for line in read(path)]
+
+
+def test_simulating_dc_finds_the_classes_in_the_order_of_the_file(
+    terminal: Terminal,
+) -> None:
+    data, kinds = blobs(terminal)
+    out = terminal.folder / "labels.csv"
+    simulate = ("simulate", "dc", "--data", data, "--id-column", "tree")
+    groups = ("--row-groups", "2", "--column-groups", "2", "--seed", "4")
+    options = ("--truth", "kind", "--param", "n_clusters=3", "--labels", out)
+    report = terminal.json(*simulate, *groups, *options)
+    labels = written_labels(out)
+    classes = np.unique(kinds, return_inverse=True)[1]
+    assert adjusted_rand(classes, np.array(labels)) == 1
+    assert report["fidelity"] == 1
+    assert set(report["truth"]) == set(report["pooled_truth"]) != set()
+    assert sorted(report["cluster_sizes"]) == [20, 20, 20]
+    assert report["roles"].keys() == {"analyst", "r1c1", "r1c2", "r2c1", "r2c2"}
+    assert all(role["sent_bytes"] > 0 for role in report["roles"].values())
+
+
+def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -> None:
+    data, _ = blobs(terminal)
+    out = terminal.folder / "labels.csv"
+    simulate = ("simulate", "dummy", "--data", data, "--id-column", "tree")
+    options = ("--truth", "kind", "--param", "n_clusters=7", "--seed", "3")
+    report = terminal.json(*simulate, *options, "--row-groups", "3", "--labels", out)
+    parts = simulation.split(np.zeros((60, 8)), Lattice(3), seed=3)
+    expected = np.empty(60, dtype=int)
+    expected[np.concatenate(parts.rows)] = np.arange(60) % 7
+    assert written_labels(out) == expected.tolist()
+    assert report["rounds"] == 3
+
+
+def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
+    data, _ = blobs(terminal)
+    out = terminal.folder / "labels.csv"
+    simulate = ("simulate", "omnifc", "--data", data, "--id-column", "tree")
+    density = ("--param", "algorithm=dbscan", "--param", "eps=0.9")
+    options = ("--truth", "kind", "--row-groups", "3", *density, "--labels", out)
+    report = terminal.json(*simulate, *options)
+    labels = written_labels(out)
+    assert report["noise_rows"] == labels.count(-1)
+    assert sum(report["cluster_sizes"]) + report["noise_rows"] == 60
+    assert "noise" in terminal(*simulate, *options[:-2], "--param", "eps=0.1").stdout
+
+
+def test_a_simulation_is_reported_to_people_too(terminal: Terminal) -> None:
+    data, _ = blobs(terminal)
+    simulate = ("simulate", "dummy", "--data", data, "--id-column", "tree")
+    shown = terminal(*simulate, "--truth", "kind").stdout
+    for word in ("fidelity", "pooled", "rounds", "clusters", "bytes sent"):
+        assert word in shown
+
+
+def test_a_simulation_of_one_seed_repeats_itself(terminal: Terminal) -> None:
+    data, _ = blobs(terminal)
+
+    def simulated(seed: int) -> list[int]:
+        out = terminal.folder / f"labels-{seed}.csv"
+        words = ("--truth", "kind", "--id-column", "tree", "--seed", seed)
+        terminal("simulate", "dummy", "--data", data, *words, "--labels", out)
+        return written_labels(out)
+
+    assert simulated(1) == simulated(1) != simulated(2)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("dummy", "--data", "nothing.csv"), Problem.INVALID_DATA),
+        (("dummy", "--data", "trees.csv"), Problem.INVALID_DATA),
+        (
+            ("dummy", "--data", "trees.csv", "--id-column", "tree", "--truth", "odd"),
+            Problem.INVALID_DATA,
+        ),
+        (
+            ("unknown", "--data", "trees.csv", "--id-column", "tree"),
+            Problem.INVALID_DATA,
+        ),
+    ],
+    ids=["no file", "a column of texts", "no column of classes", "no such protocol"],
+)
+def test_a_simulation_that_cannot_run_is_exit_code_5(
+    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    problem: Problem,
+) -> None:
+    blobs(terminal)
+    monkeypatch.chdir(terminal.folder)
+    document = terminal.json("simulate", *words, expect=5)
+    assert (document["type"], document["exit_code"]) == (problem.urn, 5)
+
+
+# What a newcomer does
+
+
+def test_a_misspelt_choice_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(InvalidParameters, match=r"'rebuild_limt'.*rebuild_limit"):
+        check_choices("dc", ["rebuild_limt"])
+    check_choices("dc", ["rebuild_limit", "transformer"])
+
+
+def test_a_misspelt_parameter_is_named_before_the_one_that_is_missing() -> None:
+    with pytest.raises(InvalidParameters, match=r"\bn_cluster: "):
+        parse_params("dc", {"n_cluster": 3})
+
+
+def test_an_invitation_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    missing = f"@{tmp_path / 'missing'}"
+    done = CliRunner().invoke(main, ["party", "join", missing])
+    assert done.exit_code == 2
+    assert "cannot read the file" in done.output
+
+
+def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    status = SessionStatus(
+        id="s",
+        title="",
+        protocol="dc",
+        state="stepping",
+        round=0,
+        attempt=0,
+        stage_index=0,
+        n_stages=0,
+        slots=[],
+        waiting_since=now,
+        deadline=now,
+        risks=[],
+    )
+    assert "prepares the first round" in progress_line(status)
+    failed = status.model_copy(
+        update={
+            "state": "failed",
+            "reason": "rows-not-aligned",
+            "detail": "Compare a, b.",
+        }
+    )
+    assert "Sort the rows" in progress_line(failed)
+    assert "Compare a, b." in progress_line(failed)

@@ -1,0 +1,781 @@
+"""A party that looks after itself: its policy, and an analyst that is not honest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import httpx
+import numpy as np
+import pytest
+from support.analyst_process import wait_for
+
+from clustering_protocols import codec, packets, registry, simulation
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    Cancelled,
+    CoterieError,
+    EnvelopeRefused,
+    Equivocation,
+    GuardRefused,
+    InvalidArray,
+    InvalidParameters,
+    InvitationExpired,
+    KeyNotAuthentic,
+    Malformed,
+    NotReady,
+    ProtocolFailed,
+    RiskNotAccepted,
+    ShapeConflict,
+    Unavailable,
+    VersionMismatch,
+)
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.registry import Proposal
+from clustering_protocols.secrecy.keys import PartyKeys, mark
+from clustering_protocols.terms import Guards, Lattice, Layout, Terms, read_terms
+from party_sdk import Party, Policy, Result
+from party_sdk._transport import Transport
+from party_sdk.client import SessionStatus
+from party_sdk.invitations import Invitation
+from party_sdk.sameness import marks, same_choices
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from support.in_process import Api, ByHand
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+Tamper = Callable[[httpx.Request, httpx.Response], httpx.Response]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+ALONE = simulation.split(X, Lattice(1), seed=1)
+PAIR = simulation.split(X, Lattice(2), seed=1)
+A, B = PAIR.layout.names
+ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+
+
+# The policy, without anybody to talk to
+
+
+def terms(
+    params: Dummy | DataCollaboration, layout: Layout = PAIR.layout, minimum: int = 1
+) -> Terms:
+    proposal = Proposal(
+        protocol=registry.name_of(params),
+        params=params.model_dump(mode="json"),
+        layout=layout,
+        seed=0,
+        guards=Guards(minimum_rows=minimum),
+    )
+    return read_terms(registry.draw_up("s", proposal))
+
+
+def test_a_policy_accepts_no_risk_by_default_and_says_what_the_risk_is() -> None:
+    with pytest.raises(RiskNotAccepted) as raised:
+        Policy().check_terms(terms(Dummy()))
+    shown = str(raised.value)
+    assert "dummy.row-count-is-known" in shown
+    assert "The analyst learns how many rows you hold." in shown
+    assert "--accept-risk" in shown
+
+
+def test_each_risk_has_to_be_accepted() -> None:
+    agreed = terms(DataCollaboration(n_clusters=2))
+    assert len(agreed.risks) >= 2
+    for left_out in agreed.risks:
+        others = frozenset(agreed.risks) - {left_out}
+        with pytest.raises(RiskNotAccepted, match=left_out):
+            Policy(accepted_risks=others).check_terms(agreed)
+    Policy(accepted_risks=frozenset(agreed.risks)).check_terms(agreed)
+
+
+def test_a_risk_of_another_protocol_does_not_count() -> None:
+    policy = Policy(accepted_risks=frozenset({"dc.row-count-is-known"}))
+    with pytest.raises(RiskNotAccepted):
+        policy.check_terms(terms(Dummy()))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [(None, False), ({"dummy"}, False), ({"dc"}, True), (set(), True)],
+)
+def test_only_the_protocols_of_the_list_are_taken_part_in(
+    allowed: set[str] | None, *, refused: bool
+) -> None:
+    policy = Policy(
+        accepted_risks=ACCEPTING.accepted_risks,
+        protocols=None if allowed is None else frozenset(allowed),
+    )
+    if not refused:
+        policy.check_terms(terms(Dummy()))
+        return
+    with pytest.raises(GuardRefused, match="'dummy' is not on the list 'protocols'"):
+        policy.check_terms(terms(Dummy()))
+
+
+@pytest.mark.parametrize(
+    ("own", "agreed", "n_rows", "needed"),
+    [
+        (10, 1, 10, None),
+        (10, 1, 9, 10),
+        (1, 12, 11, 12),
+        (1, 12, 12, None),
+        (20, 12, 15, 20),
+    ],
+)
+def test_the_stricter_of_both_minima_of_rows_counts(
+    own: int, agreed: int, n_rows: int, needed: int | None
+) -> None:
+    policy = Policy(minimum_rows=own)
+    if needed is None:
+        policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
+        return
+    with pytest.raises(GuardRefused, match=f"'minimum_rows' is {needed}.* {n_rows} r"):
+        policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
+
+
+def test_the_guard_on_rows_is_on_by_default() -> None:
+    with pytest.raises(GuardRefused):
+        Policy().check_rows(terms(Dummy()), 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"risks": ()}, InvalidParameters),
+        ({"risks": ("dummy.row-count-is-known", "dummy.more")}, InvalidParameters),
+        ({"protocol": {"version": 99}}, VersionMismatch),
+        ({"protocol": {"name": "unknown"}}, InvalidParameters),
+        ({"protocol": {"params": {"n_clusters": 0}}}, InvalidParameters),
+    ],
+)
+def test_terms_that_this_release_would_not_draw_up_are_refused(
+    change: dict[str, Any], expected: type[CoterieError]
+) -> None:
+    agreed = terms(Dummy()).model_dump()
+    for name, value in change.items():
+        agreed[name] = {**agreed[name], **value} if isinstance(value, dict) else value
+    with pytest.raises(expected):
+        ACCEPTING.check_terms(Terms.model_validate(agreed))
+
+
+# A party and an analyst that is not honest
+
+
+class Between(httpx.BaseTransport):
+    """Stands between a party and the analyst: writes down, and may change answers."""
+
+    def __init__(self, inner: httpx.BaseTransport, tamper: Tamper | None) -> None:
+        self.inner = inner
+        self.tamper = tamper
+        self.undelivered: str | None = None
+        self.requests: list[httpx.Request] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        if self.undelivered and request.url.path.endswith(self.undelivered):
+            raise httpx.ConnectError("not delivered", request=request)
+        response = self.inner.handle_request(request)
+        return self.tamper(request, response) if self.tamper else response
+
+    def sent(self, ending: str) -> list[bytes]:
+        """The bodies of all requests whose path ends so."""
+        return [r.content for r in self.requests if r.url.path.endswith(ending)]
+
+
+class Table:
+    """A party in the SDK, its session at a running analyst, and who stands between."""
+
+    def __init__(
+        self, api: Api, home: Path, parts: simulation.Split, params: Dummy, **more: Any
+    ) -> None:
+        self.api = api
+        self.home = home
+        self.parts = parts
+        self.session: ByHand = api.open(params, parts, **more)
+        self.between = Between(api.client._transport, None)
+        others = parts.layout.names[1:]
+        if others:
+            self.session.join(*others, turn=False)
+
+    def invitation(self) -> str:
+        return str(
+            Invitation(
+                url="http://127.0.0.1",
+                session=self.session.id,
+                slot=A,
+                code=self.session.codes[A],
+                secret=self.session.secret,
+            )
+        )
+
+    def party(self, tamper: Tamper | None = None, policy: Policy = ACCEPTING) -> Party:
+        self.between.tamper = tamper
+        http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
+        return Party.join(
+            self.invitation(),
+            policy=policy,
+            home=self.home,
+            entropy=self.session.keys[A],
+            transport=Transport("http://127.0.0.1", patience=0, http=http),
+        )
+
+    def run(self, tamper: Tamper | None = None, data: Any = None) -> Result:
+        with self.party(tamper) as party:
+            rows = self.parts.data[A] if data is None else data
+            return party.run(rows, on_progress=self.others_answer)
+
+    def others_answer(self, status: SessionStatus | None = None) -> None:
+        """Let the other parties answer if they are awaited now."""
+        del status
+        now = SessionStatus.model_validate(self.session.status)
+        for slot in now.awaited:
+            if now.state == "collecting" and slot != A:
+                self.session.answer(slot, turn=False)
+
+
+@pytest.fixture
+def running(start_api: StartApi) -> Iterator[Api]:
+    with start_api(driven=True) as api:
+        yield api
+
+
+@pytest.fixture
+def alone(running: Api, home: Path) -> Table:
+    """The only party of its session."""
+    return Table(running, home, ALONE, Dummy(n_clusters=3))
+
+
+@pytest.fixture
+def pair(running: Api, home: Path) -> Table:
+    """One of two parties; the other has joined already."""
+    return Table(running, home, PAIR, Dummy(n_clusters=3))
+
+
+def on(method: str, ending: str, change: Callable[[bytes], bytes]) -> Tamper:
+    """Change the bodies of successful answers to one kind of request."""
+
+    def tamper(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        asked = request.method == method and request.url.path.endswith(ending)
+        if not (asked and response.status_code == 200):
+            return response
+        return replaced(response, change(response.content))
+
+    return tamper
+
+
+def replaced(response: httpx.Response, content: bytes) -> httpx.Response:
+    media_type = response.headers.get("content-type", codec.MEDIA_TYPE)
+    return httpx.Response(200, content=content, headers={"Content-Type": media_type})
+
+
+def in_json(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
+    def changed(content: bytes) -> bytes:
+        document = json.loads(content)
+        change(document)
+        return json.dumps(document).encode()
+
+    return changed
+
+
+def in_terms(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    """Change the terms, a text of JSON within a document."""
+
+    def change(document: dict[str, Any]) -> None:
+        agreed = json.loads(document["terms"])
+        document["terms"] = json.dumps({**agreed, **changes})
+
+    return change
+
+
+def in_header(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
+    def changed(content: bytes) -> bytes:
+        header, arrays = codec.decode(content)
+        change(header)
+        return codec.encode(header, arrays)
+
+    return changed
+
+
+@pytest.mark.parametrize("fixture", ["alone", "pair"])
+def test_with_an_honest_analyst_there_are_labels(
+    request: pytest.FixtureRequest, fixture: str
+) -> None:
+    table: Table = request.getfixturevalue(fixture)
+    result = table.run()
+    n_rows = table.parts.data[A].n_rows
+    assert result.labels.tolist() == [row % 3 for row in range(n_rows)]
+    assert result.ids == table.parts.data[A].ids
+    assert len(table.between.sent("/contribution")) == 3
+
+
+# Before joining: nothing but the code is sent
+
+
+PREVIEWS: dict[str, tuple[Callable[[dict[str, Any]], object], type[CoterieError]]] = {
+    "another session": (in_terms(session="another"), AgreementMismatch),
+    "another slot": (lambda d: d.update(slot="another"), AgreementMismatch),
+    "risks that were left out": (in_terms(risks=[]), InvalidParameters),
+    "terms of another version": (in_terms(coterie=2), VersionMismatch),
+    "terms that are none": (lambda d: d.update(terms="{}"), Malformed),
+    "a surplus field in the terms": (in_terms(surprise=1), Malformed),
+}
+
+
+@pytest.mark.parametrize("what", PREVIEWS)
+def test_a_preview_that_does_not_hold_is_refused(alone: Table, what: str) -> None:
+    change, expected = PREVIEWS[what]
+    with pytest.raises(expected):
+        alone.party(on("POST", "/preview", in_json(change)))
+    assert_only_previewed(alone)
+
+
+def test_a_risk_that_is_not_accepted_stops_before_anything_is_sent(
+    alone: Table,
+) -> None:
+    with pytest.raises(RiskNotAccepted, match="how many rows you hold"):
+        alone.party(policy=Policy())
+    assert_only_previewed(alone)
+
+
+def test_too_few_rows_stop_before_anything_is_sent(alone: Table) -> None:
+    with pytest.raises(GuardRefused, match="minimum_rows"):
+        alone.run(data=np.ones((9, 3)))
+    assert [r.url.path for r in alone.between.requests] == ["/v1/join/preview"]
+
+
+def assert_only_previewed(table: Table) -> None:
+    """The code was shown; nothing was sent, and nothing kept."""
+    [request] = table.between.requests
+    assert request.url.path == "/v1/join/preview"
+    assert (
+        request.content
+        == json.dumps({"code": table.session.codes[A]}, separators=(",", ":")).encode()
+    )
+    assert not table.home.exists()
+
+
+def test_the_session_secret_and_the_entropy_are_never_sent(pair: Table) -> None:
+    pair.run()
+    secrets = [pair.session.secret, pair.session.keys[A]]
+    forms = [form for s in secrets for form in (s, s.hex().encode())]
+    for request in pair.between.requests:
+        sent = b"\n".join([str(request.url).encode(), request.content])
+        sent += b"\n".join(value for pair_ in request.headers.raw for value in pair_)
+        assert not any(form in sent for form in forms)
+
+
+# The agreement: nothing of the data is sent before it holds
+
+
+def swap_keys(slot: str, secret: bytes | None = None) -> Callable[[Any], None]:
+    """Put keys of the analyst in place of a party's, marked as well as it can."""
+
+    def change(document: dict[str, Any]) -> None:
+        keys = PartyKeys(bytes(32), "s", slot).public
+        [line] = [m for m in document["roster"] if m["slot"] == slot]
+        line["keys"] = keys.model_dump(mode="json")
+        if secret is not None:
+            line["mark"] = mark(secret, "s", slot, keys)
+
+    return change
+
+
+NEW_TERMS = (AgreementMismatch, "terms changed after they were accepted")
+NEW_LINE = (AgreementMismatch, "changed the line of slot 'r1c1'")
+SWAPPED = (KeyNotAuthentic, "slot 'r2c1' carry a foreign mark")
+NO_AGREEMENT = (Malformed, "not agreement")
+NO_ROSTER = (Malformed, "each slot of the layout once")
+AGREEMENTS: dict[
+    str, tuple[Callable[[dict[str, Any]], object], tuple[type[CoterieError], str]]
+] = {
+    "another seed than was previewed": (in_terms(seed=9), NEW_TERMS),
+    "more clusters than were previewed": (
+        lambda d: d.update(terms=d["terms"].replace(":3,", ":4,")),
+        NEW_TERMS,
+    ),
+    "a space in the terms": (lambda d: d.update(terms=d["terms"] + " "), NEW_TERMS),
+    "own rows changed": (lambda d: d["roster"][0].update(n_rows=21), NEW_LINE),
+    "own keys swapped": (swap_keys(A), NEW_LINE),
+    "another's keys swapped": (swap_keys(B), SWAPPED),
+    "another's keys marked with another secret": (
+        swap_keys(B, secret=bytes(32)),
+        SWAPPED,
+    ),
+    "another's mark missing": (lambda d: d["roster"][1].pop("mark"), NO_AGREEMENT),
+    "a party left out": (lambda d: d["roster"].pop(), NO_ROSTER),
+    "a party twice": (lambda d: d["roster"].append(d["roster"][1]), NO_ROSTER),
+    "another order": (lambda d: d["roster"].reverse(), NO_ROSTER),
+}
+
+
+@pytest.mark.threat(34)
+@pytest.mark.parametrize("what", AGREEMENTS)
+def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> None:
+    change, (expected, words) = AGREEMENTS[what]
+    with pytest.raises(expected, match=words):
+        pair.run(on("GET", "/agreement", in_json(change)))
+    assert pair.between.sent("/contribution") == []
+    assert not (pair.home / "parties" / pair.session.id / A / "memory.arrays").exists()
+
+
+@pytest.mark.threat(34)
+def test_a_swapped_key_is_noticed_again_by_the_next_run(pair: Table) -> None:
+    swapped = on("GET", "/agreement", in_json(swap_keys(B)))
+    for _ in range(2):
+        with pytest.raises(KeyNotAuthentic):
+            pair.run(swapped)
+    assert pair.run().labels.size == 20
+
+
+# Tasks
+
+
+TASKS: dict[str, tuple[Callable[[dict[str, Any]], object], type[CoterieError]]] = {
+    "another session": (
+        lambda h: h["address"].update(session="another"),
+        AgreementMismatch,
+    ),
+    "another agreement": (
+        lambda h: h["address"].update(agreement="0" * 64),
+        AgreementMismatch,
+    ),
+    "another slot": (lambda h: h["address"].update(slot=B), AgreementMismatch),
+    "an unknown stage": (lambda h: h["address"].update(stage="nonsense"), Malformed),
+    "an unknown kind": (lambda h: h["record"].update(kind="nonsense"), Malformed),
+    "a newer version": (lambda h: h["record"].update(version=2), VersionMismatch),
+    "no address": (lambda h: h.pop("address"), Malformed),
+    "another expectation": (
+        lambda h: h["expects"].update(kind="counted"),
+        Malformed,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TASKS)
+def test_a_task_that_does_not_belong_here_is_not_answered(
+    pair: Table, what: str
+) -> None:
+    change, expected = TASKS[what]
+    with pytest.raises(expected):
+        pair.run(on("GET", "/task", in_header(change)))
+    assert pair.between.sent("/contribution") == []
+
+
+class Replay:
+    """Answers one request for a task with an earlier task, changed or not."""
+
+    def __init__(
+        self, after: int, earlier: int, change: Callable[[bytes], bytes] = bytes
+    ) -> None:
+        self.after = after
+        self.earlier = earlier
+        self.change = change
+        self.tasks: list[bytes] = []
+
+    def __call__(
+        self, request: httpx.Request, response: httpx.Response
+    ) -> httpx.Response:
+        if not request.url.path.endswith("/task") or response.status_code != 200:
+            return response
+        self.tasks.append(response.content)
+        if len(self.tasks) != self.after + 1:
+            return response
+        return replaced(response, self.change(self.tasks[self.earlier]))
+
+
+another_task = in_header(lambda h: h["expects"].update(dims={"n": 1}))
+
+
+@pytest.mark.threat(45)
+def test_two_tasks_for_one_round_and_attempt_are_equivocation(alone: Table) -> None:
+    replay = Replay(1, 0, another_task)
+    with pytest.raises(Equivocation, match="Round 1, attempt 1"):
+        alone.run(replay)
+    assert len(alone.between.sent("/contribution")) == 1
+    # a party that starts again has not forgotten what it was asked
+    forged = on("GET", "/task", Mock(return_value=another_task(replay.tasks[0])))
+    with pytest.raises(Equivocation):
+        alone.run(forged)
+    assert len(alone.between.sent("/contribution")) == 1
+
+
+def test_a_task_that_came_twice_gets_the_same_bytes_twice(alone: Table) -> None:
+    result = alone.run(Replay(1, 0))
+    first, second, *_ = sent = alone.between.sent("/contribution")
+    assert first == second
+    assert len(sent) == 4
+    assert result.labels.size == 40
+
+
+@pytest.mark.threat(45)
+def test_a_task_of_an_earlier_round_is_equivocation(alone: Table) -> None:
+    with pytest.raises(Equivocation, match="Round 1, attempt 1 came after round 2"):
+        alone.run(Replay(2, 0))
+    assert len(alone.between.sent("/contribution")) == 2
+
+
+def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) -> None:
+    table = Table(running, home, ALONE, Dummy(void_attempts=2))
+    with pytest.raises(Equivocation, match="attempt 1 came after round 2, attempt 2"):
+        table.run(Replay(3, 1))
+    assert len(table.between.sent("/contribution")) == 3
+
+
+def unchanged(arrays: dict[str, Any]) -> None:
+    """Leave the bytes as they are."""
+
+
+def flip_a_bit(arrays: dict[str, Any]) -> None:
+    arrays["envelope.0"] = arrays["envelope.0"] ^ np.uint8(1)
+
+
+@pytest.mark.parametrize(
+    ("label", "change"),
+    [
+        ({}, flip_a_bit),
+        ({"attempt": 2}, unchanged),
+        ({"round": 2}, unchanged),
+        ({"kind": "labels"}, unchanged),
+        ({"peer": A}, unchanged),
+        ({"stage": "count"}, unchanged),
+    ],
+    ids=["a bit", "attempt", "round", "kind", "sender", "stage"],
+)
+def test_an_envelope_that_was_tampered_with_is_refused(
+    pair: Table, label: dict[str, Any], change: Callable[[dict[str, Any]], object]
+) -> None:
+    """The second task brings a word that the other party has sealed."""
+
+    def changed(content: bytes) -> bytes:
+        header, arrays = codec.decode(content)
+        for envelope in header["envelopes"]:
+            envelope.update(label)
+            change(arrays)
+        return codec.encode(header, arrays)
+
+    with pytest.raises(EnvelopeRefused):
+        pair.run(on("GET", "/task", changed))
+    assert len(pair.between.sent("/contribution")) == 1
+
+
+# Results
+
+
+def relabelled(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+    def changed(content: bytes) -> bytes:
+        header, arrays = codec.decode(content)
+        return codec.encode(header, {**arrays, "labels": change(arrays["labels"])})
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (in_header(lambda h: h["address"].update(slot=B)), AgreementMismatch),
+        (in_header(lambda h: h["record"].update(kind="total")), Malformed),
+        (relabelled(lambda labels: labels.astype("f8")), InvalidArray),
+        (relabelled(lambda labels: labels - 1), InvalidArray),
+        (relabelled(lambda labels: labels[1:]), InvalidArray),
+        (relabelled(lambda labels: np.append(labels, 0)), InvalidArray),
+        (lambda content: content[:-1], Malformed),
+    ],
+    ids=[
+        "of another slot",
+        "of another kind",
+        "no whole numbers",
+        "negative",
+        "one label missing",
+        "one label too many",
+        "cut off",
+    ],
+)
+def test_a_result_that_does_not_fit_gives_no_labels(
+    alone: Table, change: Callable[[bytes], bytes], expected: type[CoterieError]
+) -> None:
+    with pytest.raises(expected):
+        alone.run(on("GET", "/result", change))
+    assert alone.run().labels.size == 40, "an honest analyst is asked again"
+
+
+def test_a_result_is_kept_and_the_analyst_is_not_asked_again(alone: Table) -> None:
+    result = alone.run()
+    n_requests = len(alone.between.requests)
+    again = alone.run()
+    assert again.labels.tolist() == result.labels.tolist()
+    assert len(alone.between.requests) == n_requests
+
+
+# Interruptions
+
+
+def cut(ending: str) -> Tamper:
+    """Lose every answer to one kind of request."""
+
+    def tamper(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.url.path.endswith(ending):
+            raise httpx.ReadError("lost", request=request)
+        return response
+
+    return tamper
+
+
+@pytest.mark.parametrize(
+    "ending", ["/join", "/agreement", "/task", "/contribution", "/result"]
+)
+def test_a_party_that_was_interrupted_goes_on_where_it_was(
+    pair: Table, ending: str
+) -> None:
+    with pytest.raises(Unavailable):
+        pair.run(cut(ending))
+    assert pair.run().labels.tolist() == [row % 3 for row in range(20)]
+
+
+@pytest.mark.threat(43, 44)
+@pytest.mark.parametrize("ending", ["/join", "/contribution"])
+def test_what_was_not_delivered_is_sent_again_byte_for_byte(
+    pair: Table, ending: str
+) -> None:
+    pair.between.undelivered = ending
+    with pytest.raises(Unavailable):
+        pair.run()
+    pair.between.undelivered = None
+    pair.run()
+    first, second, *_ = pair.between.sent(ending)
+    assert first == second
+
+
+@pytest.mark.threat(44)
+def test_other_data_than_it_joined_with_are_refused(pair: Table) -> None:
+    with pytest.raises(Unavailable):
+        pair.run(cut("/agreement"))
+    n_requests = len(pair.between.requests)
+    with pytest.raises(GuardRefused, match="joined with other data"):
+        pair.run(data=np.ones((19, 3)))
+    assert len(pair.between.requests) == n_requests
+
+
+def test_after_a_shape_conflict_the_right_data_may_come(pair: Table) -> None:
+    with pytest.raises(ShapeConflict, match="4 columns"):
+        pair.run(data=np.ones((20, 4)))
+    assert pair.run().labels.size == 20
+
+
+def test_a_party_of_a_cancelled_session_is_told_so(alone: Table) -> None:
+    def cancel(status: SessionStatus) -> None:
+        if status.state in {"stepping", "collecting"}:
+            alone.session.api.send(
+                "POST", f"{alone.session.path}/cancel", alone.session.key
+            )
+
+    with alone.party() as party, pytest.raises(Cancelled):
+        party.run(ALONE.data[A], on_progress=cancel)
+    with pytest.raises(Cancelled):
+        alone.run()
+
+
+def test_a_session_that_is_cancelled_while_a_party_answers_is_over(
+    alone: Table,
+) -> None:
+    def cancelled(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.url.path.endswith("/task"):
+            alone.session.api.send(
+                "POST", f"{alone.session.path}/cancel", alone.session.key
+            )
+        return response
+
+    with pytest.raises(Cancelled):
+        alone.run(cancelled)
+
+
+def test_a_failed_session_raises_its_reason(running: Api, home: Path) -> None:
+    table = Table(running, home, ALONE, Dummy(fail_at="count"))
+    with pytest.raises(ProtocolFailed, match="fail at 'count'"):
+        table.run()
+
+
+def test_a_party_that_was_too_late_for_a_quorum_goes_on_with_the_next_round(
+    running: Api, home: Path
+) -> None:
+    table = Table(running, home, PAIR, Dummy(quorum=1), deadlines={"round": 10})
+
+    def late(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        asked = request.url.path.endswith("/task") and response.status_code == 200
+        if asked and packets.read(response.content).address.round == 2:
+            table.others_answer()
+            running.clock.forward(10)
+            wait_for(lambda: table.session.status["round"] == 3)
+        return response
+
+    assert table.run(late).labels.size == 20
+
+
+def test_a_second_process_of_the_same_party_does_not_run(alone: Table) -> None:
+    refused = pytest.raises(NotReady, match="Another process")
+    with alone.party() as party, party.folder.locked(), refused:
+        party.run(ALONE.data[A])
+    assert alone.between.sent("/join") == []
+
+
+def test_a_newer_invitation_serves_where_the_first_has_expired(alone: Table) -> None:
+    with alone.party():
+        pass
+    alone.session.codes |= (earlier := dict(alone.session.codes))
+    alone.session.codes |= alone.session.invite(A)
+    assert earlier != alone.session.codes
+    assert alone.run().labels.size == 40
+
+
+def test_an_expired_invitation_is_refused(alone: Table) -> None:
+    old = dict(alone.session.codes)
+    alone.session.invite(A)
+    assert alone.session.codes == old
+    with pytest.raises(InvitationExpired):
+        alone.party()
+    assert_only_previewed(alone)
+
+
+# Going on
+
+
+def test_the_same_rows_in_another_order_are_refused_when_a_party_goes_on(
+    pair: Table,
+) -> None:
+    """They would get each other's labels."""
+    with pytest.raises(Unavailable):
+        pair.run(cut("/agreement"))
+    source = pair.parts.data["r1c1"]
+    turned = MatrixSource(
+        matrix(source)[::-1], columns=source.columns, ids=(source.ids or ())[::-1]
+    )
+    with pytest.raises(GuardRefused, match="their order"):
+        pair.run(data=turned)
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "refused"),
+    [
+        ({"limit": 0.1}, {}, False),
+        ({"limit": 0.1}, {"limit": 0.1}, False),
+        ({"limit": 0.1}, {"limit": 0.9}, True),
+        ({}, {"limit": 0.9}, True),
+        ({"transformer": object()}, {}, True),
+        ({"transformer": object()}, {"transformer": object()}, False),
+    ],
+)
+def test_a_party_goes_on_with_the_choices_that_it_began_with(
+    kept: dict[str, Any], given: dict[str, Any], *, refused: bool
+) -> None:
+    remembered = json.loads(json.dumps(marks(kept)))
+    if refused:
+        with pytest.raises(GuardRefused, match="|".join({**kept, **given})):
+            same_choices(remembered, given)
+        return
+    assert set(same_choices(remembered, given)) == set(kept)

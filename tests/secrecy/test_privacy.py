@@ -1,0 +1,211 @@
+"""Noise for differential privacy: its distribution, its loss, and the sums of budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from support.stepwise import agree
+
+from clustering_protocols import registry, simulation
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.contract import Memory, View
+from clustering_protocols.errors import GuardRefused, InvalidParameters
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.protocols.pqmds import (
+    Privacy,
+    ProductQuantisation,
+    messages,
+    release,
+)
+from clustering_protocols.randomness import KeyedStream, derive_key
+from clustering_protocols.secrecy import budget, noise
+from clustering_protocols.secrecy.budget import Account, Cost, Mechanism
+from clustering_protocols.terms import Lattice
+
+SAMPLES = 400_000
+SENSITIVITY = 4
+SURE = 1e-4  # how often a true bound may be missed
+COSTS: list[tuple[Mechanism, Cost]] = [
+    ("laplace", Cost(0.5, 0.0)),
+    ("laplace", Cost(2.0, 0.0)),
+    ("gaussian", Cost(0.7, 1e-3)),
+    ("gaussian", Cost(1.5, 1e-2)),
+]
+X = np.random.default_rng(0).normal(size=(200, 8)) + 6.0 * (
+    np.arange(200)[:, np.newaxis] % 2
+)
+PARTS = simulation.split(X, Lattice(1, 2), seed=1)
+
+
+def stream(label: str) -> KeyedStream:
+    return KeyedStream(derive_key(bytes(32), label))
+
+
+def laplace_weight(x: IntArray, scale: float) -> Any:
+    return np.exp(-np.abs(x) / scale)
+
+
+def gaussian_weight(x: IntArray, scale: float) -> Any:
+    return np.exp(-(x.astype(np.float64) ** 2) / (2 * scale**2))
+
+
+@pytest.mark.parametrize("scale", [0.4, 1.7, 6.0])
+@pytest.mark.parametrize(
+    ("draw", "weight"),
+    [
+        (noise.discrete_laplace, laplace_weight),
+        (noise.discrete_gaussian, gaussian_weight),
+    ],
+)
+def test_noise_has_the_probabilities_that_it_should(
+    draw: Callable[..., IntArray], weight: Callable[..., Any], scale: float
+) -> None:
+    found = draw(stream("probabilities"), scale, 100_000)
+    support = np.arange(-400, 401)
+    chances = weight(support, scale) / weight(support, scale).sum()
+    often = support[chances * len(found) > 20]
+    counts = np.array([np.count_nonzero(found == x) for x in often])
+    expected = chances[np.isin(support, often)] * len(found)
+    rest = len(found) - counts.sum(), len(found) - expected.sum()
+    test = stats.chisquare([*counts, rest[0]], [*expected, rest[1]])
+    assert test.pvalue > SURE
+
+
+def test_exponential_numbers_reach_far_into_the_tail() -> None:
+    found = noise.exponential(stream("tail"), 1_000_000)
+    assert stats.kstest(found, "expon").pvalue > SURE
+    assert found.min() >= 0
+    assert found.max() > 11
+
+
+def largest_loss(mechanism: Mechanism, scale: float, delta: float) -> float:
+    """Return a lower bound of ε: of all events 'above x', on two samples for each."""
+    found = []
+    for half in ("choose", "measure"):
+        near = budget.noise(mechanism, stream(f"{half} a"), scale, SAMPLES)
+        far = SENSITIVITY + budget.noise(mechanism, stream(f"{half} b"), scale, SAMPLES)
+        events = np.arange(-40, 41)
+        found.append(
+            [(np.count_nonzero(far >= x), np.count_nonzero(near >= x)) for x in events]
+        )
+    choose, measure = np.array(found)
+    usable = choose[:, 1] > 200
+    guess = (choose[:, 0] / SAMPLES - delta) / np.maximum(choose[:, 1], 1)
+    likely, rare = measure[np.argmax(np.where(usable, guess, 0.0))]
+    above = stats.binomtest(int(likely), SAMPLES).proportion_ci(1 - SURE).low
+    below = stats.binomtest(int(rare), SAMPLES).proportion_ci(1 - SURE).high
+    return float(np.log(max(above - delta, 1e-300) / below))
+
+
+@pytest.mark.parametrize(("mechanism", "cost"), COSTS)
+def test_neighbours_cannot_be_told_apart_beyond_the_budget(
+    mechanism: Mechanism, cost: Cost
+) -> None:
+    """And with half the noise they can: the test would notice."""
+    scale = budget.noise_scale(mechanism, SENSITIVITY, cost)
+    assert largest_loss(mechanism, scale, cost.delta) <= cost.epsilon
+    assert largest_loss(mechanism, scale / 2, cost.delta) > cost.epsilon
+
+
+def test_laplace_noise_is_no_larger_than_it_needs_to_be() -> None:
+    scale = budget.noise_scale("laplace", 1024, Cost(0.01, 0.0))
+    assert scale == pytest.approx(102_400.0, rel=1e-6)
+
+
+def test_costs_of_the_same_people_add_up_and_of_others_do_not() -> None:
+    costs = [Cost(0.1, 1e-6), Cost(0.3, 0.0), Cost(0.2, 1e-5)]
+    assert budget.sequential(costs) == pytest.approx(Cost(0.6, 1.1e-5))
+    assert budget.parallel(costs) == Cost(0.3, 1e-5)
+    wards = [budget.sequential([Cost(0.1, 0.0)] * n) for n in (2, 5, 3)]
+    assert budget.parallel(wards) == pytest.approx(Cost(0.5, 0.0))
+
+
+def test_an_account_is_spent_to_the_end_and_not_beyond() -> None:
+    account = Account(Cost(1.0, 1e-5))
+    for _ in range(98):
+        account.spend(Cost(1.0 / 98, 1e-5 / 98))
+    assert account.spent == pytest.approx(Cost(1.0, 1e-5))
+    with pytest.raises(GuardRefused, match="exhausted"):
+        account.spend(Cost(1e-3, 0.0))
+    assert account.spent == pytest.approx(Cost(1.0, 1e-5))
+
+
+def simulate(privacy: Privacy) -> simulation.Simulated:
+    params = ProductQuantisation(n_clusters=2, privacy=privacy)
+    return simulation.run(params, PARTS.layout, PARTS.data, seed=1)
+
+
+def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
+    privacy = Privacy(mechanism="gaussian", epsilon=50.0, delta=1e-4)
+    run = simulate(privacy)
+    memories = run.trace.memories.values()
+    spent = [memory.recall(messages.Spent) for memory in memories]
+    total = budget.sequential(Cost(s.epsilon, s.delta) for s in spent if s is not None)
+    assert total == pytest.approx(Cost(50.0, 1e-4))
+    report = run.outcomes["r1c1"].report
+    assert report["  ε, δ of a person, all parties"] == "50, 0.0001"
+    assert report["  of these spent by this party"] == "25, 5e-05"
+
+
+def test_much_budget_changes_little_and_little_budget_hides() -> None:
+    quiet = simulate(Privacy(mechanism="laplace", epsilon=1000.0))
+    loud = simulate(Privacy(mechanism="laplace", epsilon=0.01))
+    plain = simulate(Privacy())
+    agreement = [
+        adjusted_rand(plain.outcomes["r1c1"].labels, run.outcomes["r1c1"].labels)
+        for run in (quiet, loud)
+    ]
+    assert agreement[0] == 1.0
+    assert agreement[1] < 0.2
+    assert "privacy" not in plain.outcomes["r1c1"].report
+
+
+def view(**choices: float) -> View:
+    """A party's view of a session of 2 + 2 codes with ε = 2."""
+    privacy = Privacy(mechanism="laplace", epsilon=2.0)
+    params = ProductQuantisation(n_clusters=2, privacy=privacy)
+    agreement, keys = agree(params, PARTS.data, PARTS.layout, 1, "s")
+    return View(
+        plan=registry.plan(agreement),
+        slot=PARTS.layout.slot("r1c1"),
+        stage="upload",
+        round=3,
+        attempt=1,
+        memory=Memory(),
+        entropy=keys["r1c1"],
+        choices=choices,
+    )
+
+
+def test_a_party_refuses_what_its_people_may_not_cost() -> None:
+    codes = X[:, :2].copy()
+    allowed = view(epsilon_limit=5.0, epsilon_spent=3.0)
+    assert release.release(allowed, codes).spent.epsilon == pytest.approx(1.0)
+    with pytest.raises(GuardRefused, match="epsilon_limit"):
+        release.release(view(epsilon_limit=5.0, epsilon_spent=3.5), codes)
+
+
+def test_another_attempt_releases_the_same_noise() -> None:
+    codes = X[:, :2].copy()
+    first, again = view(), replace(view(), attempt=2)
+    released = release.release(first, codes).codes
+    assert np.array_equal(released, release.release(again, codes).codes)
+    assert not np.array_equal(released, codes)
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {"mechanism": "laplace", "delta": 1e-5},
+        {"mechanism": "gaussian"},
+        {"mechanism": "laplace", "epsilon": 0.0},
+    ],
+)
+def test_budgets_that_make_no_sense_are_refused(privacy: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameters):
+        registry.parse_params("pqmds", {"n_clusters": 2, "privacy": privacy})

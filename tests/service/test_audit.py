@@ -1,0 +1,420 @@
+"""The audit at the analyst, the ledger at a party, and what each proves of the other."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from hypothesis import given, strategies as st
+from support.analyst_process import Analyst, Crowd
+
+from analyst_service.models import AuditLine
+from analyst_service.settings import Settings
+from clustering_protocols import journal, simulation
+from clustering_protocols.errors import AuditBroken, Equivocation, StorageFull
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+from party_sdk import Party, Policy
+from party_sdk._transport import Transport
+from party_sdk.cli import main
+from party_sdk.invitations import Invitation
+from party_sdk.ledger import Ledger
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+ALONE = simulation.split(X, Lattice(1), seed=1)
+PAIR = simulation.split(X, Lattice(2), seed=1)
+A, B = PAIR.layout.names
+ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+
+
+# The chain, without anybody
+
+
+def chain(*fields: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for number, said in enumerate(fields, start=1):
+        lines.append(journal.write(lines[-1] if lines else None, number, said))
+    return lines
+
+
+SAID = [{"event": name, "at": "2026-03-01"} for name in ("a", "b", "b", "c")]
+
+
+def test_a_chain_is_read_back_as_it_was_written() -> None:
+    entries = list(journal.read(chain(*SAID)))
+    assert [entry["event"] for entry in entries] == ["a", "b", "b", "c"]
+    assert [entry["number"] for entry in entries] == [1, 2, 3, 4]
+    assert entries[0]["previous"] == journal.START
+    assert entries[1]["previous"] == sha256(chain(*SAID)[0].encode()).hexdigest()
+
+
+CHANGES: dict[str, Callable[[list[str]], Sequence[str]]] = {
+    "a changed word": lambda lines: [lines[0].replace('"a"', '"z"'), *lines[1:]],
+    "a space more": lambda lines: [lines[0] + " ", *lines[1:]],
+    "a line left out": lambda lines: [*lines[:1], *lines[2:]],
+    "the first left out": lambda lines: lines[1:],
+    "a line twice": lambda lines: [lines[0], *lines],
+    "two exchanged": lambda lines: [lines[0], lines[2], lines[1], lines[3]],
+    "a line from another chain": lambda lines: [
+        *lines[:2],
+        chain(*reversed(SAID))[2],
+        lines[3],
+    ],
+    "no JSON": lambda lines: [*lines, "surprise"],
+    "no object": lambda lines: [*lines, "[]"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_chain_that_was_changed_is_refused(
+    change: Callable[[list[str]], Sequence[str]],
+) -> None:
+    with pytest.raises(AuditBroken):
+        list(journal.read(change(chain(*SAID))))
+
+
+@given(st.integers(0, 2), st.integers(0), st.integers(0, 6))
+def test_any_bit_of_a_line_that_others_follow_counts(
+    line: int, place: int, bit: int
+) -> None:
+    lines = chain(*SAID)
+    text = bytearray(lines[line].encode())
+    text[place % len(text)] ^= 1 << bit
+    lines[line] = text.decode()
+    with pytest.raises(AuditBroken):
+        list(journal.read(lines))
+
+
+# At the analyst
+
+
+def audit_of(session: ByHand) -> list[dict[str, Any]]:
+    page = session.api.send("GET", f"{session.path}/audit", session.key).json()
+    assert page["next"] is None
+    return list(journal.read(page["lines"]))
+
+
+def test_an_audit_tells_who_sent_and_received_which_digest_when(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PAIR).join()
+    tasks = {slot: session.task(slot).content for slot in (A, B)}
+    each_api.clock.forward(5)
+    replies = {slot: session.reply(slot) for slot in (A, B)}
+    receipts = {slot: session.put(slot, replies[slot]).json() for slot in (A, B)}
+    each_api.turn()
+    session.finish()
+    for secret in (session.tokens[A], session.key):
+        each_api.send("GET", f"{session.path}/result", secret)
+    entries = audit_of(session)
+    events = [(e["event"], e.get("slot")) for e in entries]
+    assert events[:9] == [
+        ("opened", None),
+        ("invited", A),
+        ("invited", B),
+        ("joined", A),
+        ("joined", B),
+        ("all-joined", None),
+        ("round-opened", None),
+        ("task-sent", A),
+        ("task-sent", B),
+    ]
+    assert ("finished", None) in events
+    assert events[-2:] == [("result-sent", A), ("result-sent", None)]
+    for slot in (A, B):
+        sent, came = [
+            e for e in entries if e.get("slot") == slot and e.get("round") == 1
+        ]
+        assert sent["digest"] == sha256(tasks[slot]).hexdigest()
+        assert came["digest"] == sha256(replies[slot]).hexdigest()
+        assert came["at"] == "2026-03-01T00:00:05+00:00"
+        assert came["number"] == receipts[slot]["sequence"]
+
+
+def test_what_is_repeated_is_in_the_audit_once(api: Api) -> None:
+    session = api.open(Dummy(), PAIR).join()
+    for _ in range(3):
+        session.task(A)
+    content = session.reply(A)
+    receipts = [session.put(A, content).json() for _ in range(3)]
+    assert receipts[0] == receipts[1] == receipts[2]
+    mine = [e["event"] for e in audit_of(session) if e.get("slot") == A]
+    assert mine == ["invited", "joined", "task-sent", "contribution"]
+
+
+def test_an_audit_is_read_page_by_page(api: Api) -> None:
+    session = api.open(Dummy(), PAIR).join()
+    whole = api.send("GET", f"{session.path}/audit", session.key).json()["lines"]
+    path, lines, after = f"{session.path}/audit?limit=2&after=", [], 0
+    while after is not None:
+        page = api.send("GET", f"{path}{after}", session.key).json()
+        lines += page["lines"]
+        after = page["next"]
+    assert lines == whole
+
+
+def test_an_audit_tells_why_a_session_ended(api: Api) -> None:
+    session = api.open(Dummy(fail_at="start"), PAIR).join()
+    entry = audit_of(session)[-1]
+    assert (entry["event"], entry["reason"]) == ("step-failed", "protocol-failed")
+
+
+# At a party
+
+
+class Between(httpx.BaseTransport):
+    """Stands between a party and the analyst, and looks before anything leaves."""
+
+    def __init__(self, inner: httpx.BaseTransport) -> None:
+        self.inner = inner
+        self.before: Callable[[httpx.Request], None] = lambda _: None
+        self.after: Callable[[httpx.Response], httpx.Response] = lambda r: r
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.before(request)
+        response = self.inner.handle_request(request)
+        sends = request.url.path.endswith("/contribution")
+        return self.after(response) if sends else response
+
+
+class Alone:
+    """The only party of a session."""
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.session = api.open(Dummy(void_attempts=1), ALONE)
+        self.home = home
+        self.between = Between(api.client._transport)
+        self.slot = ALONE.layout.names[0]
+
+    def party(self) -> Party:
+        http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
+        invitation = Invitation(
+            url="http://127.0.0.1",
+            session=self.session.id,
+            slot=self.slot,
+            code=self.session.codes[self.slot],
+            secret=self.session.secret,
+        )
+        transport = Transport("http://127.0.0.1", patience=0, http=http)
+        return Party.join(
+            str(invitation), policy=ACCEPTING, home=self.home, transport=transport
+        )
+
+    def run(self) -> None:
+        with self.party() as party:
+            party.run(ALONE.data[self.slot])
+
+    @property
+    def log(self) -> Path:
+        return self.home / "parties" / self.session.id / self.slot / "sent.log"
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        return Ledger(self.log).read()
+
+
+@pytest.fixture
+def alone(start_api: StartApi, home: Path) -> Iterator[Alone]:
+    with start_api(driven=True) as api:
+        yield Alone(api, home)
+
+
+def test_a_ledger_tells_what_left_and_what_was_acknowledged(alone: Alone) -> None:
+    alone.run()
+    entries = alone.entries
+    sent = [e for e in entries if e["event"] == "sending"]
+    got = [e for e in entries if e["event"] == "receipt"]
+    assert [e["event"] for e in entries] == ["joining", *["sending", "receipt"] * 4]
+    places = [(1, 1), (2, 1), (2, 2), (3, 1)]
+    assert [(e["round"], e["attempt"]) for e in sent] == places
+    audit = {e["number"]: e for e in audit_of(alone.session)}
+    for left, receipt in zip(sent, got, strict=True):
+        line = audit[receipt["sequence"]]
+        assert left["digest"] == receipt["digest"] == line["digest"]
+        assert left["size"] == receipt["size"]
+
+
+@pytest.mark.threat(44)
+def test_what_leaves_is_in_the_ledger_and_synced_before_its_first_byte(
+    alone: Alone,
+) -> None:
+    seen = []
+
+    def before(request: httpx.Request) -> None:
+        if request.url.path.endswith("/contribution"):
+            last = alone.entries[-1]
+            assert last["event"] == "sending"
+            assert last["digest"] == sha256(request.content).hexdigest()
+            seen.append(request)
+
+    alone.between.before = before
+    alone.run()
+    assert len(seen) == 4
+
+
+@pytest.mark.threat(42, 44)
+def test_a_retry_after_a_lost_receipt_is_one_entry_and_gets_the_same_receipt(
+    alone: Alone,
+) -> None:
+    lost: list[dict[str, Any]] = []
+
+    def lose(response: httpx.Response) -> httpx.Response:
+        if not lost:
+            lost.append(response.json())
+            raise httpx.ReadError("lost")
+        return response
+
+    alone.between.after = lose
+    with pytest.raises(Exception, match="attempt"):
+        alone.run()
+    assert alone.entries[-1]["event"] == "sending"
+    alone.run()
+    assert [e["event"] for e in alone.entries[:3]] == ["joining", "sending", "receipt"]
+    assert alone.entries[2]["sequence"] == lost[0]["sequence"]
+    assert alone.entries[2]["entry"] == lost[0]["entry"]
+
+
+@pytest.mark.threat(59)
+@pytest.mark.parametrize("name", ["sent.log", "contribution.arrays", "memory.arrays"])
+def test_a_party_whose_disk_is_full_sends_nothing(
+    alone: Alone, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    sync = os.fsync
+    sent: list[str] = []
+
+    def full(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        n_lines = alone.log.read_text().count("\n") if alone.log.exists() else 0
+        has_joined = n_lines > (1 if path == alone.log else 0)
+        if path.name in {name, f".{name}.new"} and has_joined:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    alone.between.before = lambda request: sent.append(request.url.path)
+    with monkeypatch.context() as context:
+        context.setattr(os, "fsync", full)
+        with pytest.raises(StorageFull):
+            alone.run()
+    assert not [path for path in sent if path.endswith("/contribution")]
+    assert not list(alone.log.parent.glob("*.new"))
+    alone.run()
+    assert alone.entries[-1]["event"] == "receipt"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sequence", 1), ("entry", "0" * 64), ("digest", "0" * 64), ("size", 1)],
+)
+def test_an_analyst_whose_receipts_differ_is_noticed(
+    tmp_path: Path, name: str, value: Any
+) -> None:
+    """Its log was lost or changed: restored from a backup, for one."""
+    ledger = Ledger(tmp_path / "sent.log")
+    digest = "1" * 64
+    receipt = {"digest": digest, "size": 9, "sequence": 5, "entry": "2" * 64}
+    ledger.sending((1, 1), "0" * 64, digest, 9)
+    ledger.received((1, 1), receipt)
+    before = ledger.read()
+    ledger.received((1, 1), receipt)
+    with pytest.raises(Equivocation):
+        ledger.received((1, 1), {**receipt, name: value})
+    ledger.sending((2, 1), "0" * 64, digest, 9)
+    with pytest.raises(Equivocation):
+        ledger.received((2, 1), receipt)
+    assert ledger.read()[:-1] == before
+
+
+def test_a_line_that_a_crash_has_torn_is_written_anew(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "sent.log")
+    ledger.joining("0" * 64)
+    before = ledger.read()
+    with (tmp_path / "sent.log").open("ab") as file:
+        file.write(b'{"number": 2, "event": "sen')
+    after = Ledger(tmp_path / "sent.log")
+    assert after.read() == before
+    after.sending((1, 1), "0" * 64, "1" * 64, 9)
+    again = Ledger(tmp_path / "sent.log").read()
+    assert [entry["event"] for entry in again] == ["joining", "sending"]
+
+
+def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "sent.log")
+    ledger.sending((1, 1), "0" * 64, "1" * 64, 9)
+    ledger.received((1, 1), {"digest": "2" * 64, "sequence": 1})
+    with pytest.raises(AuditBroken, match="never left"):
+        ledger.read()
+
+
+# The commands that check
+
+
+def run(*words: object, home: Path, analyst: Analyst) -> Result:
+    environment = {
+        "COTERIE_HOME": str(home),
+        "COTERIE_URL": analyst.url,
+        "COTERIE_KEY": analyst.key,
+    }
+    texts = [str(word) for word in words]
+    return CliRunner().invoke(main, texts, env=environment, prog_name="coterie")
+
+
+def test_the_commands_check_both_chains_and_one_against_the_other(
+    analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    crowd = gather(Dummy(), PAIR)
+    crowd.start()
+    crowd.join()
+
+    def coterie(*words: object) -> Result:
+        return run(*words, home=crowd.home, analyst=analyst)
+
+    ledger = coterie("party", "audit", "s", A, "--json")
+    receipts = tmp_path / "receipts.json"
+    receipts.write_text(ledger.stdout)
+    against = ("session", "audit", "s", "--receipts", receipts)
+    assert coterie(*against).exit_code == 0
+    assert "contribution" in coterie("session", "audit", "s").stdout
+    assert "sending" in coterie("party", "audit", "s", A).stdout
+
+    engine = sa.create_engine(
+        Settings(database_url=analyst.environment["COTERIE_DATABASE_URL"]).database
+    )
+    last = json.loads(ledger.stdout)[-1]["sequence"]
+    with engine.begin() as connection:  # the end is missing: the chain alone holds
+        connection.execute(sa.delete(AuditLine).where(AuditLine.number >= last))
+    assert coterie("session", "audit", "s").exit_code == 0
+    assert coterie(*against).exit_code == 3
+    with engine.begin() as connection:
+        changed = sa.func.replace(AuditLine.line, A, B)
+        connection.execute(sa.update(AuditLine).values(line=changed))
+    assert coterie("session", "audit", "s").exit_code == 3
+    engine.dispose()
+
+    log = crowd.home / "parties" / "s" / A / "sent.log"
+    log.write_text(log.read_text().replace('"attempt":1', '"attempt":2'))
+    assert coterie("party", "audit", "s", A).exit_code == 3
+
+
+def test_a_file_that_is_no_ledger_is_refused(
+    analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    gather(Dummy(), PAIR)
+    for content in ("surprise", "{}", "[1]"):
+        given = tmp_path / "receipts.json"
+        given.write_text(content)
+        words = ("session", "audit", "s", "--receipts", given)
+        assert run(*words, home=tmp_path, analyst=analyst).exit_code == 5

@@ -1,0 +1,703 @@
+"""Uploads: what is stored, and everything that must not be."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import pickle
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from threading import Barrier
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+
+from clustering_protocols import codec, journal, simulation
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+from party_sdk._requests import bearer, contribution_headers
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+LAYOUT = Lattice(2)
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+A, B = LAYOUT.names
+ROWS = PARTS.data[A].n_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """A request, in the parts that a test changes."""
+
+    session: ByHand
+    token: str | None
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+    pieces: tuple[bytes, ...] | None = None
+
+    @classmethod
+    def of(cls, session: ByHand, slot: str) -> Upload:
+        body = session.reply(slot)
+        return cls(
+            session=session,
+            token=session.tokens[slot],
+            path=session.place(body),
+            body=body,
+            headers=contribution_headers(body),
+        )
+
+    def send(self) -> httpx.Response:
+        body = self.body if self.pieces is None else iter(self.pieces)
+        return self.session.api.send(
+            "PUT", self.path, self.token, self.headers, content=body
+        )
+
+    def carrying(self, body: bytes) -> Upload:
+        """The same request with another body, its digest as it should be."""
+        return replace(self, body=body, headers=contribution_headers(body))
+
+    def saying(self, **headers: str | None) -> Upload:
+        named = {name.replace("_", "-").title(): text for name, text in headers.items()}
+        merged = {**self.headers, **named}
+        return replace(self, headers={k: v for k, v in merged.items() if v is not None})
+
+    def of_round(self, round_: int | str, attempt: int | str = 1) -> Upload:
+        start, _, _ = self.path.partition("/rounds/")
+        ending = f"/rounds/{round_}/attempts/{attempt}/contribution"
+        return replace(self, path=start + ending)
+
+
+@pytest.fixture
+def session(shared_api: Api) -> ByHand:
+    """A dummy session in its count round, which asks for one array of int64."""
+    opened = shared_api.open(Dummy(), PARTS).join()
+    opened.answer()
+    assert opened.status["stage"] == "count"
+    return opened
+
+
+@pytest.fixture
+def upload(session: ByHand) -> Upload:
+    return Upload.of(session, A)
+
+
+def positions(upload: Upload) -> Any:
+    return codec.decode(upload.body)[1]["positions"]
+
+
+def without_positions(upload: Upload) -> dict[str, Any]:
+    _, found = codec.decode(upload.body)
+    return {name: array for name, array in found.items() if name != "positions"}
+
+
+def unchanged(header: dict[str, Any]) -> None:
+    """Leave a header as it is."""
+
+
+def recoded(
+    upload: Upload,
+    arrays: Mapping[str, Any] | None = None,
+    change: Callable[[dict[str, Any]], object] = unchanged,
+) -> Upload:
+    """The same upload with other arrays or another header, well encoded."""
+    header, found = codec.decode(upload.body)
+    header = json.loads(json.dumps(header))
+    change(header)
+    return upload.carrying(codec.encode(header, found if arrays is None else arrays))
+
+
+def addressed(**address: Any) -> Callable[[Upload], Upload]:
+    return lambda upload: recoded(
+        upload, change=lambda header: header["address"].update(address)
+    )
+
+
+def recorded(**record: Any) -> Callable[[Upload], Upload]:
+    return lambda upload: recoded(
+        upload, change=lambda header: header["record"].update(record)
+    )
+
+
+def enveloped(**label: Any) -> Callable[[Upload], Upload]:
+    def change(header: dict[str, Any]) -> None:
+        assert header["envelopes"], "the count round sends an envelope"
+        header["envelopes"][0].update(label)
+
+    return lambda upload: recoded(upload, change=change)
+
+
+def arrayed(make: Callable[..., Mapping[str, Any]]) -> Callable[[Upload], Upload]:
+    """Replace the array; envelopes stay."""
+    return lambda upload: recoded(
+        upload, {**without_positions(upload), **make(positions(upload))}
+    )
+
+
+def assert_refused(
+    api: Api, send: Callable[[], httpx.Response], problem: Problem
+) -> httpx.Response:
+    """The answer is this problem's document, and nothing stored has changed."""
+    before = api.stored()
+    response = send()
+    assert_problem(response, problem)
+    assert api.stored() == before
+    return response
+
+
+def assert_problem(response: httpx.Response, problem: Problem) -> None:
+    assert (response.status_code, response.json()["type"]) == (
+        problem.status,
+        problem.urn,
+    ), response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    document = response.json()
+    assert document["title"] == problem.title
+    assert document["remedy"] == problem.remedy
+    assert document["status"] == problem.status
+    assert document["detail"]
+    assert len(document["request_id"]) == 16
+
+
+# What is stored
+
+
+@pytest.mark.threat(36)
+def test_the_same_upload_twice_is_one_row_and_one_receipt(
+    session: ByHand, upload: Upload
+) -> None:
+    first = upload.send()
+    after_first = session.api.stored()
+    second = upload.send()
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.content == second.content
+    assert session.api.stored() == after_first
+
+
+def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> None:
+    receipt = upload.send().json()
+    assert receipt == {
+        "session": session.id,
+        "slot": A,
+        "round": 2,
+        "attempt": 1,
+        "digest": sha256(upload.body).hexdigest(),
+        "size": len(upload.body),
+        "received_at": "2026-03-01T00:00:00Z",
+        **line_of(session, upload),
+    }
+
+
+def line_of(session: ByHand, upload: Upload) -> dict[str, Any]:
+    """What a receipt says of the audit's line on an upload."""
+    path = f"{session.path}/audit"
+    lines = session.api.send("GET", path, session.key).json()["lines"]
+    digest = sha256(upload.body).hexdigest()
+    [number] = [n for n, line in enumerate(lines, 1) if digest in line]
+    return {"sequence": number, "entry": journal.digest(lines[number - 1])}
+
+
+@pytest.mark.threat(36)
+def test_of_a_hundred_equal_uploads_at_once_one_is_new(
+    session: ByHand, upload: Upload
+) -> None:
+    together = Barrier(100)
+
+    def send(_: int) -> httpx.Response:
+        together.wait()
+        return upload.send()
+
+    rows, blobs = session.api.stored()
+    with ThreadPoolExecutor(100) as threads:
+        responses = list(threads.map(send, range(100)))
+    assert sorted(r.status_code for r in responses) == [200] * 99 + [201]
+    assert len({r.content for r in responses}) == 1
+    rows_after, blobs_after = session.api.stored()
+    assert len(rows_after["contributions"]) == len(rows["contributions"]) + 1
+    assert len(blobs_after) == len(blobs) + 1
+
+
+@pytest.mark.threat(37)
+def test_of_two_different_uploads_at_once_one_is_stored(
+    session: ByHand, upload: Upload
+) -> None:
+    other = arrayed(lambda found: {"positions": found[::-1]})(upload)
+    together = Barrier(2)
+
+    def send(one: Upload) -> httpx.Response:
+        together.wait()
+        return one.send()
+
+    with ThreadPoolExecutor(2) as threads:
+        responses = list(threads.map(send, [upload, other]))
+    won, lost = sorted(responses, key=lambda response: response.status_code)
+    assert won.status_code == 201
+    assert_problem(lost, Problem.CONTRIBUTION_DIFFERS)
+    stored = session.api.stored()
+    assert sorted(one.send().status_code for one in (upload, other)) == [200, 409]
+    assert session.api.stored() == stored
+
+
+@pytest.mark.threat(37)
+def test_other_bytes_for_an_answered_attempt_are_refused(
+    session: ByHand, upload: Upload
+) -> None:
+    assert upload.send().status_code == 201
+    other = arrayed(lambda found: {"positions": found[::-1]})(upload)
+    assert_refused(session.api, other.send, Problem.CONTRIBUTION_DIFFERS)
+
+
+def test_the_receipt_of_a_closed_round_is_given_again(
+    session: ByHand, upload: Upload
+) -> None:
+    receipt = upload.send().content
+    session.answer(B)
+    assert session.status["round"] == 3
+    assert (upload.send().status_code, upload.send().content) == (200, receipt)
+    session.finish()
+    assert session.status["state"] == "completed"
+    assert (upload.send().status_code, upload.send().content) == (200, receipt)
+
+
+def test_a_party_that_has_answered_has_nothing_to_do(
+    session: ByHand, upload: Upload
+) -> None:
+    upload.send()
+    waiting = session.task(A)
+    assert (waiting.status_code, waiting.content) == (204, b"")
+    assert int(waiting.headers["retry-after"]) >= 1
+    assert session.task(B).status_code == 200
+
+
+# What is refused
+
+
+UNREADABLE = {
+    "an empty body": lambda u: u.carrying(b""),
+    "bytes that are no arrays": lambda u: u.carrying(b"not arrays at all, no"),
+    "JSON under the media type of arrays": lambda u: u.carrying(b'{"positions": [1]}'),
+    "a body that ends early": lambda u: u.carrying(u.body[:-8]),
+    "surplus bytes at the end": lambda u: u.carrying(u.body + bytes(8)),
+    "a message of another kind": recorded(kind="greeted"),
+    "a message of an unknown kind": recorded(kind="nonsense"),
+    "a message of another round of the stage": lambda u: recoded(
+        recorded(kind="confirmed", values={"total": 1})(u), without_positions(u)
+    ),
+    "a header of 2^40 bytes": lambda u: u.carrying(struct.pack("<Q", 1 << 40) + u.body),
+    "a header over 64 KiB": lambda u: u.carrying(
+        struct.pack("<Q", (64 << 10) + 1) + b" " * 1000
+    ),
+    "a header that is not UTF-8": lambda u: u.carrying(
+        struct.pack("<Q", 2) + b"\xff\xfe"
+    ),
+    "a header nested a thousand deep": lambda u: u.carrying(
+        struct.pack("<Q", 2000) + b"[" * 1000 + b"]" * 1000
+    ),
+    "a pickle": lambda u: u.carrying(pickle.dumps(Armed())),
+    "an npy file": lambda u: u.carrying(numpy_file(np.save, np.zeros(9))),
+    "an npz file": lambda u: u.carrying(numpy_file(np.savez_compressed, np.zeros(9))),
+    "an npy file of objects": lambda u: u.carrying(
+        numpy_file(np.save, np.array([Armed()]))
+    ),
+    "an unknown value": recorded(values={"surprise": 1}),
+    "a header without an address": lambda u: recoded(
+        u, change=lambda header: header.pop("address")
+    ),
+    "an envelope to nobody": enveloped(peer="nobody"),
+    "an envelope to its sender": enveloped(peer=A),
+    "an envelope of another round": enveloped(round=1),
+    "an envelope of another attempt": enveloped(attempt=2),
+    "an envelope of another stage": enveloped(stage="greeting"),
+    "a label without its envelope": lambda u: recoded(u, {"positions": positions(u)}),
+    "an envelope without its label": lambda u: recoded(
+        u, change=lambda header: header["envelopes"].clear()
+    ),
+}
+
+WRONG_ARRAYS = {
+    "one item more": lambda found: {"positions": np.append(found, 0)},
+    "one item less": lambda found: {"positions": found[1:]},
+    "no items": lambda found: {"positions": found[:0]},
+    "an axis more": lambda found: {"positions": found[:, None]},
+    "no axis": lambda found: {"positions": found[0]},
+    "float64 instead of int64": lambda found: {"positions": found.astype("f8")},
+    "int32 instead of int64": lambda found: {"positions": found.astype("i4")},
+    "uint64 instead of int64": lambda found: {"positions": found.astype("u8")},
+    "float32 instead of int64": lambda found: {"positions": found.astype("f4")},
+    "bool instead of int64": lambda found: {"positions": found.astype("u1")},
+    "axes exchanged": lambda found: {"positions": found[None, :]},
+    "a value below the range": lambda found: {"positions": found - 1},
+    "another name": lambda found: {"places": found},
+    "an array too many": lambda found: {"positions": found, "extra": found},
+}
+
+REFUSED: dict[str, tuple[Callable[[Upload], Upload], Problem]] = {
+    **{name: (change, Problem.MALFORMED) for name, change in UNREADABLE.items()},
+    **{
+        name: (arrayed(make), Problem.INVALID_ARRAY)
+        for name, make in WRONG_ARRAYS.items()
+    },
+    "no array": (
+        lambda u: recoded(u, without_positions(u)),
+        Problem.INVALID_ARRAY,
+    ),
+    "the bytes of another session": (
+        addressed(session="another"),
+        Problem.AGREEMENT_MISMATCH,
+    ),
+    "the bytes of another agreement": (
+        addressed(agreement="0" * 64),
+        Problem.AGREEMENT_MISMATCH,
+    ),
+    "the bytes of another stage": (
+        addressed(stage="greeting"),
+        Problem.AGREEMENT_MISMATCH,
+    ),
+    "the bytes of another slot": (addressed(slot=B), Problem.AGREEMENT_MISMATCH),
+    "one's own bytes with another party's token": (
+        lambda u: replace(u, token=u.session.tokens[B]),
+        Problem.AGREEMENT_MISMATCH,
+    ),
+    "a newer version of the message": (recorded(version=2), Problem.VERSION_MISMATCH),
+    "bytes that name another round than the path": (
+        addressed(round=1),
+        Problem.ROUND_CLOSED,
+    ),
+    "bytes that name another attempt than the path": (
+        addressed(attempt=2),
+        Problem.ROUND_CLOSED,
+    ),
+    "a round that is not open yet": (lambda u: u.of_round(3), Problem.ROUND_CLOSED),
+    "an attempt that is not open": (lambda u: u.of_round(2, 2), Problem.ROUND_CLOSED),
+    "round 0": (lambda u: u.of_round(0), Problem.INVALID_PARAMETERS),
+    "a round that is no number": (
+        lambda u: u.of_round("one"),
+        Problem.INVALID_PARAMETERS,
+    ),
+    "a round too large to keep": (
+        lambda u: u.of_round(2**31),
+        Problem.INVALID_PARAMETERS,
+    ),
+    "another answer to an earlier round": (
+        lambda u: u.of_round(1),
+        Problem.CONTRIBUTION_DIFFERS,
+    ),
+    "no credential": (lambda u: replace(u, token=None), Problem.UNAUTHENTICATED),
+    "an unknown credential": (
+        lambda u: replace(u, token="pt_unknown"),
+        Problem.UNAUTHENTICATED,
+    ),
+    "the coordinator's key": (
+        lambda u: replace(u, token=u.session.key),
+        Problem.FORBIDDEN,
+    ),
+    "no Content-Digest": (lambda u: u.saying(content_digest=None), Problem.MALFORMED),
+    "a Content-Digest of another algorithm": (
+        lambda u: u.saying(content_digest=f"sha-512=:{b64(bytes(64))}:"),
+        Problem.MALFORMED,
+    ),
+    "a Content-Digest that is not base64": (
+        lambda u: u.saying(content_digest="sha-256=:no:"),
+        Problem.MALFORMED,
+    ),
+    "the digest of other bytes": (
+        lambda u: u.saying(content_digest=f"sha-256=:{b64(bytes(32))}:"),
+        Problem.DIGEST_MISMATCH,
+    ),
+    "no Content-Length": (
+        lambda u: replace(u, pieces=(u.body,)),
+        Problem.LENGTH_REQUIRED,
+    ),
+    "a body shorter than its length": (
+        lambda u: replace(
+            u.saying(content_length=str(len(u.body))), pieces=(u.body[:-1],)
+        ),
+        Problem.MALFORMED,
+    ),
+    "a body longer than its length": (
+        lambda u: replace(
+            u.saying(content_length=str(len(u.body) - 1)),
+            pieces=(u.body[:7], u.body[7:]),
+        ),
+        Problem.MALFORMED,
+    ),
+    "a body over the limit": (
+        lambda u: u.carrying(bytes((1 << 16) + 1)),
+        Problem.TOO_LARGE,
+    ),
+    "a compressed body": (
+        lambda u: u.saying(content_encoding="gzip"),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+    "a body compressed by zstd": (
+        lambda u: u.saying(content_encoding="zstd"),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+    "a body compressed by br": (
+        lambda u: u.saying(content_encoding="br"),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+    "a length of 2^63": (
+        lambda u: u.saying(content_length=str(1 << 63)),
+        Problem.TOO_LARGE,
+    ),
+    "a negative length": (
+        lambda u: u.saying(content_length="-1"),
+        Problem.LENGTH_REQUIRED,
+    ),
+    "a form": (
+        lambda u: u.saying(content_type="multipart/form-data"),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+    "no Content-Type": (
+        lambda u: u.saying(content_type=None),
+        Problem.UNSUPPORTED_MEDIA,
+    ),
+}
+
+
+class Armed:
+    """Says so when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return pytest.fail, ("somebody unpickled what came",)
+
+
+def numpy_file(save: Callable[..., None], array: Any) -> bytes:
+    file = io.BytesIO()
+    save(file, array)
+    return file.getvalue()
+
+
+def b64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+@pytest.mark.threat(4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 38, 39)
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_bad_upload_is_refused_and_leaves_no_trace(upload: Upload, what: str) -> None:
+    change, problem = REFUSED[what]
+    bad = change(upload)
+    assert_refused(upload.session.api, bad.send, problem)
+    assert upload.send().status_code == 201, "the good upload is still welcome"
+
+
+@pytest.mark.threat(8)
+def test_an_upload_whose_connection_ends_leaves_no_trace(
+    upload: Upload, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = upload.session.api
+    arrived = [
+        {"type": "http.request", "body": upload.body[:9], "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> dict[str, Any]:
+        return arrived.pop(0)
+
+    async def send(message: object) -> None:
+        """Nobody listens any more."""
+
+    request = api.client.build_request(
+        "PUT",
+        upload.path,
+        content=upload.body,
+        headers={**upload.headers, **bearer(upload.token)},
+    )
+    scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": upload.path,
+        "query_string": b"",
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+    }
+    before = api.stored()
+    api.portal.call(api.app, scope, receive, send)
+    assert not arrived
+    assert api.stored() == before
+    assert not caplog.records, "a lost connection is no error of the service"
+    assert upload.send().status_code == 201
+
+
+def test_the_token_of_another_session_finds_no_session(
+    session: ByHand, upload: Upload
+) -> None:
+    other = session.api.open(Dummy(), PARTS).join(A)
+    stranger = replace(upload, token=other.tokens[A])
+    refusal = assert_refused(session.api, stranger.send, Problem.NOT_FOUND)
+    nowhere = replace(stranger, path=stranger.path.replace(session.id, "s-unknown"))
+    unknown = assert_refused(session.api, nowhere.send, Problem.NOT_FOUND)
+    assert refusal.json()["detail"] == unknown.json()["detail"]
+
+
+def test_a_session_that_is_over_takes_no_contribution(
+    session: ByHand, upload: Upload
+) -> None:
+    session.api.send("POST", f"{session.path}/cancel", session.key)
+    refusal = assert_refused(session.api, upload.send, Problem.SESSION_OVER)
+    assert refusal.json()["state"] == "cancelled"
+    assert refusal.json()["reason"] == Problem.CANCELLED.slug
+
+
+@pytest.mark.threat(1, 2)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("name", ["rows", "anchors"])
+def test_numbers_that_are_not_finite_are_refused(
+    shared_api: Api, bad: float, place: float, name: str
+) -> None:
+    upload = projections(shared_api)
+    _, arrays = codec.decode(upload.body)
+    spoilt = arrays[name].copy()
+    spoilt.flat[int(place * (spoilt.size - 1))] = bad
+    refusal = assert_refused(
+        shared_api,
+        recoded(upload, {**arrays, name: spoilt}).send,
+        Problem.INVALID_ARRAY,
+    )
+    assert "1 items" in refusal.json()["detail"]
+    assert upload.send().status_code == 201
+
+
+@pytest.mark.threat(2)
+@pytest.mark.parametrize("fine", [-0.0, 5e-324, 2.0**-1060, 1e308])
+def test_numbers_that_are_only_small_or_large_are_taken(
+    shared_api: Api, fine: float
+) -> None:
+    upload = projections(shared_api)
+    _, arrays = codec.decode(upload.body)
+    changed = arrays["rows"].copy()
+    changed[0, 0] = fine
+    assert recoded(upload, {**arrays, "rows": changed}).send().status_code == 201
+
+
+@pytest.mark.threat(4)
+def test_two_arrays_of_one_symbol_must_agree_in_size(shared_api: Api) -> None:
+    upload = projections(shared_api)
+    _, arrays = codec.decode(upload.body)
+    narrow = {**arrays, "anchors": arrays["anchors"][:, 1:]}
+    send = recoded(upload, narrow).send
+    assert_refused(shared_api, send, Problem.INVALID_ARRAY)
+
+
+def projections(api: Api) -> Upload:
+    session = api.open(DataCollaboration(n_clusters=2), PARTS).join()
+    while session.status["stage"] != "upload":
+        session.answer()
+    return Upload.of(session, A)
+
+
+# Joining: the other request that stores
+
+
+def test_a_used_invitation_refuses_other_keys(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS).join(A)
+    assert_refused(
+        shared_api,
+        lambda: session.try_join(A, entropy=bytes(32)),
+        Problem.INVITATION_USED,
+    )
+
+
+def test_a_join_is_refused_without_the_proof_of_the_members_key(
+    shared_api: Api,
+) -> None:
+    """Code and roster are known to the coordinator and others; the key is not."""
+    session = shared_api.open(Dummy(), PARTS).join(A)
+    body = session.joining(A)
+    forged = body | {"proof": session.joining(A, entropy=bytes(32))["proof"]}
+    moved = body | {"proof": session.joining(B)["proof"]}
+    for other in (forged, moved):
+        assert_refused(
+            shared_api,
+            partial(shared_api.send, "POST", "/v1/join", json=other),
+            Problem.KEY_NOT_AUTHENTIC,
+        )
+    assert shared_api.send("POST", "/v1/join", json=body).status_code == 200
+
+
+def test_a_join_for_another_slot_is_refused(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    wrong = session.member(B)
+    assert_refused(
+        shared_api, lambda: session.try_join(A, wrong), Problem.INVALID_PARAMETERS
+    )
+
+
+BAD_JSON: dict[str, tuple[bytes | dict[str, Any], Problem]] = {
+    "no JSON": (b"{", Problem.MALFORMED),
+    "text that is not UTF-8": (b'{"code": "\xff"}', Problem.MALFORMED),
+    "an empty body": (b"", Problem.INVALID_PARAMETERS),
+    "a list": (b"[]", Problem.INVALID_PARAMETERS),
+    "a surplus field": ({"surprise": 1}, Problem.INVALID_PARAMETERS),
+    "no rows": ({"member": {"n_rows": 0}}, Problem.INVALID_PARAMETERS),
+    "rows as a text": ({"member": {"n_rows": "many"}}, Problem.INVALID_PARAMETERS),
+    "rows without end": ({"member": {"n_rows": 2**40}}, Problem.INVALID_PARAMETERS),
+    "keys that are none": ({"member": {"keys": {}}}, Problem.INVALID_PARAMETERS),
+    "a mark that is none": ({"member": {"mark": "x"}}, Problem.INVALID_PARAMETERS),
+    "an unknown code": ({"code": "x" * 32}, Problem.NOT_FOUND),
+    "a code of NULs": ({"code": "\0" * 32}, Problem.NOT_FOUND),
+}
+
+
+@pytest.mark.parametrize("what", BAD_JSON)
+def test_a_bad_join_is_refused_and_leaves_no_trace(shared_api: Api, what: str) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    given, problem = BAD_JSON[what]
+    if isinstance(given, dict):
+        body = session.joining(A)
+        member = body["member"] | given.get("member", {})
+        body |= {**given, "member": member}
+        given = json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    assert_refused(
+        shared_api,
+        lambda: shared_api.send("POST", "/v1/join", content=given, headers=headers),
+        problem,
+    )
+    assert session.try_join(A).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "application/json"},
+        {"Content-Type": codec.MEDIA_TYPE},
+        {},
+        {"Content-Type": "application/json", "Content-Length": str(1 << 21)},
+    ],
+    ids=["JSON in pieces", "as if it were arrays", "untyped", "announced"],
+)
+@pytest.mark.parametrize("path", ["/v1/join", "/v1/join/preview", "/v1/sessions/s"])
+def test_a_body_over_the_limit_of_json_is_not_read_to_its_end(
+    shared_api: Api, headers: dict[str, str], path: str
+) -> None:
+    sent = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(32):
+            sent += 1 << 16
+            yield b" " * (1 << 16)
+
+    method = "PUT" if path.endswith("/s") else "POST"
+    credential = bearer(shared_api.key())
+    assert_refused(
+        shared_api,
+        lambda: shared_api.send(
+            method, path, headers={**headers, **credential}, content=pieces()
+        ),
+        Problem.TOO_LARGE,
+    )
+    assert sent <= (1 << 20) + (1 << 16)

@@ -1,0 +1,298 @@
+"""The driver: steps that crash, stop halfway, or come too late."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from support.analyst_process import wait_for
+
+from analyst_service import models
+from analyst_service.jobs import worker
+from analyst_service.jobs.driver import Driver
+from analyst_service.jobs.leases import Lease
+from analyst_service.jobs.processes import Process
+from analyst_service.jobs.service import JobService
+from clustering_protocols import simulation
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from pathlib import Path
+
+    from support.in_process import Api, ByHand
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+LAYOUT = Lattice(2)
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+
+
+def stepping(api: Api, params: Dummy | None = None) -> ByHand:
+    """A session whose first step has to run; the driver has not looked yet."""
+    session = api.open(params or Dummy(), PARTS).join(turn=False)
+    assert session.status["state"] == "stepping"
+    return session
+
+
+def complete(session: ByHand) -> ByHand:
+    """Answer the open round; the driver has not looked yet."""
+    session.answer(turn=False)
+    return session
+
+
+def blob_of(session: ByHand) -> Path:
+    """A blob that the next step of this session reads, and of no other."""
+    place = (session.id, 1, 1, LAYOUT.names[0])
+    with session.api.service.database.read() as unit:
+        digest = unit.get_one(models.Contribution, place).digest
+    return session.api.service.blobs.path(digest)
+
+
+def standing(session: ByHand) -> tuple[str, int]:
+    return session.status["state"], session.status["round"]
+
+
+# Steps that crash
+
+
+def a_bad_and_a_good_one(api: Api, params: Dummy) -> tuple[ByHand, ByHand]:
+    """Two sessions whose first round is complete."""
+    both = api.open(params, PARTS).join(), api.open(Dummy(n_clusters=3), PARTS).join()
+    for session in both:
+        complete(session)
+    return both
+
+
+def assert_tried_and_failed(
+    api: Api, bad: ByHand, good: ByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit = api.service.settings.step_attempts
+    for _ in range(limit + 2):  # one worker: one step at a turn
+        api.turn()
+    assert standing(bad) == ("failed", 1)
+    assert bad.status["reason"] == Problem.INTERNAL.slug
+    assert f"begun {limit} times" in bad.status["detail"]
+    assert caplog.text.count(f"step of {bad.id}: ") == limit
+    assert standing(good) == ("collecting", 2)
+    assert good.finish().status["state"] == "completed"
+
+
+def test_a_step_that_crashes_is_tried_again_and_fails_alone(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = a_bad_and_a_good_one(api, Dummy())
+    missing = blob_of(bad)
+    missing.unlink()
+    assert_tried_and_failed(api, bad, good, caplog)
+    assert missing.name not in caplog.text, "the text of an error is not logged"
+
+
+def test_an_outcome_that_cannot_be_stored_fails_its_own_session_alone(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = a_bad_and_a_good_one(api, Dummy(quorum=2**63))
+    assert_tried_and_failed(api, bad, good, caplog)
+
+
+def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
+    session = complete(api.open(Dummy(), PARTS).join())
+    blob = blob_of(session)
+    content = blob.read_bytes()
+    for _ in range(api.service.settings.step_attempts - 1):
+        blob.unlink()
+        api.turn()
+        blob.write_bytes(content)
+    api.turn()
+    assert standing(session) == ("collecting", 2)
+
+
+# Worker processes that die
+
+
+class Doomed(Process):
+    """A process that is killed whenever it steps for one session."""
+
+    def __init__(self, session: str, when: str) -> None:
+        super().__init__()
+        self.session, self.when = session, when
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        if self.session.encode() not in job.agreement:
+            return super().submit(job)
+        if self.when == "idle":
+            self._child.kill()
+            self._child.join()
+        else:
+            os.kill(self._child.pid or 0, signal.SIGSTOP)
+        future = super().submit(job)
+        time.sleep(0.2 if self.when == "stepping" else 0)
+        self._child.kill()
+        return future
+
+
+@pytest.mark.parametrize("when", ["idle", "beginning", "stepping"])
+def test_a_session_that_kills_its_worker_fails_alone(
+    start_api: StartApi, caplog: pytest.LogCaptureFixture, when: str
+) -> None:
+    with start_api(step_attempts=3) as api:
+        bad, good = a_bad_and_a_good_one(api, Dummy())
+
+        class DoomedDriver(Driver):
+            def _new_process(self) -> Process:
+                return Doomed(bad.id, when)
+
+        with DoomedDriver(api.service):
+            wait_for(lambda: bad.status["state"] == "failed", 60)
+            wait_for(lambda: standing(good) == ("collecting", 2), 60)
+        assert bad.status["reason"] == Problem.INTERNAL.slug
+        assert "begun 3 times" in bad.status["detail"]
+        assert "WorkerDied" in caplog.text
+        api.driver.turn()
+        assert good.finish().status["state"] == "completed"
+
+
+def with_a_worker(told: Connection) -> None:
+    told.send(Process()._child.pid)
+    threading.Event().wait()
+
+
+def test_a_worker_ends_with_the_process_that_it_works_for() -> None:
+    spawn = multiprocessing.get_context("spawn")
+    heard, told = spawn.Pipe(duplex=False)
+    service = spawn.Process(target=with_a_worker, args=(told,))
+    service.start()
+    pid = heard.recv()
+    service.kill()
+    service.join()
+    wait_for(lambda: not is_alive(pid))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# Steps that are repeated, or come too late
+
+
+@contextmanager
+def jobs_of(session: ByHand) -> Iterator[JobService]:
+    service = session.api.service
+    with service.database.write() as unit:
+        yield JobService(unit, service)
+
+
+def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
+    """Take the step of a session, as a driver does."""
+    with jobs_of(session) as jobs:
+        jobs.close_rounds()
+        lease = jobs.take()
+        assert lease is not None
+        assert lease.name == session.id
+        return lease, jobs.job(lease.session)
+
+
+def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
+    with jobs_of(session) as jobs:
+        return jobs.follow(lease, followed)
+
+
+def last_round(api: Api, params: Dummy) -> ByHand:
+    session = api.open(params, PARTS).join()
+    session.answer()
+    session.answer()
+    return complete(session)
+
+
+OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
+    worker.NextRound: lambda api: complete(api.open(Dummy(), PARTS).join()),
+    worker.Complete: lambda api: last_round(api, Dummy()),
+    worker.Failed: lambda api: last_round(api, Dummy(fail_at="confirm")),
+}
+every_outcome = pytest.mark.parametrize(
+    "kind", OUTCOMES, ids=lambda kind: kind.__name__
+)
+
+
+@every_outcome
+def test_what_follows_for_a_session_that_was_cancelled_is_not_stored(
+    api: Api, kind: type[worker.Followed]
+) -> None:
+    session = OUTCOMES[kind](api)
+    lease, job = job_of(session)
+    followed = worker.run(job)
+    assert isinstance(followed, kind)
+    api.send("POST", f"{session.path}/cancel", session.key)
+    before = api.stored()
+    assert not follow(session, lease, followed)
+    assert api.stored() == before
+
+
+@pytest.mark.threat(54)
+@every_outcome
+def test_of_two_drivers_that_step_at_once_the_one_with_the_lease_stores_what_follows(
+    api: Api, kind: type[worker.Followed]
+) -> None:
+    session = OUTCOMES[kind](api)
+    slow, job = job_of(session)
+    api.clock.forward(api.service.settings.lease_seconds)
+    quick, same = job_of(session)
+    first, second = worker.run(job), worker.run(same)
+    assert first == second
+    assert not follow(session, slow, second)
+    assert standing(session)[0] == "stepping"
+    assert follow(session, quick, first)
+    stored = api.stored()
+    assert not follow(session, slow, second)
+    assert not follow(session, quick, first)
+    assert api.stored() == stored
+
+
+def test_a_step_does_not_depend_on_the_order_of_contributions(api: Api) -> None:
+    _, job = job_of(last_round(api, Dummy()))
+    backwards = dict(reversed(job.contributions.items()))
+    assert list(backwards) != list(job.contributions)
+    assert worker.run(replace(job, contributions=backwards)) == worker.run(job)
+
+
+# Restarts
+
+
+def test_a_session_that_was_left_stepping_is_stepped_after_a_restart(
+    start_api: StartApi,
+) -> None:
+    with start_api() as api:
+        later = complete(api.open(Dummy(), PARTS).join())
+        with jobs_of(later) as jobs:
+            jobs.close_rounds()
+        first = stepping(api)
+        assert standing(later) == ("stepping", 1)
+    with start_api(driven=True) as api:
+        first.api = later.api = api
+        wait_for(lambda: standing(first) == ("collecting", 1))
+        wait_for(lambda: standing(later) == ("collecting", 2))
+
+
+def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
+    with Driver(api.service):
+        pass
+    session = stepping(api)
+    api.turn()
+    assert standing(session) == ("collecting", 1)

@@ -1,0 +1,435 @@
+"""Every operation, verb, role and field: nothing more is open than is listed here."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from support.analyst_process import Analyst, Crowd
+
+from analyst_service.auth.service import Role
+from analyst_service.models import Base, Credential, Invitation
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Lattice(2), seed=1)
+A, B = PARTS.layout.names
+VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
+HERE = "/v1/sessions/{session_id}"
+
+# Who may do what. Who is not named is refused: 401 without a valid credential, 404
+# from another session, 403 in another role.
+ANYBODY = "anybody"
+OPEN: dict[str, set[str]] = {
+    "GET /v1/protocols": {ANYBODY},
+    "GET /healthz": {ANYBODY},
+    "GET /readyz": {ANYBODY},
+    "GET /metrics": {ANYBODY},
+    "POST /v1/join": {ANYBODY},
+    "POST /v1/join/preview": {ANYBODY},
+    "GET /v1/sessions": {"owner", "other coordinator", "administrator"},
+    f"PUT {HERE}": {"owner"},
+    f"GET {HERE}": {"owner", "administrator", "member"},
+    f"DELETE {HERE}": {"owner", "administrator"},
+    f"GET {HERE}/audit": {"owner", "administrator"},
+    f"GET {HERE}/agreement": {"owner", "administrator", "member"},
+    f"POST {HERE}/cancel": {"owner", "administrator"},
+    f"POST {HERE}/invitations": {"owner", "administrator"},
+    f"GET {HERE}/task": {"member"},
+    f"GET {HERE}/result": {"owner", "administrator", "member"},
+    f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": {"member"},
+}
+
+
+class World:
+    """A session in its first round, and everybody who might ask for something."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.session = api.open(Dummy(), PARTS).join()
+        other = api.open(Dummy(), PARTS).join()
+        self.callers: dict[str, str | None] = {
+            "nobody": None,
+            "guesser": "ck_guess",
+            "party of another session": other.tokens[A],
+            "other coordinator": other.key,
+            "owner": self.session.key,
+            "administrator": api.key(Role.ADMINISTRATOR),
+            "member": self.session.tokens[A],
+        }
+
+    def ask(self, verb: str, path: str, caller: str) -> httpx.Response:
+        path = path.format(session_id=self.session.id, round_=1, attempt=1)
+        return self.api.send(verb, path, self.callers[caller])
+
+
+@pytest.fixture
+def world(api: Api) -> World:
+    return World(api)
+
+
+def refusals(caller: str) -> set[int]:
+    if caller in {"nobody", "guesser"}:
+        return {401}
+    return {403, 404, 409}
+
+
+@pytest.mark.threat(26, 27)
+def test_every_path_verb_and_role_is_open_where_it_is_listed_and_nowhere_else(
+    world: World,
+) -> None:
+    """Nothing is sent along, so what is open answers with 2xx, or a problem of it."""
+    document = world.api.send("GET", "/openapi.json").json()
+    documented = {
+        f"{verb.upper()} {path}"
+        for path, verbs in document["paths"].items()
+        for verb in verbs
+    }
+    assert documented == OPEN.keys()
+    before = world.api.stored()
+    cells = 0
+    for path in document["paths"]:
+        for verb in VERBS:
+            allowed = OPEN.get(f"{verb} {path}")
+            if verb in {"DELETE", "POST"} and allowed and "owner" in allowed:
+                continue  # done below: they change what is there
+            for caller in world.callers:
+                response = world.ask(verb, path, caller)
+                cells += 1
+                where = (verb, path, caller, response.status_code)
+                if allowed is None:
+                    assert response.status_code == 404, where
+                elif caller in allowed or ANYBODY in allowed:
+                    assert response.status_code not in {401, 403, 404}, where
+                else:
+                    # a body that does not parse is told to those who may not send it
+                    unread = {415, 422} if verb == "PUT" else set()
+                    assert response.status_code in refusals(caller) | unread, where
+    assert cells > 200
+    after = world.api.stored()
+    changed = {name for name in before[0] if before[0][name] != after[0][name]}
+    assert changed <= {"tasks", "audit"}, "a task was handed out, and is noted"
+    for operation, allowed in OPEN.items():
+        verb, path = operation.split()
+        if verb in {"DELETE", "POST"} and "owner" in allowed:
+            for caller in world.callers.keys() - allowed:
+                response = world.api.send(
+                    verb,
+                    path.format(session_id=world.session.id),
+                    world.callers[caller],
+                    json={},
+                )
+                assert response.status_code in refusals(caller), (operation, caller)
+    assert world.session.status["state"] == "collecting"
+
+
+# Fields
+
+PROBLEM = {"type", "title", "status", "detail", "remedy", "request_id"}
+SESSION = {
+    *("id", "title", "protocol", "state", "reason", "detail", "round", "attempt"),
+    *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
+    *("created_at", "risks", "safety_number", "progress"),
+    *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
+    *("slots.n_rows", "slots.awaited"),
+}
+LINE = {"id", "title", "state", "round", "created_at"}
+FIELDS: dict[str, set[str]] = {
+    "GET /healthz": {"status"},
+    "GET /readyz": {"status"},
+    "POST /v1/join": {"session", "slot", "token"},
+    "POST /v1/join/preview": {"session", "slot", "state", "terms", "risks", "risks.*"},
+    "GET /v1/sessions": {"sessions", "next", *(f"sessions.{name}" for name in LINE)},
+    f"PUT {HERE}": SESSION,
+    f"GET {HERE}": SESSION,
+    f"POST {HERE}/cancel": SESSION,
+    f"POST {HERE}/invitations": {"codes", "codes.*"},
+    f"GET {HERE}/audit": {"lines", "next"},
+    f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": {
+        *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
+        *("sequence", "entry"),
+    },
+}
+BY_NAME = {"risks", "codes"}
+
+
+def fields(value: Any, prefix: str = "", *, named: bool = False) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            path = f"{prefix}{'*' if named else name}"
+            yield path
+            yield from fields(item, f"{path}.", named=name in BY_NAME)
+    elif isinstance(value, list):
+        for item in value:
+            yield from fields(item, prefix)
+
+
+@pytest.mark.threat(31)
+def test_no_answer_holds_a_field_that_is_not_listed(world: World) -> None:
+    session, api = world.session, world.api
+    invited = api.open(Dummy(), PARTS)
+    upload = session.put(A, session.reply(A))
+    seen: dict[str, list[httpx.Response]] = {
+        "POST /v1/join": [invited.try_join(A)],
+        "POST /v1/join/preview": [
+            api.send("POST", "/v1/join/preview", json={"code": invited.codes[B]})
+        ],
+        f"PUT {HERE}": [api.send("PUT", session.path, session.key, json=session.terms)],
+        f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": [upload],
+        f"POST {HERE}/invitations": [
+            api.send("POST", f"{invited.path}/invitations", invited.key, json={})
+        ],
+        f"POST {HERE}/cancel": [
+            api.send("POST", f"{invited.path}/cancel", invited.key)
+        ],
+    }
+    for operation in OPEN:
+        verb, path = operation.split()
+        if verb == "GET":
+            asked = [world.ask(verb, path, caller) for caller in world.callers]
+            seen.setdefault(operation, []).extend(asked)
+    for operation, responses in seen.items():
+        for response in responses:
+            kind = response.headers.get("content-type", "")
+            if kind == "application/problem+json":
+                assert set(response.json()) <= PROBLEM | {"state", "reason"}
+            elif kind == "application/json" and operation in FIELDS:
+                assert response.is_success
+                assert set(fields(response.json())) <= FIELDS[operation], operation
+            else:  # the agreement, the catalogue, arrays and figures are no records
+                assert operation not in FIELDS or response.status_code == 204
+    ours = {"GET /v1/protocols", f"GET {HERE}/agreement", "GET /metrics"}
+    assert seen.keys() - FIELDS.keys() <= ours | {
+        f"GET {HERE}/task",
+        f"GET {HERE}/result",
+    }
+
+
+@pytest.mark.threat(30)
+@pytest.mark.parametrize(
+    "field", ["owner", "owner_id", "state", "party", "receipt", "id", "deleted_at"]
+)
+def test_no_body_sets_what_is_not_its_to_set(world: World, field: str) -> None:
+    session, api = world.session, world.api
+    invited = api.open(Dummy(), PARTS)
+    before = api.stored()
+    key = session.key
+    bodies: list[tuple[str, str, dict[str, Any]]] = [
+        ("PUT", "/v1/sessions/s-new", {**session.terms, field: "x"}),
+        ("POST", f"{invited.path}/invitations", {"slots": [A], field: "x"}),
+        ("POST", "/v1/join/preview", {"code": invited.codes[A], field: "x"}),
+        ("POST", "/v1/join", {**invited.joining(A), field: "x"}),
+    ]
+    member = invited.joining(A)["member"]
+    joining = {**invited.joining(A), "member": {**member, field: "x"}}
+    bodies.append(("POST", "/v1/join", joining))
+    for verb, path, body in bodies:
+        refusal = api.send(verb, path, key, json=body)
+        assert refusal.status_code == 422, path
+        assert refusal.json()["type"] == Problem.INVALID_PARAMETERS.urn
+    assert api.stored() == before
+
+
+NUMBERS = ["NaN", "Infinity", "1e999", "-1", "1.5", "0", "1e400", "2e9"]
+
+
+@pytest.mark.threat(3, 19)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_weird_number_is_refused_and_changes_nothing(
+    world: World, number: str
+) -> None:
+    api, before = world.api, world.api.stored()
+    text = json.dumps({**world.session.terms, "protocol": {"name": "dummy"}})
+    params = f'"params":{{"n_clusters":{number}}}'
+    text = text.replace('"name": "dummy"', f'"name": "dummy",{params}')
+    assert number in text
+    refusal = api.send(
+        "PUT",
+        "/v1/sessions/s-new",
+        world.session.key,
+        {"Content-Type": "application/json"},
+        content=text.encode(),
+    )
+    assert refusal.status_code in {400, 422}
+    assert number not in refusal.json()["detail"] or number in {"0", "1.5"}
+    assert api.stored() == before
+
+
+TWICE = {
+    "a session": ("PUT", "/v1/sessions/s-new", '{"layout":1,"layout":2}'),
+    "a code": (
+        "POST",
+        "/v1/join/preview",
+        '{"code":"0123456789abcdef","code":"0123456789abcdeg"}',
+    ),
+    "a part": ("POST", "/v1/join", '{"member":{"slot":"a","slot":"b"}}'),
+}
+
+
+@pytest.mark.threat(3)
+@pytest.mark.parametrize("what", TWICE)
+def test_a_name_that_stands_twice_is_refused(world: World, what: str) -> None:
+    verb, path, text = TWICE[what]
+    headers = {"Content-Type": "application/json"}
+    refusal = world.api.send(
+        verb, path, world.session.key, headers, content=text.encode()
+    )
+    assert refusal.status_code == 400
+    assert refusal.json()["type"] == Problem.MALFORMED.urn
+
+
+@pytest.mark.threat(70)
+def test_more_rows_than_there_is_room_for_are_refused_before_any_work(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+    rows = api.service.settings.max_body_bytes // 8 + 1
+    member = session.member(A).model_copy(update={"n_rows": rows})
+    before = api.stored()
+    refusal = session.try_join(A, member)
+    assert refusal.status_code == 422
+    assert str(rows * 8) in refusal.json()["detail"]
+    assert api.stored() == before
+
+
+# What is stolen is of no use
+
+
+@pytest.mark.threat(33)
+def test_nothing_in_a_stolen_database_is_a_credential(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PARTS).join(A)
+    with each_api.service.database.engine.connect() as connection:
+        stolen = {
+            value
+            for table in Base.metadata.sorted_tables
+            for row in connection.execute(sa.select(table))
+            for value in row
+            if isinstance(value, str) and value
+        }
+    digests = {64}
+    with each_api.service.database.read() as unit:
+        secrets = [c.secret_digest for c in unit.scalars(sa.select(Credential))]
+        codes = [i.code_digest for i in unit.scalars(sa.select(Invitation))]
+    assert {len(text) for text in secrets + codes} == digests
+    assert stolen >= {*secrets, *codes}
+    for text in stolen:
+        for form in (text, f"ck_{text}", f"pt_{text}"):
+            with_it = each_api.send("GET", session.path, form.encode().hex())
+            assert with_it.status_code == 401
+            if form.isascii() and form.isprintable():
+                assert each_api.send("GET", session.path, form).status_code == 401
+        body = {"code": text[:128].ljust(16, "x")}
+        preview = each_api.send("POST", "/v1/join/preview", json=body)
+        assert preview.status_code in {404, 422}
+
+
+# Canaries
+
+CANARY = 1234567.890625  # exact in binary
+
+
+def canary_parts() -> simulation.Split:
+    """Rows among which one number, and ids among which one name, stand out."""
+    layout = Lattice(2, 2)
+    rows = np.random.default_rng(3).normal(size=(60, 6))
+    parts = simulation.split(rows, layout, seed=1)
+    planted = {}
+    for slot, source in parts.data.items():
+        values = matrix(source).copy()
+        values[5, 1] = CANARY
+        group = slot.partition("c")[0]
+        ids = [f"canary-{group}-{number}" for number in range(len(values))]
+        planted[slot] = MatrixSource(values, ids=ids, columns=source.columns)
+    return replace(parts, data=planted)
+
+
+@pytest.mark.threat(32)
+def test_no_row_value_and_no_id_leaves_its_party(
+    analyst: Analyst, tmp_path: Path
+) -> None:
+    parts = canary_parts()
+    params = DataCollaboration(n_clusters=2)
+    crowd = Crowd(analyst, tmp_path / "home", params, parts.layout, parts.data)
+    crowd.start()
+    crowd.join()
+    wrong = {"Authorization": "Bearer ck_canary-token"}
+    answers = [
+        httpx.get(f"{analyst.url}/v1/sessions/s", headers=wrong).text,
+        httpx.post(
+            f"{analyst.url}/v1/join/preview", json={"code": "canary-code-0123"}
+        ).text,
+        httpx.put(
+            f"{analyst.url}/v1/sessions/s/rounds/1/attempts/1/contribution",
+            headers={**wrong, "Content-Type": MEDIA_TYPE},
+            content=b"canary-body",
+        ).text,
+        httpx.get(f"{analyst.url}/metrics").text,
+    ]
+    crowd.close()
+    forms = [b"canary", struct.pack("<d", CANARY), struct.pack(">d", CANARY)]
+    forms += [repr(CANARY).encode(), struct.pack("<f", CANARY)]
+    places = {"answers": "".join(answers).encode(), **kept(analyst)}
+    assert len(places) > 20
+    found = [
+        (name, form) for name, text in places.items() for form in forms if form in text
+    ]
+    assert found == []
+
+
+def kept(analyst: Analyst) -> dict[str, bytes]:
+    """Everything that the analyst keeps: files, its log among them, and rows."""
+    files = {
+        str(path): path.read_bytes()
+        for path in analyst.data_dir.rglob("*")
+        if path.is_file()
+    }
+    assert files[str(analyst.log)]
+    url = analyst.environment["COTERIE_DATABASE_URL"]
+    engine = sa.create_engine(Settings(database_url=url).database)
+    with engine.connect() as connection:
+        for table in Base.metadata.sorted_tables:
+            for number, row in enumerate(connection.execute(sa.select(table))):
+                values = [v if isinstance(v, bytes) else str(v).encode() for v in row]
+                files[f"{table.name} {number}"] = b"\t".join(values)
+    engine.dispose()
+    return files
+
+
+def test_the_search_for_canaries_finds_those_that_are_there() -> None:
+    parts = canary_parts()
+    for slot in parts.layout.names:
+        assert struct.pack("<d", CANARY) in matrix(parts.data[slot]).tobytes()
+        assert any("canary" in name for name in parts.data[slot].ids or ())
+
+
+@pytest.mark.threat(40)
+def test_after_its_deadline_or_end_a_session_takes_nothing(api: Api) -> None:
+    for end in ("deadline", "cancel"):
+        session: ByHand = api.open(Dummy(), PARTS, deadlines={"round": 60}).join()
+        content = session.reply(A)
+        if end == "deadline":
+            api.clock.forward(61)
+            api.turn()
+        else:
+            api.send("POST", f"{session.path}/cancel", session.key)
+        before = api.stored()
+        refusal = session.put(A, content)
+        assert refusal.status_code == 410
+        assert refusal.json()["reason"] in {"deadline-passed", "cancelled"}
+        assert api.stored() == before

@@ -1,0 +1,210 @@
+"""Requests made from the OpenAPI document: no failure, nothing that it does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings, strategies as st
+from schemathesis import Case
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from support.analyst_process import thorough
+
+from analyst_service.app import create_app
+from analyst_service.auth.service import Role
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+from party_sdk._requests import contribution_headers
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Lattice(2), seed=1)
+A = PARTS.layout.names[0]
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@schemathesis.serializer(MEDIA_TYPE)
+def as_it_is(context: Any, value: Any) -> bytes:
+    """Bodies of arrays are bytes; what a strategy makes instead is sent as its text."""
+    del context
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+schemathesis.openapi.media_type(MEDIA_TYPE, st.binary(max_size=200))
+
+SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+OPERATIONS = {
+    operation.ok().label: operation.ok() for operation in SCHEMA.get_all_operations()
+}
+
+
+class World:
+    """Sessions in all states, and the credentials of everybody."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        running = api.open(Dummy(), PARTS).join()
+        running.answer(A, turn=False)
+        ended = api.open(Dummy(), PARTS).join().finish()
+        deleted = api.open(Dummy(), PARTS).join()
+        api.send("DELETE", deleted.path, deleted.key)
+        self.sessions: list[ByHand] = [
+            api.open(Dummy(), PARTS),
+            running,
+            ended,
+            deleted,
+        ]
+        self.secrets: list[str | None] = [None, "ck_wrong", api.key(Role.ADMINISTRATOR)]
+        for session in self.sessions:
+            self.secrets += [session.key, *session.tokens.values()]
+
+    def send(self, case: Case, secret: str | None) -> httpx.Response:
+        wanted = case.as_transport_kwargs(base_url="http://127.0.0.1")
+        wanted = {k: v for k, v in wanted.items() if k in KNOWN}
+        request = requests.Request(**wanted).prepare()
+        content: Any = request.body
+        if case.media_type == MEDIA_TYPE:
+            announced = contribution_headers(content or b"")
+            request.headers.update(announced)
+        response = self.api.send(
+            str(request.method),
+            str(request.url),
+            secret,
+            {k: v for k, v in request.headers.items() if k != "Content-Length"},
+            content=content.encode() if isinstance(content, str) else content,
+        )
+        response.elapsed = timedelta(0)  # the checks ask for it
+        return response
+
+
+KNOWN = {"method", "url", "headers", "params", "json", "data", "cookies", "files"}
+
+
+@pytest.fixture(scope="module")
+def world(shared_api: Api) -> Iterator[World]:
+    return World(shared_api)
+
+
+@pytest.mark.threat(16, 17, 19, 22)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_no_request_makes_the_service_fail_or_say_what_is_not_documented(
+    world: World, label: str
+) -> None:
+    operation = OPERATIONS[label]
+    n_secrets, n_sessions = len(world.secrets), len(world.sessions)
+
+    @settings(
+        max_examples=thorough(ci=50, nightly=500),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        case=operation.as_strategy(),
+        secret=st.integers(0, n_secrets - 1),
+        session=st.none() | st.integers(0, n_sessions - 1),
+    )
+    def ask(case: Case, secret: int, session: int | None) -> None:
+        if session is not None and "session_id" in (case.path_parameters or {}):
+            case.path_parameters["session_id"] = world.sessions[session].id
+        if "wait" in (case.query or {}):
+            case.query["wait"] = 0
+        response = world.send(case, world.secrets[secret])
+        case.validate_response(response, checks=CHECKS)
+        check(response, operation.definition.raw["responses"])
+
+    ask()
+
+
+def check(response: httpx.Response, documented: dict[str, Any]) -> None:
+    """A success is one of those that are named; a refusal is on the closed list."""
+    if response.is_success:
+        assert str(response.status_code) in documented
+        return
+    document = response.json()
+    assert Problem.of_slug(document["type"]).status == response.status_code
+    assert response.status_code < 500
+
+
+HOSTILE = [
+    "../../etc/passwd",
+    "..%2f..%2fetc",
+    "%00",
+    "a\x00b",
+    "CON",
+    "x" * 300,
+    "\u202eabc",
+    "🦔",
+    "name.",
+    "a/b",
+    "S-UPPER",
+    "'; DROP TABLE sessions;--",
+    '" OR 1=1',
+    "{{7*7}}",
+    "<script>alert(1)</script>",
+    "${jndi:ldap://x}",
+    "a\r\nX-Injected: 1",
+]
+
+
+@pytest.mark.threat(16, 17, 18)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_finds_nothing_and_changes_nothing(
+    world: World, name: str
+) -> None:
+    before = world.api.stored()
+    key = world.sessions[0].key
+    here = f"/v1/sessions/{quote(name, safe='')}"
+    for method, path in (
+        ("GET", here),
+        ("GET", f"{here}/audit"),
+        ("DELETE", here),
+        ("POST", f"{here}/cancel"),
+    ):
+        refusal = world.api.send(method, path, key)
+        assert refusal.status_code in {404, 422}, (method, path)
+        assert "x-injected" not in refusal.headers
+    body = {**world.sessions[0].terms, "layout": {"slots": [{"name": name}]}}
+    assert world.api.send("PUT", "/v1/sessions/s-x", key, json=body).is_client_error
+    assert world.api.stored() == before
+
+
+@pytest.mark.threat(17)
+@pytest.mark.parametrize("title", [t for t in HOSTILE if "\x00" not in t])
+def test_a_hostile_title_is_given_back_as_it_came_or_refused(
+    world: World, title: str
+) -> None:
+    key = world.api.key()
+    path = f"/v1/sessions/s-{sha256(title.encode()).hexdigest()[:16]}"
+    body = {**world.sessions[0].terms, "title": title}
+    response = world.api.send("PUT", path, key, json=body)
+    if response.status_code == 201:
+        assert world.api.send("GET", path, key).json()["title"] == title
+    else:
+        assert response.status_code == 422
+    assert response.headers["content-type"].startswith("application/")

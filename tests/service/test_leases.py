@@ -1,0 +1,376 @@
+"""Leases: several drivers, in several processes, and one outcome."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from support.analyst_process import thorough, wait_for
+
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.clock import SystemClock
+from analyst_service.database import Database
+from analyst_service.deps import Service
+from analyst_service.jobs import worker
+from analyst_service.jobs.driver import RETRY_SECONDS, Driver
+from analyst_service.jobs.processes import Process
+from analyst_service.jobs.service import JobService
+from analyst_service.metrics import Metrics
+from analyst_service.models import Session, Task
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.errors import StorageFull
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+LAYOUT = Lattice(2)
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+DRIVERS = 8
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def stepping(api: Api) -> ByHand:
+    """A session whose first step has to run."""
+    return api.open(Dummy(), PARTS).join(turn=False)
+
+
+def row_of(session: ByHand) -> Session:
+    with session.api.service.database.read() as unit:
+        return unit.get_one(Session, session.id)
+
+
+# Drivers in processes of their own
+
+
+def service_of(settings: Settings) -> Service:
+    blobs = FileBlobStore(settings.blob_dir)
+    return Service(
+        settings=settings,
+        clock=SystemClock(),
+        database=Database(settings.database),
+        blobs=blobs,
+        metrics=Metrics(),
+    )
+
+
+def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
+    """Try, with all others at once, to take and finish one step after another."""
+    service = service_of(settings)
+    while rounds > 0:
+        barrier.wait()
+        with service.database.write() as unit:
+            lease = JobService(unit, service).take()
+        if lease is not None:
+            with service.database.read() as unit:
+                job = JobService(unit, service).job(lease.session)
+            followed = worker.run(job)
+            with service.database.write() as unit:
+                jobs = JobService(unit, service)
+                if jobs.follow(lease, followed):
+                    wins.put(os.getpid())
+        barrier.wait()
+        rounds -= 1
+
+
+@contextmanager
+def racing(settings: Settings, rounds: int) -> Iterator[tuple[Any, Any]]:
+    """Lend the barrier and the list of winners of processes that race."""
+    barrier, wins = SPAWN.Barrier(DRIVERS + 1), SPAWN.Queue()
+    arguments = (settings, barrier, wins, rounds)
+    drivers = [SPAWN.Process(target=race, args=arguments) for _ in range(DRIVERS)]
+    for driver in drivers:
+        driver.start()
+    try:
+        yield barrier, wins
+    finally:
+        barrier.abort()
+        for driver in drivers:
+            driver.join()
+
+
+def step_again(database: Database, session_id: str) -> None:
+    """Put a session back before its first step."""
+    with database.write() as unit:
+        unit.execute(sa.delete(Task).where(Task.session_id == session_id))
+        first = {"state": "stepping", "round": 0, "attempt": 0, "state_digest": None}
+        unit.execute(sa.update(Session).where(Session.id == session_id).values(first))
+
+
+@pytest.mark.threat(53)
+def test_of_eight_processes_that_race_for_a_step_one_wins_each_time(
+    each_api: Api,
+) -> None:
+    rounds = thorough(ci=40, nightly=1000)
+    session = stepping(each_api)
+    service = each_api.service
+    with racing(service.settings, rounds) as (barrier, wins):
+        for turn in range(rounds):
+            step_again(service.database, session.id)
+            barrier.wait(60)
+            barrier.wait(60)
+            assert wins.get(timeout=5)
+            assert wins.empty(), turn
+            assert (row_of(session).state, row_of(session).round) == ("collecting", 1)
+
+
+class Held(Process):
+    """Runs a step within the driver's thread, and waits there to be let go."""
+
+    def __init__(self, told: Connection, go: Connection) -> None:
+        self.told, self.go = told, go
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        future: Future[worker.Outcome] = Future()
+        future.set_result(worker.run(job))
+        self.told.send("has stepped")
+        self.go.recv()
+        return future
+
+    def end(self) -> None:
+        pass
+
+
+def drive(settings: Settings, told: Connection, go: Connection, *, held: bool) -> None:
+    class HeldDriver(Driver):
+        def _new_process(self) -> Process:
+            return Held(told, go) if held else Process()
+
+    with HeldDriver(service_of(settings)):
+        told.send("drives")
+        threading.Event().wait()
+
+
+class DriverProcess:
+    """A driver in a process of its own."""
+
+    def __init__(self, settings: Settings, *, held: bool) -> None:
+        self.heard, told = SPAWN.Pipe(duplex=False)
+        go, self.go = SPAWN.Pipe(duplex=False)
+        self.process = SPAWN.Process(
+            target=drive, args=(settings, told, go), kwargs={"held": held}
+        )
+        self.process.start()
+        assert self.hears() == "drives"
+
+    def hears(self) -> str:
+        assert self.heard.poll(60)
+        return str(self.heard.recv())
+
+    def signal(self, which: signal.Signals) -> None:
+        os.kill(self.process.pid or 0, which)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+@pytest.fixture
+def start_driver(each_api: Api) -> Iterator[Callable[..., DriverProcess]]:
+    """Start drivers beside an analyst in this process; their leases are short."""
+    each_api.clock.time = SystemClock().now()
+    settings = each_api.service.settings.model_copy(update={"lease_seconds": 0.5})
+    with ExitStack() as started:
+
+        def start(*, held: bool = False) -> DriverProcess:
+            driver = DriverProcess(settings, held=held)
+            started.callback(driver.end)
+            return driver
+
+        yield start
+
+
+StartDriver = Callable[..., DriverProcess]
+
+
+@pytest.mark.threat(54)
+def test_a_driver_that_slept_through_its_lease_stores_nothing(
+    each_api: Api, start_driver: StartDriver
+) -> None:
+    session = stepping(each_api)
+    sleeper = start_driver(held=True)
+    assert sleeper.hears() == "has stepped"
+    sleeper.signal(signal.SIGSTOP)
+    quick = start_driver()
+    wait_for(lambda: session.status["state"] == "collecting")
+    quick.end()
+    stored = each_api.stored()
+    sleeper.go.send("go on")
+    sleeper.signal(signal.SIGCONT)
+    other = stepping(each_api)
+    assert sleeper.hears() == "has stepped", "it has been refused, and goes on"
+    mine = [row for row in each_api.stored()[0]["tasks"] if session.id in row]
+    assert mine == [row for row in stored[0]["tasks"] if session.id in row]
+    assert (row_of(session).round, row_of(other).state) == (1, "stepping")
+
+
+@pytest.mark.threat(52)
+def test_a_driver_that_is_killed_is_followed_by_another(
+    each_api: Api, start_driver: StartDriver
+) -> None:
+    session = stepping(each_api)
+    killed = start_driver(held=True)
+    assert killed.hears() == "has stepped"
+    killed.end()
+    assert session.status["state"] == "stepping"
+    start_driver()
+    wait_for(lambda: session.status["state"] == "collecting")
+    assert row_of(session).step_attempts == 0
+
+
+# Leases by hand
+
+
+@contextmanager
+def jobs_of(api: Api) -> Iterator[JobService]:
+    with api.service.database.write() as unit:
+        yield JobService(unit, api.service)
+
+
+@pytest.mark.threat(55)
+def test_a_step_that_takes_longer_than_its_lease_keeps_it_by_its_heart_beats(
+    each_api: Api,
+) -> None:
+    session = stepping(each_api)
+    driver = Beating(each_api.service)
+    driver.begin()
+    token = row_of(session).lease_token
+    for _ in range(10):
+        each_api.clock.forward(each_api.service.settings.lease_seconds / 2)
+        driver._renew()
+        with jobs_of(each_api) as jobs:
+            assert jobs.take() is None
+    assert (row_of(session).lease_token, row_of(session).step_attempts) == (token, 1)
+    driver.finish()
+    assert session.status["state"] == "collecting"
+
+
+class Beating(Driver):
+    """A driver whose steps end when a test says so."""
+
+    def _new_process(self) -> Unfinished:
+        return Unfinished()
+
+    def begin(self) -> None:
+        self._start_processes()
+        self._start_steps()
+
+    def finish(self) -> None:
+        [step] = self._running
+        process = step.process
+        assert isinstance(process, Unfinished)
+        step.future.set_result(worker.run(process.job))
+        self._collect_outcomes()
+
+
+class Unfinished(Process):
+    job: worker.Job
+    ended = False
+
+    def __init__(self) -> None:
+        pass
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        self.job = job
+        return Future()
+
+    def end(self) -> None:
+        self.ended = True
+
+
+@pytest.mark.threat(55)
+def test_a_driver_that_lost_its_lease_ends_the_step(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = stepping(api)
+    driver = Beating(api.service)
+    driver.begin()
+    [step] = driver._running
+    api.clock.forward(api.service.settings.lease_seconds)
+    with jobs_of(api) as jobs:
+        assert jobs.take() is not None
+    driver._renew()
+    assert step.process.ended
+    assert driver._running == []
+    assert f"step of {session.id}: the lease was lost" in caplog.text
+
+
+@pytest.mark.threat(56)
+def test_a_step_that_is_begun_too_often_fails_its_session_and_no_other(
+    each_api: Api,
+) -> None:
+    """Its drivers were killed, each time: nobody said that it crashed."""
+    settings = each_api.service.settings
+    bad = stepping(each_api)
+    for begun in range(1, settings.step_attempts + 1):
+        with jobs_of(each_api) as jobs:
+            lease = jobs.take()
+        assert lease is not None
+        assert lease.begun == begun
+        each_api.clock.forward(settings.lease_seconds)
+    good = stepping(each_api)
+    each_api.turn()
+    assert bad.status["state"] == "failed"
+    assert bad.status["reason"] == Problem.INTERNAL.slug
+    assert f"begun {settings.step_attempts} times" in bad.status["detail"]
+    assert good.finish().status["state"] == "completed"
+
+
+def test_a_driver_that_stops_gives_its_steps_back_at_once(api: Api) -> None:
+    session = stepping(api)
+    with Beating(api.service) as driver:
+        wait_for(lambda: driver._running)
+    row = row_of(session)
+    assert (row.lease_token, row.step_attempts) == (None, 0)
+    api.turn()
+    assert session.status["state"] == "collecting"
+
+
+@pytest.mark.threat(59)
+def test_a_step_for_which_the_disk_has_no_room_is_tried_again_and_does_not_count(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = stepping(api)
+    with monkeypatch.context() as full:
+        full.setattr(worker, "run", Mock(side_effect=StorageFull("No room.")))
+        for _ in range(3 * api.service.settings.step_attempts):
+            api.turn()
+            api.clock.forward(RETRY_SECONDS)
+    assert row_of(session).step_attempts == 0
+    api.turn()
+    assert session.status["state"] == "collecting"
+
+
+@pytest.mark.threat(62)
+@pytest.mark.parametrize("jump", [-3600, -600, 600, 3600], ids="{:+} s".format)
+def test_a_clock_that_jumps_stops_no_step_and_gives_it_no_second_outcome(
+    each_api: Api, jump: int
+) -> None:
+    session = stepping(each_api)
+    with jobs_of(each_api) as jobs:
+        first = jobs.take()
+    assert first is not None
+    each_api.clock.forward(jump)
+    with jobs_of(each_api) as jobs:
+        second = jobs.take()
+    assert second is not None
+    with jobs_of(each_api) as jobs:
+        followed = worker.run(jobs.job(first.session))
+        assert not jobs.follow(first, followed)
+        assert jobs.follow(second, followed)
+    assert session.status["state"] == "collecting"

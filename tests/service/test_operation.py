@@ -1,0 +1,524 @@
+"""What an administrator sees and sets: health, figures, logs, limits, rotation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+from support.analyst_process import Analyst, Crowd, wait_for
+
+from analyst_service.auth.service import AuthService
+from analyst_service.clock import SystemClock
+from analyst_service.database import Database
+from analyst_service.logs import JsonLines
+from analyst_service.rates import _MAX_CALLERS, Rates
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.errors import NotFound, TooManyRequests, Unauthenticated
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+from party_sdk.cli import main
+
+if TYPE_CHECKING:
+    from support.in_process import Api, HandClock
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+def problem_of(response: httpx.Response) -> Problem:
+    assert response.headers["content-type"] == "application/problem+json"
+    return Problem.of_slug(response.json()["type"])
+
+
+def test_every_setting_is_in_the_administrators_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "administrator.md").read_text()
+    for name in Settings.model_fields:
+        assert f"| `COTERIE_{name.upper()}` |" in page, name
+
+
+# Health
+
+
+@pytest.mark.threat(57)
+def test_a_service_whose_database_is_away_lives_and_is_not_ready(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api.send("GET", "/readyz").json() == {"status": "ok"}
+    away = Database("postgresql+psycopg://127.0.0.1:1/nowhere")
+    with monkeypatch.context() as context:
+        context.setattr(api.service.database, "engine", away.engine)
+        assert api.send("GET", "/healthz").status_code == 200
+        refusal = api.send("GET", "/readyz")
+    assert refusal.status_code == 503
+    assert refusal.headers["retry-after"] == "2"
+    assert problem_of(refusal) is Problem.UNAVAILABLE
+    assert api.send("GET", "/readyz").status_code == 200
+
+
+def test_a_service_on_another_schema_is_not_ready(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Database, "is_current", lambda _: False)
+    assert api.send("GET", "/readyz").status_code == 503
+
+
+# Figures
+
+
+def figures(api: Api) -> dict[tuple[str, ...], float]:
+    """All samples, by name and labels."""
+    response = api.send("GET", "/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+
+
+def test_the_figures_tell_of_sessions_rounds_bytes_steps_and_refusals(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    before = figures(api)
+    session.put(A, content)
+    session.put(A, content)
+    api.send("GET", session.path, "ck_wrong")
+    after = figures(api)
+    upload = "/v1/sessions/{session_id}/rounds/{round_}/attempts/{attempt}/contribution"
+    assert after["coterie_sessions", "collecting"] == 1
+    assert after["coterie_sessions", "failed"] == 0
+    assert after["coterie_rounds_waiting",] == 1
+    assert after["coterie_step_seconds_count", "NextRound"] == 1
+    assert after["coterie_requests_total", "PUT", upload, "201"] == 1
+    assert after["coterie_requests_total", "PUT", upload, "200"] == 1
+    assert after["coterie_refusals_total", "unauthenticated"] == 1
+    received = "coterie_received_bytes_total"
+    assert after[received,] - before[received,] == 2 * len(content)
+    session.answer(B)
+    session.finish()
+    ended = figures(api)
+    assert ended["coterie_sessions", "completed"] == 1
+    assert ended["coterie_rounds_waiting",] == 0
+    assert ended["coterie_step_seconds_count", "Complete"] == 1
+
+
+def test_no_figure_names_a_session_a_party_or_a_credential(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join().finish()
+    api.send("GET", "/v1/sessions/surprise", session.key)
+    text = api.send("GET", "/metrics").text
+    for name in (session.id, A, session.key, "surprise"):
+        assert name not in text
+
+
+# Logs
+
+
+@pytest.fixture
+def written() -> Iterator[StringIO]:
+    """What the loggers write while a test runs."""
+    stream = StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield stream
+    root.setLevel(level)
+    root.removeHandler(handler)
+
+
+def entries(written: StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+def test_every_request_is_one_line_of_json_under_the_id_of_its_answer(
+    api: Api, written: StringIO
+) -> None:
+    session = api.open(Dummy(), PARTS)
+    written.truncate(0)
+    written.seek(0)
+    good = api.send("GET", session.path, session.key)
+    bad = api.send("GET", "/v1/sessions/ward-7", session.key)
+    first, second = [e for e in entries(written) if e["logger"] == "coterie.requests"]
+    assert second["request_id"] == bad.headers["x-request-id"]
+    assert second["request_id"] == bad.json()["request_id"]
+    assert first["request_id"] == good.headers["x-request-id"] != second["request_id"]
+    assert (first["route"], first["status"]) == ("/v1/sessions/{session_id}", 200)
+    assert (second["status"], second["problem"]) == (404, "not-found")
+    assert first["caller"] == second["caller"]
+    assert "ward-7" not in json.dumps([first, second])
+
+
+@pytest.mark.threat(17, 32)
+def test_a_log_line_stays_one_line_and_shows_no_text_of_an_error(
+    written: StringIO,
+) -> None:
+    log = logging.getLogger("tests")
+    try:
+        int("canary\nsecond line")
+    except ValueError:
+        log.exception("it\nfailed")
+    [entry] = entries(written)
+    assert entry["message"] == "it\nfailed"
+    assert entry["error"].startswith("ValueError at ")
+    assert "canary" not in json.dumps(entry)
+
+
+def test_a_failure_is_a_problem_without_its_text(
+    api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(AuthService, "authenticate", fail)
+    refusal = api.send("GET", "/v1/sessions", "ck_x")
+    assert problem_of(refusal) is Problem.INTERNAL
+    assert "canary" not in refusal.text + caplog.text
+    assert "RuntimeError at " in caplog.text
+
+
+# Limits
+
+
+@pytest.mark.threat(68)
+def test_one_callers_flood_is_held_up_and_no_other_caller(start_api: StartApi) -> None:
+    with start_api(request_burst=20, requests_per_second=2) as api:
+        flooding, other = api.key(), api.key()
+        asked = [api.send("GET", "/v1/sessions", flooding) for _ in range(25)]
+        assert [r.status_code for r in asked] == [200] * 20 + [429] * 5
+        assert problem_of(asked[-1]) is Problem.TOO_MANY_REQUESTS
+        assert asked[-1].headers["retry-after"] == "1"
+        assert api.send("GET", "/v1/sessions", other).status_code == 200
+        api.clock.forward(1)
+        asked = [api.send("GET", "/v1/sessions", flooding) for _ in range(3)]
+        assert [r.status_code for r in asked] == [200, 200, 429]
+
+
+@pytest.mark.parametrize("path", ["/v1/sessions", "/v1/join/preview"])
+def test_guessing_keys_or_codes_is_held_up(start_api: StartApi, path: str) -> None:
+    with start_api(request_burst=20) as api:
+        method = "GET" if path == "/v1/sessions" else "POST"
+        body = {"code": "0123456789abcdef"}
+        asked = [
+            api.send(method, path, f"ck_guess-{guess}", json=body)
+            for guess in range(25)
+        ]
+        refused = 401 if method == "GET" else 404
+        assert [r.status_code for r in asked] == [refused] * 20 + [429] * 5
+        assert api.send("GET", "/v1/sessions", api.key()).status_code == 200
+
+
+def test_callers_that_are_counted_do_not_grow_without_end(clock: HandClock) -> None:
+    rates = Rates(1, 1)
+    for caller in range(_MAX_CALLERS + 10):
+        rates.take(str(caller), clock.now())
+    assert len(rates._buckets) == _MAX_CALLERS
+    rates.take("0", clock.now())
+    with pytest.raises(TooManyRequests):
+        rates.take("0", clock.now())
+
+
+@pytest.mark.threat(62)
+def test_a_clock_that_is_put_back_fills_and_empties_no_bucket(clock: HandClock) -> None:
+    rates = Rates(1, 2)
+    rates.take("a", clock.now())
+    clock.forward(-3600)
+    rates.take("a", clock.now())
+    with pytest.raises(TooManyRequests):
+        rates.take("a", clock.now())
+    clock.forward(1)
+    rates.take("a", clock.now())
+
+
+@pytest.fixture
+def clock(api: Api) -> HandClock:
+    return api.clock
+
+
+@pytest.mark.threat(69)
+def test_requests_over_the_limit_are_refused_and_not_queued(
+    start_api: StartApi,
+) -> None:
+    with start_api(max_requests=3, max_wait_seconds=30) as api:
+        session = api.open(Dummy(), PARTS).join(A)
+
+        async def ask(_: int) -> httpx.Response:
+            transport = httpx.ASGITransport(api.app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://x"
+            ) as client:
+                headers = {"Authorization": f"Bearer {session.tokens[A]}"}
+                path = f"{session.path}/task?wait=0.5"
+                return await client.get(path, headers=headers)
+
+        async def flood() -> list[httpx.Response]:
+            return await asyncio.gather(*map(ask, range(10)))
+
+        answers = api.portal.call(flood)
+        statuses = sorted(response.status_code for response in answers)
+        assert statuses == [204] * 3 + [429] * 7
+        assert session.status["state"] == "recruiting"
+
+
+@pytest.mark.threat(7)
+def test_headers_over_the_limit_are_refused(api: Api) -> None:
+    for headers, path in (
+        ({"X-Long": "x" * 70_000}, "/v1/protocols"),
+        ({f"X-{n}": "x" for n in range(20_000)}, "/v1/protocols"),
+        ({}, "/v1/protocols?" + "x" * 100_000),
+    ):
+        with suppress(httpx.InvalidURL):
+            refusal = api.send("GET", path, headers=headers)
+            assert problem_of(refusal) is Problem.HEADER_TOO_LARGE
+
+
+@pytest.fixture
+def impatient(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Analyst]:
+    """A real analyst that waits half a second for slow bodies."""
+    limits = {"COTERIE_BODY_SECONDS": "0.5", "COTERIE_MAX_WAIT_SECONDS": "1"}
+    folder = tmp_path_factory.mktemp("impatient")
+    with Analyst(folder, environment=limits) as analyst:
+        yield analyst
+
+
+def dribble(port: int, head: str) -> tuple[bytes, float]:
+    """Send a request whose body comes one byte at a time; return the answer."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.settimeout(10)
+        begin = time.monotonic()
+        connection.sendall(head.encode())
+        with suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(100):
+                connection.sendall(b" ")
+                time.sleep(0.05)
+                if time.monotonic() - begin > 3:
+                    break
+        answer = b""
+        with suppress(ConnectionResetError):
+            while piece := connection.recv(1 << 16):
+                answer += piece
+        return answer, time.monotonic() - begin
+
+
+@pytest.mark.threat(67)
+@pytest.mark.parametrize("what", ["json", "arrays"])
+def test_a_body_that_comes_too_slowly_is_given_up_and_its_connection_closed(
+    impatient: Analyst, gather_on: Callable[[Analyst], Crowd], what: str
+) -> None:
+    crowd = gather_on(impatient)
+    head = "POST /v1/join/preview HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
+    if what == "arrays":
+        party = crowd.party(A)
+        party.enrol(PARTS.data[A])
+        crowd.party(B).enrol(PARTS.data[B])
+        while crowd.session.status().state != "collecting":
+            time.sleep(0.02)
+        token = party.folder.load_identity().token
+        head = (
+            "PUT /v1/sessions/s/rounds/1/attempts/1/contribution HTTP/1.1\r\nHost: x"
+            f"\r\nAuthorization: Bearer {token}\r\nContent-Digest: sha-256=:{'A' * 43}=:"
+            "\r\nContent-Type: application/vnd.coterie.arrays"
+        )
+    answer, _ = dribble(impatient.port, f"{head}\r\nContent-Length: 100000\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in answer.lower()
+    assert b"urn:coterie:problem:timeout" in answer
+    assert not list((impatient.data_dir / "blobs" / "tmp").iterdir())
+
+
+@pytest.fixture
+def gather_on(tmp_path: Any) -> Iterator[Callable[[Analyst], Crowd]]:
+    crowds: list[Crowd] = []
+
+    def make(analyst: Analyst) -> Crowd:
+        made = Crowd(analyst, tmp_path / "home", Dummy(), PARTS.layout, PARTS.data)
+        crowds.append(made)
+        return made
+
+    yield make
+    for crowd in crowds:
+        crowd.close()
+
+
+@pytest.mark.threat(9)
+def test_what_is_left_of_a_body_is_no_second_request(impatient: Analyst) -> None:
+    smuggled = "GET /v1/protocols HTTP/1.1\r\nHost: x\r\n\r\n"
+    head = "POST /v1/join/preview HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
+    body = "{" + " " * (2 << 20)
+    request = f"{head}\r\nContent-Length: {len(body)}\r\n\r\n{smuggled}"
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.settimeout(10)
+        connection.sendall(request.encode())
+        answer = b""
+        while piece := connection.recv(1 << 16):
+            answer += piece
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.threat(15)
+def test_a_body_over_the_limit_is_refused_before_its_first_byte(
+    impatient: Analyst, gather_on: Callable[[Analyst], Crowd]
+) -> None:
+    crowd = gather_on(impatient)
+    party = crowd.party(A)
+    party.enrol(PARTS.data[A])
+    token = party.folder.load_identity().token
+    head = (
+        "PUT /v1/sessions/s/rounds/1/attempts/1/contribution HTTP/1.1\r\nHost: x"
+        f"\r\nAuthorization: Bearer {token}\r\nContent-Length: {(1 << 63) - 1}"
+        "\r\nContent-Type: application/vnd.coterie.arrays\r\nExpect: 100-continue"
+    )
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.settimeout(10)
+        connection.sendall(f"{head}\r\n\r\n".encode())
+        answer = connection.recv(1 << 16)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"100 Continue" not in answer
+
+
+@pytest.mark.threat(8)
+def test_a_body_that_ends_early_leaves_nothing_and_may_be_sent_again(
+    impatient: Analyst, gather_on: Callable[[Analyst], Crowd]
+) -> None:
+    crowd = gather_on(impatient)
+    crowd.start(B)
+    seen: list[bytes] = []
+
+    class HalfFirst(httpx.HTTPTransport):
+        """Sends half of the first upload on a line of its own, and hangs up."""
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            if request.url.path.endswith("/contribution") and not seen:
+                body = request.read()
+                head = f"PUT {request.url.path} HTTP/1.1\r\nHost: x\r\n"
+                for name, value in request.headers.items():
+                    if name != "host":
+                        head += f"{name}: {value}\r\n"
+                port = impatient.port
+                with socket.create_connection(("127.0.0.1", port)) as line:
+                    line.settimeout(10)
+                    line.sendall(head.encode() + b"\r\n" + body[: len(body) // 2])
+                    line.shutdown(socket.SHUT_WR)
+                    with suppress(ConnectionResetError):
+                        seen.append(line.recv(1 << 16))
+                drafts = impatient.data_dir / "blobs" / "tmp"
+                wait_for(lambda: not list(drafts.iterdir()))
+            return super().handle_request(request)
+
+    http = httpx.Client(base_url=impatient.url, transport=HalfFirst())
+    crowd.results[A] = crowd.party(A, http).run(PARTS.data[A])
+    crowd.join()
+    assert seen
+    assert not seen[0].startswith(b"HTTP/1.1 2")
+
+
+# Rotation and revocation
+
+
+def test_a_rotated_key_keeps_its_sessions_and_its_old_secret_ends(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+    with api.service.database.write() as unit:
+        auth = AuthService(unit, api.clock)
+        key_id = auth.authenticate(f"Bearer {session.key}").credential_id
+        fresh = auth.rotate(key_id, seconds=1000, overlap=60)
+    for secret in (session.key, fresh):
+        assert api.send("GET", session.path, secret).status_code == 200
+    api.clock.forward(60)
+    assert api.send("GET", session.path, session.key).status_code == 401
+    assert api.send("POST", f"{session.path}/cancel", fresh).status_code == 200
+    api.clock.forward(940)
+    assert api.send("GET", session.path, fresh).status_code == 401
+
+
+def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(A)
+    with api.service.database.write() as unit:
+        auth = AuthService(unit, api.clock)
+        token = auth.authenticate(f"Bearer {session.tokens[A]}").credential_id
+        key = auth.authenticate(f"Bearer {session.key}").credential_id
+        auth.revoke(key)
+        for credential in (token, key, "unknown"):
+            with pytest.raises(NotFound):
+                auth.rotate(credential, 60, 60)
+        with pytest.raises(Unauthenticated):
+            auth.authenticate(f"Bearer {session.key}")
+
+
+def test_a_revoked_key_is_refused_under_its_old_secret_too(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+    with api.service.database.write() as unit:
+        auth = AuthService(unit, api.clock)
+        key_id = auth.authenticate(f"Bearer {session.key}").credential_id
+        fresh = auth.rotate(key_id, 1000, 1000)
+        auth.revoke(key_id)
+    for secret in (session.key, fresh):
+        assert api.send("GET", session.path, secret).status_code == 401
+
+
+def test_earlier_tokens_of_a_slot_end_an_hour_after_it_joined_again(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(A, turn=False)
+    first = session.tokens[A]
+    session.join(A, turn=False)
+    assert api.send("GET", session.path, first).status_code == 200
+    api.clock.forward(3600)
+    assert api.send("GET", session.path, first).status_code == 401
+    assert api.send("GET", session.path, session.tokens[A]).status_code == 200
+
+
+def test_an_administrator_rotates_and_revokes_by_command(
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*words: str, expect: int = 0) -> str:
+        found = CliRunner().invoke(main, words)
+        assert found.exit_code == expect, found.output
+        return found.stdout
+
+    with start_api() as api:
+        monkeypatch.setenv("COTERIE_DATA_DIR", str(api.service.settings.data_dir))
+        api.clock.time = SystemClock().now()
+        session = api.open(Dummy(), PARTS).join()
+        made = json.loads(run("key", "create", "--json"))
+        fresh = run("key", "rotate", made["id"], "--overlap-hours", "0").strip()
+        api.clock.forward(60)
+        assert fresh != made["key"]
+        assert api.send("GET", "/v1/sessions", fresh).status_code == 200
+        assert api.send("GET", "/v1/sessions", made["key"]).status_code == 401
+        run("key", "rotate", "unknown", expect=7)
+        run("key", "revoke", "--session", session.id)
+        for token in session.tokens.values():
+            assert api.send("GET", session.path, token).status_code == 401
+        assert api.send("GET", session.path, session.key).status_code == 200
+        run("key", "revoke", expect=2)
+
+
+def test_a_service_writes_json_lines_and_no_secret(
+    impatient: Analyst, gather_on: Callable[[Analyst], Crowd]
+) -> None:
+    gather_on(impatient)
+    httpx.get(f"{impatient.url}/v1/sessions", headers={"X": "canary"})
+    lines = impatient.log.read_text().splitlines()
+    assert len([json.loads(line) for line in lines]) > 3
+    assert impatient.key not in impatient.log.read_text()
+    assert "canary" not in impatient.log.read_text()

@@ -1,0 +1,358 @@
+"""What is removed when, and that nothing else is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from support.analyst_process import Analyst, Crowd, thorough, wait_for
+
+from analyst_service.blobs.claims import claim
+from analyst_service.blobs.files import FileBlobStore, FileDraft
+from analyst_service.jobs import worker
+from analyst_service.jobs.service import JobService
+from analyst_service.models import Contribution, Session, Task
+from analyst_service.retention.keeper import Keeper
+from analyst_service.retention.service import RetentionService
+from clustering_protocols import journal, simulation
+from clustering_protocols.errors import SessionOver
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+from party_sdk.cli import main
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Lattice(2), seed=1)
+OTHERS = simulation.split(X[:20], Lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+def keep(api: Api) -> None:
+    Keeper(api.service).turn()
+
+
+def blobs_of(api: Api) -> set[str]:
+    return {Path(name).name for name in api.stored()[1]}
+
+
+def grow_old(api: Api) -> None:
+    """Let all files be as old as the clock of the test says, and then time pass."""
+    now = api.clock.now().timestamp()
+    for name in api.stored()[1]:
+        os.utime(name, (now, now))
+    api.clock.forward(api.service.settings.orphan_seconds + 1)
+
+
+def column(api: Api, what: Any, session: ByHand) -> set[Any]:
+    table = what.class_
+    owner = table.id if table is Session else table.session_id
+    with api.service.database.read() as unit:
+        return set(unit.scalars(sa.select(what).where(owner == session.id)))
+
+
+# At the end of a session
+
+
+def test_at_its_end_a_session_lets_go_of_contributions_tasks_and_state(
+    each_api: Api,
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join().finish()
+    contributions = column(each_api, Contribution.digest, session)
+    assert contributions < blobs_of(each_api)
+    grow_old(each_api)  # the states of earlier rounds are named by nobody
+    keep(each_api)
+    assert column(each_api, Contribution.digest, session) == contributions
+    assert column(each_api, Task.digest, session) == set()
+    results = {
+        each_api.send("GET", f"{session.path}/result", secret).content
+        for secret in (*session.tokens.values(), session.key)
+    }
+    assert len(blobs_of(each_api)) == len(results)
+    before = each_api.stored()
+    keep(each_api)
+    assert each_api.stored() == before
+
+
+def test_the_receipt_of_what_was_purged_is_given_again(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    receipt = session.put(A, content)
+    session.answer(B)
+    session.finish()
+    keep(api)
+    again = session.put(A, content)
+    assert (again.status_code, again.json()) == (200, receipt.json())
+
+
+def test_contributions_are_kept_for_as_long_as_is_set(start_api: StartApi) -> None:
+    with start_api(retention_seconds=3600) as api:
+        session = api.open(Dummy(), PARTS).join().finish()
+        assert session.status["state"] == "completed"
+        before = api.stored()
+        api.clock.forward(3599)
+        keep(api)
+        assert api.stored() == before
+        api.clock.forward(1)
+        keep(api)
+        assert column(api, Session.purged_at, session) == {api.clock.now()}
+        assert len(api.stored()[1]) < len(before[1])
+
+
+@pytest.mark.parametrize("how", ["cancel", "expire"])
+def test_every_end_is_purged_and_no_session_that_runs(api: Api, how: str) -> None:
+    running = api.open(Dummy(), PARTS).join()
+    running.answer(A, turn=False)
+    session = api.open(Dummy(), OTHERS, deadlines={"round": 60}).join()
+    session.answer(A, turn=False)
+    if how == "cancel":
+        api.send("POST", f"{session.path}/cancel", session.key)
+    else:
+        api.clock.forward(60)
+        api.turn()
+    assert session.status["state"] == {"cancel": "cancelled", "expire": "expired"}[how]
+    keep(api)
+    assert column(api, Session.purged_at, session) != {None}
+    assert column(api, Session.purged_at, running) == {None}
+    running.answer(B)
+    assert running.finish().status["state"] == "completed"
+
+
+def test_what_another_session_holds_too_stays(each_api: Api) -> None:
+    """Equal answers are one blob: it goes with the last that names it."""
+    first = each_api.open(Dummy(), PARTS).join()
+    first.answer(A, turn=False)
+    second = each_api.open(Dummy(), PARTS).join()
+    [digest] = column(each_api, Contribution.digest, first)
+    with each_api.service.database.write() as unit:
+        unit.add(
+            Contribution(
+                session_id=second.id,
+                round=9,
+                attempt=1,
+                slot=A,
+                digest=digest,
+                size=1,
+                received_at=each_api.clock.now(),
+            )
+        )
+    each_api.send("POST", f"{first.path}/cancel", first.key)
+    keep(each_api)
+    assert digest in blobs_of(each_api)
+    each_api.send("POST", f"{second.path}/cancel", second.key)
+    keep(each_api)
+    assert digest not in blobs_of(each_api)
+
+
+# Deleting
+
+
+@pytest.mark.threat(40)
+@pytest.mark.parametrize("state", ["recruiting", "collecting", "completed"])
+def test_deleting_leaves_the_audit_and_nothing_else(each_api: Api, state: str) -> None:
+    session = each_api.open(Dummy(), PARTS, title="ward 7").join(A)
+    if state != "recruiting":
+        session.join(B)
+        session.answer(A, turn=False)
+    if state == "completed":
+        session.answer(B)
+        session.finish()
+    gone = each_api.send("DELETE", session.path, session.key)
+    assert (gone.status_code, gone.content) == (204, b"")
+    grow_old(each_api)  # the states of earlier rounds are named by nobody
+    keep(each_api)
+    rows, blobs = each_api.stored()
+    for table in ("tasks", "contributions", "results", "members", "invitations"):
+        assert rows[table] == [], table
+    assert blobs == []
+    assert "ward 7" not in repr(rows)
+    page = each_api.send("GET", f"{session.path}/audit", session.key).json()
+    events = [entry["event"] for entry in journal.read(page["lines"])]
+    assert (events[0], events[-1]) == ("opened", "deleted")
+    assert ("cancel" in events) == (state != "completed")
+    before = each_api.stored()
+    assert each_api.send("DELETE", session.path, session.key).status_code == 204
+    assert each_api.stored() == before
+
+
+@pytest.mark.threat(40)
+def test_a_session_that_was_deleted_is_over_for_all_and_its_id_is_not_free(
+    api: Api,
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    api.send("DELETE", session.path, session.key)
+    for method, path, secret in (
+        ("GET", session.path, session.key),
+        ("GET", f"{session.path}/agreement", session.key),
+        ("POST", f"{session.path}/cancel", session.key),
+        ("GET", f"{session.path}/task", session.tokens[A]),
+        ("GET", f"{session.path}/result", session.tokens[A]),
+    ):
+        refusal = api.send(method, path, secret)
+        assert refusal.status_code == 410, path
+        assert refusal.json()["type"] == Problem.SESSION_OVER.urn
+    path = f"{session.path}/rounds/1/attempts/1/contribution"
+    assert session.put(A, content, path).status_code == 410
+    assert session.try_join(A).status_code == 404
+    again = api.send("PUT", session.path, session.key, json=session.terms)
+    assert again.status_code == 409
+    assert api.send("GET", "/v1/sessions", session.key).json()["sessions"] == []
+
+
+def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(turn=False)
+    with api.service.database.write() as unit:
+        jobs = JobService(unit, api.service)
+        lease = jobs.take()
+        assert lease is not None
+        job = jobs.job(lease.session)
+    api.send("DELETE", session.path, session.key)
+    followed = worker.run(job)
+    with api.service.database.write() as unit:
+        assert not JobService(unit, api.service).follow(lease, followed)
+    grow_old(api)
+    keep(api)
+    assert api.stored()[1] == []
+
+
+def test_a_coordinator_deletes_by_command(
+    analyst: Analyst, gather: Callable[..., Crowd]
+) -> None:
+    crowd = gather(Dummy(), PARTS)
+    environment = {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
+    words = ["session", "delete", crowd.session.id]
+    run = CliRunner().invoke
+    assert run(main, words, env=environment, input="n\n").exit_code == 1
+    assert crowd.session.status().state == "recruiting"
+    for _ in range(2):
+        assert run(main, [*words, "--yes"], env=environment).exit_code == 0
+    with pytest.raises(SessionOver, match="deleted"):
+        crowd.session.status()
+
+
+# The sweep
+
+
+@pytest.mark.threat(51)
+def test_what_a_crash_left_is_removed_within_an_hour(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    session.answer(A, turn=False)
+    blobs = each_api.service.blobs
+    named = blobs_of(each_api)
+    orphan = blobs.put(b"nobody names this")
+    draft = blobs.draft()
+    draft.write(b"half")
+    keep(each_api)
+    assert blobs.has(orphan), "a row may name it soon"
+    grow_old(each_api)
+    settings = each_api.service.settings
+    assert settings.orphan_seconds + settings.sweep_seconds < 3600
+    keep(each_api)
+    assert blobs_of(each_api) == named
+    draft.discard()
+
+
+def test_the_keeper_works_by_itself(start_api: StartApi) -> None:
+    with start_api(sweep_seconds=0.01) as api:
+        session = api.open(Dummy(), PARTS).join()
+        api.send("POST", f"{session.path}/cancel", session.key)
+        with Keeper(api.service):
+            wait_for(lambda: column(api, Session.purged_at, session) != {None})
+
+
+def test_an_upload_of_bytes_that_are_being_removed_survives(
+    each_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep has decided; before it acts, the same bytes come again."""
+    session = each_api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    orphan = each_api.service.blobs.put(content)
+    grow_old(each_api)
+    at_once = Barrier(2)
+    older = FileBlobStore.older
+
+    def slowly(self: FileBlobStore, before: float) -> Any:
+        found = list(older(self, before))
+        at_once.wait(10)
+        return iter(found)
+
+    monkeypatch.setattr(FileBlobStore, "older", slowly)
+    for _ in range(thorough(ci=3, nightly=100)):
+        sweep = Thread(target=RetentionService(each_api.service).sweep)
+        sweep.start()
+        at_once.wait(10)
+        assert session.put(A, content).status_code in {200, 201}
+        sweep.join()
+        assert bytes(each_api.service.blobs.map(orphan)) == content
+
+
+def test_a_removal_waits_for_a_transaction_that_is_about_to_name_the_blob(
+    each_api: Api,
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    service = each_api.service
+    digest = service.blobs.put(b"about to be named")
+    removal = Thread(target=RetentionService(service)._remove, args=([digest],))
+    with service.database.write() as unit:
+        claim(unit, [digest])
+        removal.start()
+        removal.join(0.3)
+        assert removal.is_alive()
+        here = {"session_id": session.id, "round": 9, "attempt": 1, "slot": A}
+        unit.add(Task(**here, digest=digest))
+    removal.join()
+    assert service.blobs.has(digest)
+
+
+def test_a_step_whose_outcome_was_removed_is_run_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = api.open(Dummy(), PARTS).join(turn=False)
+    run = worker.run
+
+    def run_and_lose(job: worker.Job) -> worker.Followed:
+        followed = run(job)
+        for digest in followed.blobs:
+            api.service.blobs.remove(digest)
+        return followed
+
+    with monkeypatch.context() as context:
+        context.setattr(worker, "run", run_and_lose)
+        api.turn()
+    assert session.status["state"] == "stepping"
+    api.clock.forward(60)
+    api.turn()
+    assert session.status["state"] == "collecting"
+    assert session.finish().status["state"] == "completed"
+
+
+def test_keeping_twice_is_keeping_once(api: Api) -> None:
+    draft = api.service.blobs.draft()
+    assert isinstance(draft, FileDraft)
+    draft.write(b"x")
+    digest = draft.seal()
+    draft.keep()
+    draft.keep()
+    draft.discard()
+    assert api.service.blobs.has(digest)
+
+
+def test_a_task_that_was_just_removed_is_not_there(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    monkeypatch.setattr(FileBlobStore, "has", lambda *_: False)
+    assert session.task(A).status_code == 404

@@ -1,0 +1,607 @@
+"""The life of a session: legal moves, deadlines, invitations, shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Unit
+from support.analyst_process import wait_for
+
+from analyst_service import models
+from analyst_service.auth.service import Role
+from analyst_service.members.repository import InvitationRepository
+from analyst_service.sessions.repository import SessionRepository
+from analyst_service.sessions.states import LEGAL, OVER, Event, State, after
+from clustering_protocols import packets, simulation, terms
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+LAYOUT = Lattice(2, 2)
+X = np.random.default_rng(0).normal(size=(40, 6))
+PARTS = simulation.split(X, LAYOUT, seed=1)
+A = LAYOUT.names[0]
+DAY = 86_400
+
+
+def assert_problem(response: httpx.Response, problem: Problem) -> None:
+    document = response.json()
+    assert (response.status_code, document["type"]) == (problem.status, problem.urn)
+
+
+# The table of moves
+
+
+ILLEGAL = sorted(set(product(State, Event)) - LEGAL.keys())
+
+
+def test_the_table_of_moves_is_the_one_of_the_documentation() -> None:
+    assert {f"{state} {event} {to}" for (state, event), to in LEGAL.items()} == {
+        "recruiting all-joined stepping",
+        "recruiting deadline expired",
+        "recruiting cancel cancelled",
+        "collecting round-complete stepping",
+        "collecting deadline expired",
+        "collecting cancel cancelled",
+        "stepping round-opened collecting",
+        "stepping finished completed",
+        "stepping step-failed failed",
+        "stepping cancel cancelled",
+    }
+    assert {
+        State.COMPLETED,
+        State.FAILED,
+        State.CANCELLED,
+        State.EXPIRED,
+    } == OVER
+
+
+@pytest.mark.parametrize(("state", "event"), ILLEGAL)
+def test_a_move_that_is_not_in_the_table_is_refused(state: State, event: Event) -> None:
+    with pytest.raises(ValueError, match=f"{event} cannot happen .* {state}"):
+        after(state, event)
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
+def test_the_database_moves_exactly_as_the_table_says(
+    shared_api: Api, state: State, event: Event
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    put_in_state(session, state)
+    to = LEGAL.get((state, event))
+    with shared_api.service.database.write() as unit:
+        row = unit.get_one(models.Session, session.id)
+        move = SessionRepository(unit).move
+        if to is None:
+            with pytest.raises(ValueError, match="cannot happen"):
+                move(row, event, shared_api.clock.now())
+        else:
+            assert move(row, event, shared_api.clock.now(), reason="why")
+    found = session.status
+    assert found["state"] == (to or state)
+    assert found["reason"] == (None if to is None else "why")
+    put_in_state(session, State.COMPLETED)
+
+
+@pytest.mark.parametrize("moved", ["state", "round", "attempt"])
+def test_a_session_that_has_moved_since_it_was_read_stays(api: Api, moved: str) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    with api.service.database.read() as unit:
+        row = unit.get_one(models.Session, session.id)
+    change(session, **{moved: {"state": "stepping"}.get(moved, 9)})
+    before = api.stored()
+    with api.service.database.write() as unit:
+        now = api.clock.now()
+        assert not SessionRepository(unit).move(row, Event.ROUND_COMPLETE, now)
+    assert api.stored() == before
+
+
+def put_in_state(session: ByHand, state: State) -> None:
+    change(session, state=state.value)
+
+
+def change(session: ByHand, **values: Any) -> None:
+    with session.api.service.database.write() as unit:
+        update = sa.update(models.Session).where(models.Session.id == session.id)
+        unit.execute(update.values(**values))
+
+
+# Opening
+
+
+def test_opening_a_session_again_with_the_same_terms_changes_nothing(
+    shared_api: Api,
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    session.join(A)
+    before = shared_api.stored()
+    again = shared_api.send("PUT", session.path, session.key, json=session.terms)
+    assert (again.status_code, again.json()) == (200, session.status)
+    assert shared_api.stored() == before
+
+
+OTHER_TERMS: dict[str, dict[str, Any]] = {
+    "title": {"title": "Another"},
+    "seed": {"seed": 1},
+    "parameter": {"protocol": {"name": "dummy", "params": {"n_clusters": 3}}},
+    "protocol": {"protocol": {"name": "dc", "params": {"n_clusters": 3}}},
+    "layout": {"layout": Lattice(2).model_dump(mode="json")},
+    "deadline": {"deadlines": {"round": 60}},
+    "guard": {"guards": {"minimum_rows": 11}},
+}
+
+
+@pytest.mark.parametrize("what", OTHER_TERMS)
+def test_a_session_id_with_other_terms_is_taken(shared_api: Api, what: str) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    before = shared_api.stored()
+    other = {**session.terms, **OTHER_TERMS[what]}
+    refusal = shared_api.send("PUT", session.path, session.key, json=other)
+    assert_problem(refusal, Problem.SESSION_EXISTS)
+    assert shared_api.stored() == before
+
+
+@pytest.mark.parametrize(
+    "change_terms",
+    [
+        {"protocol": {"name": "unknown", "params": {}}},
+        {"protocol": {"name": "dummy", "params": {"n_clusters": 0}}},
+        {"protocol": {"name": "dummy", "params": {"surprise": 1}}},
+        {"protocol": {"name": "dc", "params": {}}},
+        {"protocol": {"name": "dc", "params": {"n_clusters": 2, "features": [[]]}}},
+        {"layout": {"slots": []}},
+        {"layout": {"slots": [{"name": "A", "row": 0, "column": 0}]}},
+        {"layout": {"slots": [{"name": "a", "row": 1, "column": 0}]}},
+        {"seed": -1},
+        {"seed": 2**53},
+        {"title": "x" * 201},
+        {"title": "a\0b"},
+        {"title": "\ud800"},
+        {"deadlines": {"round": 0}},
+        {"guards": {"minimum_rows": 0}},
+        {"surprise": 1},
+    ],
+    ids=repr,
+)
+def test_terms_that_do_not_fit_are_refused_and_leave_no_trace(
+    shared_api: Api, change_terms: dict[str, Any]
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    before = shared_api.stored()
+    path = f"{session.path}-new"
+    wrong = {**session.terms, **change_terms}
+    refusal = shared_api.send("PUT", path, session.key, content=json.dumps(wrong))
+    assert_problem(refusal, Problem.INVALID_PARAMETERS)
+    assert shared_api.stored() == before
+
+
+@pytest.mark.parametrize("name", ["A", "a b", "-a", "a" * 64, "ä", "%00", ".."])
+def test_a_session_id_must_be_a_name(shared_api: Api, name: str) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    before = shared_api.stored()
+    path = f"/v1/sessions/{name}"
+    refusal = shared_api.send("PUT", path, session.key, json=session.terms)
+    assert refusal.json()["type"] in {
+        Problem.INVALID_PARAMETERS.urn,
+        Problem.NOT_FOUND.urn,
+    }
+    assert shared_api.stored() == before
+
+
+def test_two_requests_open_one_session_at_once(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    path = f"{session.path}-new"
+    with ThreadPoolExecutor(8) as threads:
+        responses = list(
+            threads.map(
+                lambda _: shared_api.send("PUT", path, session.key, json=session.terms),
+                range(8),
+            )
+        )
+    statuses = [response.status_code for response in responses]
+    assert statuses.count(201) == 1
+    # who was overtaken while opening it is asked to try again, and finds it
+    assert set(statuses) <= {200, 201, 503}
+    again = shared_api.send("PUT", path, session.key, json=session.terms)
+    assert again.status_code == 200
+
+
+# Lists
+
+
+def test_a_list_goes_on_at_its_cursor(shared_api: Api) -> None:
+    first = shared_api.open(Dummy(), PARTS)
+    names = sorted(f"{first.id}-{number}" for number in range(5))
+    for name in names:
+        path = f"/v1/sessions/{name}"
+        shared_api.send("PUT", path, first.key, json=first.terms)
+    seen: list[str] = []
+    cursor: str | None = ""
+    pages = 0
+    while cursor is not None:
+        page = shared_api.send(
+            "GET", "/v1/sessions", first.key, params={"after": cursor, "limit": 2}
+        ).json()
+        seen += [line["id"] for line in page["sessions"]]
+        cursor, pages = page["next"], pages + 1
+    assert seen == [first.id, *names]
+    assert pages in {3, 4}
+
+
+@pytest.mark.parametrize(
+    "query", [{"limit": 0}, {"limit": 101}, {"after": "x" * 64}, {"after": "\0"}]
+)
+def test_a_list_refuses_a_query_that_does_not_fit(
+    shared_api: Api, query: dict[str, Any]
+) -> None:
+    refusal = shared_api.send("GET", "/v1/sessions", shared_api.key(), params=query)
+    assert_problem(refusal, Problem.INVALID_PARAMETERS)
+
+
+# Deadlines, by a clock whose hand moves
+
+
+def open_short(api: Api, params: Dummy | None = None) -> ByHand:
+    deadlines = {"recruiting": 100, "round": 10}
+    return api.open(params or Dummy(), PARTS, deadlines=deadlines)
+
+
+def test_recruiting_expires_at_its_deadline_and_not_before(api: Api) -> None:
+    session = open_short(api)
+    session.join(*LAYOUT.names[1:])
+    api.clock.forward(99.999)
+    api.turn()
+    assert session.status["state"] == "recruiting"
+    api.clock.forward(0.001)
+    api.turn()
+    assert (session.status["state"], session.status["reason"]) == (
+        "expired",
+        Problem.DEADLINE_PASSED.slug,
+    )
+    assert_over(session.try_join(A), "expired", Problem.DEADLINE_PASSED)
+
+
+@pytest.mark.threat(48)
+@pytest.mark.parametrize("n_answers", [0, 3])
+def test_a_round_without_a_quorum_expires_at_its_deadline(
+    api: Api, n_answers: int
+) -> None:
+    session = open_short(api).join()
+    for slot in LAYOUT.names[:n_answers]:
+        session.answer(slot)
+    api.clock.forward(9.999)
+    api.turn()
+    assert session.status["state"] == "collecting"
+    api.clock.forward(0.001)
+    api.turn()
+    assert session.status["state"] == "expired"
+    assert "round 1" in session.status["detail"]
+    assert_over(session.task(A), "expired", Problem.DEADLINE_PASSED)
+
+
+def test_each_round_has_a_deadline_of_its_own(api: Api) -> None:
+    session = open_short(api).join()
+    for _ in range(3):
+        api.clock.forward(9)
+        api.turn()
+        assert session.status["state"] == "collecting"
+        session.answer()
+    assert session.status["state"] == "completed"
+
+
+def test_a_round_with_a_quorum_steps_at_its_deadline_and_not_before(api: Api) -> None:
+    session = open_short(api, Dummy(quorum=3)).join()
+    session.answer()
+    assert session.status["stage"] == "count"
+    late = session.reply(LAYOUT.names[3])
+    session.answer(*LAYOUT.names[:3])
+    api.clock.forward(9.999)
+    api.turn()
+    assert (session.status["state"], session.status["round"]) == ("collecting", 2)
+    api.clock.forward(0.001)
+    api.turn()
+    assert (session.status["state"], session.status["round"]) == ("collecting", 3)
+    assert_problem(session.put(LAYOUT.names[3], late), Problem.ROUND_CLOSED)
+    session.finish()
+    assert session.status["state"] == "completed"
+
+
+def test_a_round_with_fewer_than_its_quorum_expires(api: Api) -> None:
+    session = open_short(api, Dummy(quorum=3)).join()
+    session.answer()
+    session.answer(*LAYOUT.names[:2])
+    api.clock.forward(10)
+    api.turn()
+    assert session.status["state"] == "expired"
+
+
+def test_a_round_with_all_answers_waits_for_no_deadline(api: Api) -> None:
+    session = open_short(api, Dummy(quorum=1)).join()
+    session.answer()
+    session.answer()
+    assert session.status["round"] == 3
+
+
+def test_a_session_that_is_over_does_not_expire(api: Api) -> None:
+    session = open_short(api).join().finish()
+    api.clock.forward(DAY)
+    api.turn()
+    assert session.status["state"] == "completed"
+
+
+# Cancelling
+
+
+def assert_over(response: httpx.Response, state: str, reason: Problem | None) -> None:
+    assert_problem(response, Problem.SESSION_OVER)
+    assert response.json()["state"] == state
+    assert response.json().get("reason") == (reason and reason.slug)
+
+
+def cancel(session: ByHand) -> httpx.Response:
+    return session.api.send("POST", f"{session.path}/cancel", session.key)
+
+
+STAGES_OF_LIFE: dict[str, Callable[[ByHand], Any]] = {
+    "recruiting": lambda session: session,
+    "collecting": lambda session: session.join(),
+    "stepping": lambda session: put_in_state(session.join(), State.STEPPING),
+}
+
+
+@pytest.mark.parametrize("when", STAGES_OF_LIFE)
+def test_cancelling_answers_with_the_cancelled_session_and_may_be_repeated(
+    shared_api: Api, when: str
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    STAGES_OF_LIFE[when](session)
+    first = cancel(session)
+    assert (first.status_code, first.json()["state"]) == (200, "cancelled")
+    assert first.json()["reason"] == Problem.CANCELLED.slug
+    before = shared_api.stored()
+    second = cancel(session)
+    assert (second.status_code, second.json()) == (200, first.json())
+    assert first.json() == session.status
+    assert shared_api.stored() == before
+
+
+def test_after_cancelling_every_request_of_a_party_says_so(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    cancel(session)
+    refused = [
+        session.task(A),
+        session.put(A, content),
+        session.try_join(A),
+        api.send("GET", f"{session.path}/result", session.tokens[A]),
+        api.send("POST", f"{session.path}/invitations", session.key, json={}),
+    ]
+    for response in refused:
+        assert_over(response, "cancelled", Problem.CANCELLED)
+    assert api.send("GET", session.path, session.tokens[A]).status_code == 200
+
+
+def test_a_completed_session_cannot_be_cancelled(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join().finish()
+    before = api.stored()
+    assert_over(cancel(session), "completed", None)
+    assert api.stored() == before
+
+
+def test_a_failed_session_tells_why(api: Api) -> None:
+    session = api.open(Dummy(fail_at="confirm"), PARTS).join().finish()
+    assert session.status["state"] == "failed"
+    assert "confirm" in session.status["detail"]
+    assert_over(session.task(A), "failed", Problem.PROTOCOL_FAILED)
+
+
+# Agreement and result
+
+
+def test_the_agreement_exists_once_all_have_joined_and_never_changes(
+    shared_api: Api,
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    path = f"{session.path}/agreement"
+    session.join(*LAYOUT.names[1:])
+    early = shared_api.send("GET", path, session.key)
+    assert_problem(early, Problem.NOT_READY)
+    session.join(A)
+    bytes_first = shared_api.send("GET", path, session.tokens[A]).content
+    agreement, _ = terms.read_agreement(bytes_first)
+    assert [m.slot for m in agreement.roster] == list(LAYOUT.names)
+    assert [m.n_rows for m in agreement.roster] == [20] * 4
+    asked = packets.read(session.task(A).content).address
+    assert asked.agreement == sha256(bytes_first).hexdigest()
+    session.finish()
+    assert shared_api.send("GET", path, session.key).content == bytes_first
+
+
+def test_there_is_no_result_before_the_end(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    early = api.send("GET", f"{session.path}/result", session.tokens[A])
+    assert_problem(early, Problem.NOT_READY)
+
+
+def test_a_session_shows_who_is_awaited(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+
+    def awaited() -> list[str]:
+        return [slot["name"] for slot in session.status["slots"] if slot["awaited"]]
+
+    assert awaited() == list(LAYOUT.names)
+    session.join(A)
+    assert awaited() == list(LAYOUT.names[1:])
+    session.join(*LAYOUT.names[1:])
+    assert awaited() == list(LAYOUT.names)
+    session.answer(A)
+    assert awaited() == list(LAYOUT.names[1:])
+
+
+# Invitations
+
+
+def preview(api: Api, code: str) -> httpx.Response:
+    return api.send("POST", "/v1/join/preview", json={"code": code})
+
+
+def test_a_preview_shows_terms_and_risks_and_uses_nothing_up(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS, title="Wards")
+    before = shared_api.stored()
+    shown = [preview(shared_api, session.codes[A]).json() for _ in range(2)]
+    assert shared_api.stored() == before
+    assert shown[0] == shown[1]
+    assert (shown[0]["session"], shown[0]["slot"]) == (session.id, A)
+    agreed = terms.read_terms(shown[0]["terms"].encode())
+    assert (agreed.title, agreed.layout) == ("Wards", LAYOUT)
+    assert shown[0]["risks"].keys() == set(agreed.risks) != set()
+    assert session.try_join(A).status_code == 200
+
+
+def test_a_new_invitation_ends_the_earlier_one_of_its_slot(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    earlier = dict(session.codes)
+    session.codes |= session.invite(A)
+    assert_problem(preview(shared_api, earlier[A]), Problem.INVITATION_EXPIRED)
+    body = session.joining(A) | {"code": earlier[A]}
+    refused = shared_api.send("POST", "/v1/join", json=body)
+    assert_problem(refused, Problem.INVITATION_EXPIRED)
+    session.join()
+    assert session.status["state"] == "collecting"
+
+
+def test_new_invitations_are_for_the_free_slots_only(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(A)
+    assert session.invite().keys() == set(LAYOUT.names[1:])
+    path = f"{session.path}/invitations"
+    for slot in (A, "nobody"):
+        refused = api.send("POST", path, session.key, json={"slots": [slot]})
+        assert_problem(refused, Problem.INVALID_PARAMETERS)
+
+
+def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
+    session = api.open(Dummy(), PARTS, deadlines={"recruiting": 60 * DAY}).join(A)
+    api.clock.forward(api.service.settings.invitation_seconds)
+    unused = LAYOUT.names[1]
+    assert_problem(session.try_join(unused), Problem.INVITATION_EXPIRED)
+    assert session.try_join(A).status_code == 200, "a lost token can be fetched again"
+    session.codes |= session.invite(unused)
+    assert session.try_join(unused).status_code == 200
+
+
+def test_an_administrator_may_invite_too(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+    key = api.key(Role.ADMINISTRATOR)
+    made = api.send("POST", f"{session.path}/invitations", key, json={})
+    assert made.json()["codes"].keys() == set(LAYOUT.names)
+
+
+# Joining
+
+
+def test_the_last_to_join_starts_the_session(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+    for slot in LAYOUT.names[:-1]:
+        session.join(slot)
+        assert session.status["state"] == "recruiting"
+    session.join(LAYOUT.names[-1])
+    assert session.status["state"] == "collecting"
+    assert session.status["safety_number"]
+
+
+@pytest.mark.parametrize(
+    ("slot", "shape", "words"),
+    [("r1c2", (21, 3), "row group"), ("r2c1", (20, 4), "column group")],
+)
+def test_data_of_another_shape_than_its_group_are_refused(
+    shared_api: Api, slot: str, shape: tuple[int, int], words: str
+) -> None:
+    session = shared_api.open(Dummy(), PARTS).join(A)
+    odd = session.member(slot).model_copy(
+        update={"n_rows": shape[0], "n_columns": shape[1]}
+    )
+    before = shared_api.stored()
+    refusal = session.try_join(slot, odd)
+    assert_problem(refusal, Problem.SHAPE_CONFLICT)
+    assert words in refusal.json()["detail"]
+    assert shared_api.stored() == before
+    assert session.try_join(slot).status_code == 200
+
+
+def test_other_groups_may_have_other_shapes(api: Api) -> None:
+    shapes = {"r1c1": (20, 3), "r1c2": (20, 5), "r2c1": (31, 3), "r2c2": (31, 5)}
+    data = {slot: MatrixSource(np.ones(shape)) for slot, shape in shapes.items()}
+    parts = simulation.Split(layout=LAYOUT, rows=[], columns=[], held={}, data=data)
+    session = api.open(Dummy(), parts).join()
+    assert [slot["n_rows"] for slot in session.status["slots"]] == [20, 20, 31, 31]
+
+
+def test_fewer_rows_than_the_terms_ask_for_are_refused(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS, guards={"minimum_rows": 21})
+    before = shared_api.stored()
+    assert_problem(session.try_join(A), Problem.GUARD_REFUSED)
+    assert shared_api.stored() == before
+
+
+@contextmanager
+def held_up(session: ByHand, n_requests: int) -> Iterator[Unit]:
+    """Hold the session's lock until so many requests wait for it."""
+    api = session.api
+    with api.service.database.write() as unit:
+        assert SessionRepository(unit).get(session.id, lock=True)
+        yield unit
+        wait_for(lambda: n_waiting(api) in {n_requests, None})
+
+
+def n_waiting(api: Api) -> int | None:
+    """The number of transactions that wait for a lock; SQLite does not tell."""
+    engine = api.service.database.engine
+    if engine.dialect.name == "sqlite":
+        return None
+    with engine.connect() as connection:
+        return connection.scalar(
+            sa.text(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                "AND datname = current_database()"
+            )
+        )
+
+
+def test_of_two_that_join_one_slot_at_once_one_gets_it(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    keys = [session.keys[A], bytes(32)]
+    with ThreadPoolExecutor(2) as threads:
+        with held_up(session, n_requests=2):
+            joining = [threads.submit(session.try_join, A, None, key) for key in keys]
+        responses = [future.result(30) for future in joining]
+    won, lost = sorted(range(2), key=lambda i: responses[i].status_code)
+    assert responses[won].status_code == 200
+    assert_problem(responses[lost], Problem.INVITATION_USED)
+    assert session.try_join(A, None, keys[won]).status_code == 200
+
+
+def test_an_invitation_that_ends_while_its_party_joins_is_refused(
+    shared_api: Api,
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    with ThreadPoolExecutor(1) as threads:
+        with held_up(session, n_requests=1) as unit:
+            joining = threads.submit(session.try_join, A)
+            InvitationRepository(unit).revoke_unused(
+                session.id, [A], shared_api.clock.now()
+            )
+        assert_problem(joining.result(30), Problem.INVITATION_EXPIRED)

@@ -1,0 +1,341 @@
+"""When database or disk fail: a 2xx is true, and what failed may be sent again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from psycopg import errors as pg
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session as Unit
+
+from analyst_service.blobs.files import FileDraft
+from analyst_service.database import _REPEATS, Database
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Lattice
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+@pytest.fixture
+def session(each_api: Api) -> ByHand:
+    return each_api.open(Dummy(), PARTS).join()
+
+
+def refused(response: Any, problem: Problem) -> bool:
+    document = response.json()
+    return (response.status_code, document["type"]) == (problem.status, problem.urn)
+
+
+# The database is away
+
+
+class Cut:
+    """A line to PostgreSQL that a test cuts."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.target = (host, port)
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        self.whole = True
+        self.open: list[socket.socket] = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self.server.accept()
+                if not self.whole:
+                    near.close()
+                    continue
+                far = socket.create_connection(self.target)
+                self.open += [near, far]
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self.pump, args=ends, daemon=True).start()
+
+    def pump(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(1 << 16):
+                sink.sendall(piece)
+        for end in (source, sink):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def cut(self) -> None:
+        self.whole = False
+        for end in self.open:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self.open.clear()
+
+    def mend(self) -> None:
+        self.whole = True
+
+
+@pytest.fixture
+def line(request: pytest.FixtureRequest) -> Iterator[Cut]:
+    url = sa.make_url(request.getfixturevalue("postgres_url"))
+    line = Cut(url.host or "127.0.0.1", url.port or 5432)
+    yield line
+    line.cut()
+    line.server.close()
+
+
+@pytest.fixture
+def far_api(line: Cut, postgres_url: str, start_api: StartApi) -> Iterator[Api]:
+    """An analyst whose database is at the end of the line."""
+    url = sa.make_url(Settings(database_url=postgres_url).database)
+    with start_api(
+        database_url=url.set(port=line.port, host="127.0.0.1").render_as_string(
+            hide_password=False
+        )
+    ) as api:
+        yield api
+
+
+@pytest.mark.postgres
+@pytest.mark.threat(57)
+def test_while_the_database_is_away_nothing_succeeds_and_then_all_goes_on(
+    far_api: Api, line: Cut
+) -> None:
+    session = far_api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    line.cut()
+    for response in (
+        session.put(A, content, session.place(content)),
+        far_api.send("GET", session.path, session.key),
+        far_api.send("GET", "/readyz"),
+    ):
+        assert refused(response, Problem.UNAVAILABLE)
+        assert response.headers["retry-after"] == "2"
+    assert far_api.send("GET", "/healthz").status_code == 200
+    with pytest.raises(OperationalError):
+        far_api.turn()
+    line.mend()
+    assert far_api.send("GET", "/readyz").status_code == 200
+    assert session.put(A, content).status_code == 201
+    session.answer(B)
+    assert session.finish().status["state"] == "completed"
+
+
+@pytest.mark.postgres
+@pytest.mark.threat(42, 43, 57)
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_line_that_breaks_around_the_commit_costs_a_repeat_and_nothing_else(
+    far_api: Api, line: Cut, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = far_api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    keep, commit = FileDraft.keep, sa.engine.default.DefaultDialect.do_commit
+
+    def keep_and_cut(self: FileDraft) -> None:
+        keep(self)
+        line.cut()
+
+    def commit_and_lose(self: Any, connection: Any) -> None:
+        commit(self, connection)
+        line.cut()
+        raise pg.OperationalError("the line broke before the answer came")
+
+    with monkeypatch.context() as context:
+        if moment == "before":
+            context.setattr(FileDraft, "keep", keep_and_cut)
+        else:
+            context.setattr(
+                sa.engine.default.DefaultDialect, "do_commit", commit_and_lose
+            )
+        response = session.put(A, content, session.place(content))
+        assert refused(response, Problem.UNAVAILABLE)
+    line.mend()
+    again = session.put(A, content)
+    assert again.status_code == {"before": 201, "after": 200}[moment]
+    rows, _ = far_api.stored()
+    assert len(rows["contributions"]) == 1
+    session.answer(B)
+    assert session.finish().status["state"] == "completed"
+
+
+@pytest.mark.threat(52, 57)
+def test_an_outcome_that_could_not_be_stored_is_stored_once_the_database_is_back(
+    each_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join(turn=False)
+    each_api.driver._start_processes()
+    each_api.driver._start_steps()
+    gone = OperationalError("UPDATE", {}, Exception("gone"))
+    with monkeypatch.context() as context:
+        context.setattr(each_api.service.database, "write", Mock(side_effect=gone))
+        with pytest.raises(OperationalError):
+            each_api.driver._collect_outcomes()
+    assert session.status["state"] == "stepping"
+    each_api.driver._collect_outcomes()
+    assert session.status["state"] == "collecting"
+
+
+# Conflicts
+
+
+def failing(times: int, error: Exception) -> Callable[..., Any]:
+    """Write transactions whose commit fails so often, and then works."""
+    write, left = Database.write, [times]
+
+    @contextmanager
+    def writes(self: Database) -> Iterator[Unit]:
+        with write(self) as unit:
+            yield unit
+            if left[0]:
+                left[0] -= 1
+                raise error
+
+    return writes
+
+
+CONFLICT = OperationalError("COMMIT", {}, pg.SerializationFailure())
+
+
+@pytest.mark.threat(58)
+@pytest.mark.parametrize("what", ["upload", "invitation", "step"])
+def test_a_conflict_that_comes_five_times_is_settled_inside(
+    session: ByHand, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    assert _REPEATS == 5
+    api = session.api
+    content = session.reply(A)
+    if what == "step":
+        session.answer(A, B, turn=False)
+    with monkeypatch.context() as context:
+        context.setattr(Database, "write", failing(5, CONFLICT))
+        if what == "upload":
+            assert session.put(A, content).status_code == 201
+        elif what == "invitation":
+            other = api.send(
+                "PUT", "/v1/sessions/s-other", session.key, json=session.terms
+            )
+            assert other.status_code == 201
+        else:
+            api.turn()
+            assert session.status["round"] == 2
+
+
+@pytest.mark.threat(58)
+def test_a_conflict_without_end_is_told_and_leaves_nothing(
+    session: ByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = session.reply(A)
+    before, _ = session.api.stored()
+    with monkeypatch.context() as context:
+        context.setattr(Database, "write", failing(100, CONFLICT))
+        assert refused(session.put(A, content), Problem.UNAVAILABLE)
+    assert session.api.stored()[0] == before
+    assert session.put(A, content).status_code == 201
+
+
+# A full or broken disk
+
+
+@contextmanager
+def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
+    """Let there be no room while streaming, when syncing, or in the database."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as context:
+        if where == "database":
+            cause = Mock(sqlstate="53100", sqlite_errorname="SQLITE_FULL")
+            error = OperationalError("INSERT", {}, sqlite3.OperationalError())
+            error.orig = cause
+            context.setattr(Database, "write", failing(1, error))
+        elif where == "sync":
+            context.setattr(os, "fsync", Mock(side_effect=full))
+        else:
+            begin = FileDraft.__init__
+
+            def on_full_device(self: FileDraft, *args: Any) -> None:
+                begin(self, *args)
+                self._file.close()
+                self._file = Path("/dev/full").open("wb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115
+
+            context.setattr(FileDraft, "__init__", on_full_device)
+        yield
+
+
+@pytest.mark.threat(59)
+@pytest.mark.parametrize("where", ["streaming", "sync", "database"])
+def test_a_full_disk_is_said_and_once_there_is_room_the_same_upload_succeeds(
+    session: ByHand, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    content = session.reply(A)
+    before, _ = session.api.stored()
+    with no_room(monkeypatch, where):
+        assert refused(session.put(A, content), Problem.STORAGE_FULL)
+    assert session.api.stored()[0] == before
+    assert not list((session.api.service.settings.blob_dir / "tmp").iterdir())
+    assert session.api.send("GET", session.path, session.key).status_code == 200
+    assert session.put(A, content).status_code == 201
+
+
+@pytest.mark.threat(59)
+def test_a_database_that_is_really_full_says_so(start_api: StartApi) -> None:
+    with start_api() as api:
+        session = api.open(Dummy(), PARTS).join()
+
+        @sa.event.listens_for(api.service.database.engine, "checkout")
+        def limit(connection: Any, *_: Any) -> None:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count={pages}")
+
+        statuses = set()
+        for number in range(40):
+            path = f"/v1/sessions/s-{number}"
+            body = {**session.terms, "title": "x" * 200}
+            answer = api.send("PUT", path, session.key, json=body)
+            statuses.add(answer.status_code)
+        assert statuses == {201, 507}
+        sa.event.remove(api.service.database.engine, "checkout", limit)
+
+
+@pytest.mark.threat(60)
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("which", [1, 2], ids=["file", "folder"])
+def test_a_sync_that_fails_is_no_success_and_is_not_tried_again_on_the_same_file(
+    session: ByHand, monkeypatch: pytest.MonkeyPatch, error: int, which: int
+) -> None:
+    content = session.reply(A)
+    before, _ = session.api.stored()
+    calls: list[int] = []
+
+    def sync(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == which:
+            raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as context:
+        context.setattr(os, "fsync", sync)
+        assert refused(session.put(A, content), Problem.INTERNAL)
+    assert len(calls) == which, "the same file is not synced again"
+    assert session.api.stored()[0] == before
+    assert session.task(A).status_code == 200, "the answer is still asked for"
+    again = session.put(A, content)
+    assert again.status_code == 201
+    assert again.json()["digest"] == sha256(content).hexdigest()

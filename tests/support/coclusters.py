@@ -1,0 +1,109 @@
+"""Co-occurrences at sites, and sessions of `fccm` that are looked into every round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import datasets
+from clustering_protocols import chain, packets
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Memory, Plan
+from clustering_protocols.data import DataSource, MatrixSource
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.protocols.fccm import CoClustering, messages
+from clustering_protocols.terms import Lattice
+from support.stepwise import Stepwise
+
+
+def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatArray:
+    """Return ones with probability 0.8 where groups meet and 0.2 elsewhere."""
+    objects, items = np.arange(n) % groups, np.arange(m) % groups
+    likely = np.where(objects[:, None] == items, 0.8, 0.2)
+    return (np.random.default_rng(seed).random((n, m)) < likely).astype(np.float64)
+
+
+def terrorist_attacks() -> tuple[FloatArray, IntArray]:
+    """Return 1293 × 106 features and the classes of the attacks."""
+    try:
+        return datasets.load("terrorist")
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
+
+
+def columns_of(widths: Sequence[int]) -> list[IntArray]:
+    """Return the item numbers of each site."""
+    return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
+
+
+def sites(
+    X: FloatArray, widths: Sequence[int]
+) -> tuple[Lattice, dict[str, DataSource]]:
+    """Return a layout and the items of X, in order, at sites of these widths."""
+    layout = Lattice(1, len(widths))
+    return layout, {
+        slot: MatrixSource(X[:, own], [f"x{j}" for j in own])
+        for slot, own in zip(layout.names, columns_of(widths), strict=True)
+    }
+
+
+def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, FloatArray]:
+    """Return iterations, U, and W of all items; sites must not differ in U."""
+    found = [memory.recall(messages.Memberships) for memory in memories.values()]
+    known = [each for each in found if each is not None]
+    assert len({each.objects.tobytes() for each in known}) == 1
+    assert len({each.n_iterations for each in known}) == 1
+    W = np.vstack([each.items for each in known])
+    return known[0].n_iterations, known[0].objects, W
+
+
+class Session(Stepwise):
+    """A session of `fccm`, and where it stood after every iteration.
+
+    Attributes
+    ----------
+    found : dict of int to (U, W)
+        After each iteration, rows as they travelled.
+    """
+
+    def __init__(
+        self, params: CoClustering, X: FloatArray, widths: Sequence[int], **more: Any
+    ) -> None:
+        layout, data = sites(X, widths)
+        super().__init__(params, data, layout, **more)
+        self.params, self.X = params, X
+        self.found: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    @property
+    def plan(self) -> Plan:
+        return chain.load(self.agreement)[0]
+
+    @property
+    def order(self) -> IntArray:
+        return self.recall(self.plan.slots[0], RowOrder).order
+
+    def follow(self) -> Session:
+        """Go on to the end, and keep memberships after every iteration."""
+        self.until(messages.Add)
+        while isinstance(self.move, chain.Opened):
+            self.turn()
+            number, U, W = side_by_side(self.memories)
+            if number:
+                self.found[number] = U, W
+        return self
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of all contributions, in order."""
+        return [kind_of(message) for _, message in self.shares]
+
+    def overflowed(self) -> int:
+        """Return how many shares said that they could not be encoded."""
+        values = [packets.read(m).header.record["values"] for _, m in self.shares]
+        return sum(bool(each.get("overflows")) for each in values)
+
+
+def kind_of(message: bytes) -> str:
+    return str(packets.read(message).header.record["kind"])

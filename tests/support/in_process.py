@@ -1,0 +1,337 @@
+"""The service within this process: no socket, no thread of its own, time by hand."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from analyst_service import app as application
+from analyst_service.auth.service import AuthService, Role
+from analyst_service.deps import Service
+from analyst_service.jobs import worker
+from analyst_service.jobs.driver import Driver
+from analyst_service.jobs.processes import Process
+from analyst_service.models import Base
+from analyst_service.settings import Settings
+from clustering_protocols import chain, enrolment, packets, simulation
+from clustering_protocols.contract import Memory, Params
+from clustering_protocols.data import DataSource
+from clustering_protocols.registry import name_of
+from clustering_protocols.terms import Member
+from party_sdk import _requests
+from party_sdk._transport import Transport
+
+
+class HandClock:
+    """A clock whose hand a test moves."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def forward(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Inline(Process):
+    """Runs a step where it is submitted."""
+
+    def __init__(self) -> None:
+        pass
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        future: Future[worker.Outcome] = Future()
+        future.set_result(worker.attempt(job))
+        return future
+
+    def end(self) -> None:
+        pass
+
+
+class HandDriver(Driver):
+    """Steps rounds within this process; entered, on its own; else by :meth:`turn`."""
+
+    def _new_process(self) -> Inline:
+        return Inline()
+
+    def turn(self) -> None:
+        self._start_processes()
+        self._start_steps()
+        self._collect_outcomes()
+        self._tell_moves()
+
+
+class _Pieces(httpx.AsyncByteStream):
+    def __init__(self, pieces: httpx.SyncByteStream) -> None:
+        self.pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
+
+
+class InProcess(httpx.BaseTransport):
+    """Sends the requests of a client, from any thread, to an app in this process."""
+
+    def __init__(self, app: Any, portal: BlockingPortal) -> None:
+        self.inner = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self.portal = portal
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self.portal.call(self._send, request)
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        inner = httpx.Request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            stream=_Pieces(request.stream),
+            extensions=request.extensions,
+        )
+        response = await self.inner.handle_async_request(inner)
+        content = await response.aread()
+        return httpx.Response(
+            response.status_code, headers=response.headers, content=content
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """An analyst in this process: its parts, and a client that calls it."""
+
+    app: Any
+    portal: BlockingPortal
+    service: Service
+    clock: HandClock
+    driver: HandDriver
+    client: httpx.Client
+
+    def key(self, role: Role = Role.COORDINATOR, seconds: int = 366 * 86_400) -> str:
+        with self.service.database.write() as unit:
+            return AuthService(unit, self.clock).create_key(role, "tests", seconds)[1]
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        secret: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> httpx.Response:
+        headers = {**_requests.bearer(secret), **(headers or {})}
+        return self.client.request(method, path, headers=headers, **options)
+
+    def turn(self) -> None:
+        """Let the driver look once, and step what there is to step."""
+        self.driver.turn()
+
+    def open(self, params: Params, parts: simulation.Split, **more: Any) -> ByHand:
+        """Open a session whose parties the test moves."""
+        return ByHand(self, params, parts, **more)
+
+    def transport(self, patience: float = 5) -> Transport:
+        """A transport for the SDK, with a client of its own: the SDK closes it."""
+        inner = self.client._transport
+        http = httpx.Client(base_url=self.client.base_url, transport=inner)
+        return Transport(str(http.base_url), patience=patience, http=http)
+
+    def stored(self) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
+        """Everything that the service keeps: all rows, and the names of all blobs."""
+        with self.service.database.engine.connect() as connection:
+            rows = {
+                table.name: sorted(
+                    map(tuple, connection.execute(sa.select(table))), key=repr
+                )
+                for table in Base.metadata.sorted_tables
+            }
+        folder = self.service.settings.blob_dir
+        return rows, sorted(str(p) for p in folder.rglob("*") if p.is_file())
+
+
+@contextmanager
+def in_process(
+    folder: Path, database_url: str = "", *, driven: bool = False, **changes: Any
+) -> Iterator[Api]:
+    """Run the app with its lifespan; ``driven``: rounds are stepped unasked."""
+    settings = Settings(
+        data_dir=folder,
+        database_url=database_url,
+        # its clock stands still, and fills no bucket
+        **{"poll_seconds": 0.01, "request_burst": 10**6, **changes},
+    )
+    clock = HandClock()
+    folder.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
+        patch.setattr(application, "Driver", HandDriver if driven else idle)
+        patch.setattr(application, "Keeper", idle)
+        patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
+        database = application.Database(settings.database)
+        database.migrate()
+        database.close()
+        app = application.create_app(settings, clock)
+        portal = stack.enter_context(start_blocking_portal())
+        lifespan = app.router.lifespan_context(app)
+        stack.enter_context(portal.wrap_async_context_manager(lifespan))
+        client = httpx.Client(
+            base_url="http://127.0.0.1", transport=InProcess(app, portal)
+        )
+        stack.enter_context(client)
+        service = app.state.service
+        yield Api(
+            app=app,
+            portal=portal,
+            service=service,
+            clock=clock,
+            driver=HandDriver(service),
+            client=client,
+        )
+
+
+class ByHand:
+    """A session whose parties a test moves, one request at a time."""
+
+    def __init__(
+        self, api: Api, params: Params, parts: simulation.Split, **more: Any
+    ) -> None:
+        self.api = api
+        self.parts = parts
+        self.id = f"s-{secrets.token_hex(4)}"
+        self.path = f"/v1/sessions/{self.id}"
+        self.key = api.key()
+        self.terms = {
+            "protocol": {
+                "name": name_of(params),
+                "params": params.model_dump(mode="json"),
+            },
+            "layout": parts.layout.model_dump(mode="json"),
+            **more,
+        }
+        self.keys = simulation.entropies(7, self.id, parts.layout.names)
+        self.secret = enrolment.session_secret(
+            self.keys[simulation.COORDINATOR], self.id
+        )
+        self.tokens: dict[str, str] = {}
+        self.memories: dict[str, dict[int, Memory]] = {}
+        response = api.send("PUT", self.path, self.key, json=self.terms)
+        assert response.status_code == 201, response.text
+        self.codes = self.invite()
+
+    def invite(self, *slots: str) -> dict[str, str]:
+        response = self.api.send(
+            "POST",
+            f"{self.path}/invitations",
+            self.key,
+            json={"slots": list(slots) or None},
+        )
+        assert response.status_code == 201, response.text
+        codes: dict[str, str] = response.json()["codes"]
+        return codes
+
+    def member(self, slot: str, entropy: bytes | None = None) -> Member:
+        data: DataSource = self.parts.data[slot]
+        return enrolment.enrol(
+            self.secret,
+            self.id,
+            slot,
+            entropy or self.keys[slot],
+            data.n_rows,
+            len(data.columns),
+        )
+
+    def joining(
+        self, slot: str, member: Member | None = None, entropy: bytes | None = None
+    ) -> dict[str, Any]:
+        """The body of a join, with the proof of the key that the entropy stands for."""
+        code = self.codes[slot]
+        key = entropy or self.keys[slot]
+        return {
+            "code": code,
+            "member": (member or self.member(slot, entropy)).model_dump(mode="json"),
+            "proof": enrolment.prove(key, self.id, slot, code),
+        }
+
+    def try_join(
+        self, slot: str, member: Member | None = None, entropy: bytes | None = None
+    ) -> httpx.Response:
+        body = self.joining(slot, member, entropy)
+        return self.api.send("POST", "/v1/join", json=body)
+
+    def join(self, *slots: str, turn: bool = True) -> ByHand:
+        """Join slots (all by default) and let the first round open if all are in."""
+        for slot in slots or self.parts.layout.names:
+            response = self.try_join(slot)
+            assert response.status_code == 200, response.text
+            self.tokens[slot] = response.json()["token"]
+        if turn:
+            self.api.turn()
+        return self
+
+    @property
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.send("GET", self.path, self.key).json()
+        return found
+
+    def task(self, slot: str) -> httpx.Response:
+        return self.api.send("GET", f"{self.path}/task", self.tokens[slot])
+
+    def reply(self, slot: str) -> bytes:
+        """Compute the contribution to the open task, as the SDK does."""
+        task = self.task(slot).content
+        agreement = self.api.send("GET", f"{self.path}/agreement", self.key).content
+        party = chain.PartyChain(
+            agreement=agreement, slot=slot, entropy=self.keys[slot]
+        )
+        after = self.memories.setdefault(slot, {0: Memory()})
+        round_ = packets.read(task).address.round
+        before = after[max(number for number in after if number < round_)]
+        after[round_], contribution, *_ = party.reply(
+            before, task, self.parts.data[slot]
+        )
+        return contribution
+
+    def place(self, content: bytes) -> str:
+        """The path of the round and attempt that a contribution names."""
+        address = packets.read(content).address
+        return (
+            f"{self.path}/rounds/{address.round}/attempts/{address.attempt}"
+            "/contribution"
+        )
+
+    def put(self, slot: str, content: bytes, path: str | None = None) -> httpx.Response:
+        return self.api.send(
+            "PUT",
+            path or self.place(content),
+            self.tokens[slot],
+            _requests.contribution_headers(content),
+            content=content,
+        )
+
+    def answer(self, *slots: str, turn: bool = True) -> None:
+        """Answer the open round for slots (all by default); the driver looks once."""
+        for slot in slots or self.parts.layout.names:
+            response = self.put(slot, self.reply(slot))
+            assert response.status_code == 201, response.text
+        if turn:
+            self.api.turn()
+
+    def finish(self) -> ByHand:
+        """Answer every round to the end."""
+        while self.status["state"] == "collecting":
+            self.answer()
+        return self

@@ -1,0 +1,32 @@
+"""Sessions up to where every party knows the pooled moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms import Lattice
+from support.stepwise import Stepwise, cut
+
+PREPARING = {"secrets", "alignment", "moments", "statistics"}
+
+
+ONE = LosslessFederated(n_clusters=1)
+
+
+def prepared(session: Stepwise) -> Stepwise:
+    """Go on until every party knows the pooled moments."""
+    while session.open.stage in PREPARING:
+        session.turn()
+    return session
+
+
+def pooled(X: FloatArray, sizes: Sequence[int]) -> PooledMoments:
+    """Return the moments that the parties find together."""
+    layout = Lattice(len(sizes))
+    session = prepared(Stepwise(ONE, cut(X, layout, list(sizes)), layout))
+    found = [session.recall(slot, PooledMoments) for slot in layout.names]
+    assert len({f.mean.tobytes() + f.deviations.tobytes() for f in found}) == 1
+    return found[0]
