@@ -21,13 +21,13 @@ from analyst_service.deps import Service
 from analyst_service.health.endpoints import router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
-from analyst_service.metrics import Metrics, Standing
+from analyst_service.metrics import Metrics, SessionGauges
 from analyst_service.middleware.bodies import BoundedBodies
-from analyst_service.middleware.tracing import Tracing
-from analyst_service.middleware.traffic import Traffic
+from analyst_service.middleware.request_limits import RequestLimits
+from analyst_service.middleware.request_log import RequestLog
 from analyst_service.results.endpoints import router as results
 from analyst_service.retention.endpoints import router as retention
-from analyst_service.retention.keeper import Keeper
+from analyst_service.retention.sweeper import Sweeper
 from analyst_service.sessions.endpoints import router as sessions
 from analyst_service.sessions.service import count_sessions
 from analyst_service.settings import Settings
@@ -58,10 +58,10 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
             metrics=metrics,
         )
         app.state.service = service
-        standing = Standing(partial(count_sessions, database))
+        standing = SessionGauges(partial(count_sessions, database))
         metrics.registry.register(standing)
         try:
-            with Driver(service), Keeper(service):
+            with Driver(service), Sweeper(service):
                 yield
         finally:
             metrics.registry.unregister(standing)
@@ -91,8 +91,8 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     _describe_problems(app)
     # each wraps those above it
     app.add_middleware(BoundedBodies, settings=settings)
-    app.add_middleware(Traffic, settings=settings)
-    app.add_middleware(Tracing, metrics=metrics)
+    app.add_middleware(RequestLimits, settings=settings)
+    app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:
         app.include_router(router)
     return app

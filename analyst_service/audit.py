@@ -10,17 +10,17 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import AuditLine, Session
-from clustering_protocols import journal
+from clustering_protocols import hash_chain
 
 
 class Audit:
     """The audits of all sessions in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def append(
         self, session_id: str, event: str, at: datetime, **fields: Any
@@ -36,23 +36,23 @@ class Audit:
             Slot, round, attempt, digest, reason: what there is to say; None is left
             out.
         """
-        self._unit.execute(
+        self._transaction.execute(
             sa.select(Session.id).where(Session.id == session_id).with_for_update()
         )
-        last = self._unit.execute(_LAST, {"session_id": session_id}).first()
+        last = self._transaction.execute(_LAST, {"session_id": session_id}).first()
         number = last.number + 1 if last else 1
         said = {name: value for name, value in fields.items() if value is not None}
         entry = {"session": session_id, "event": event, "at": at.isoformat(), **said}
-        line = journal.write(last.line if last else None, number, entry)
+        line = hash_chain.write(last.line if last else None, number, entry)
         written = AuditLine(session_id=session_id, number=number, line=line)
-        self._unit.add(written)
-        self._unit.flush()
+        self._transaction.add(written)
+        self._transaction.flush()
         return written
 
     def page(self, session_id: str, after: int, limit: int) -> list[AuditLine]:
         """Return lines by number, after one."""
         return list(
-            self._unit.scalars(
+            self._transaction.scalars(
                 sa.select(AuditLine)
                 .where(AuditLine.session_id == session_id, AuditLine.number > after)
                 .order_by(AuditLine.number)

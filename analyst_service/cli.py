@@ -107,8 +107,8 @@ def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> Non
     """Make a key and print it, once."""
     settings = Settings()
     seconds = days * 86_400 if days else settings.key_seconds
-    with _database(settings) as database, database.write() as unit:
-        auth = AuthService(unit, SystemClock())
+    with _database(settings) as database, database.write() as transaction:
+        auth = AuthService(transaction, SystemClock())
         key_id, secret = auth.create_key(Role(role), label, seconds)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
@@ -117,8 +117,8 @@ def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> Non
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_keys(*, as_json: bool) -> None:
     """List keys and tokens: id, role, label, when they end. Never the secrets."""
-    with _database(Settings()) as database, database.read() as unit:
-        found = AuthService(unit, SystemClock()).keys()
+    with _database(Settings()) as database, database.read() as transaction:
+        found = AuthService(transaction, SystemClock()).keys()
     lines = [
         {
             "id": credential.id,
@@ -154,8 +154,8 @@ def rotate_key(
     """Give a key a new secret and print it, once; its sessions stay its own."""
     settings = Settings()
     seconds = days * 86_400 if days else settings.key_seconds
-    with _database(settings) as database, database.write() as unit:
-        auth = AuthService(unit, SystemClock())
+    with _database(settings) as database, database.write() as transaction:
+        auth = AuthService(transaction, SystemClock())
         secret = auth.rotate(key_id, seconds, overlap_hours * 3600)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
@@ -167,8 +167,8 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     """Revoke the key or token of an id; it is refused from the next request on."""
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
-    with _database(Settings()) as database, database.write() as unit:
-        auth = AuthService(unit, SystemClock())
+    with _database(Settings()) as database, database.write() as transaction:
+        auth = AuthService(transaction, SystemClock())
         if session is not None:
             click.echo(f"Revoked {auth.revoke_tokens(session)} tokens.", err=True)
             return

@@ -17,7 +17,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 _WRITES = "coterie_writes"
 _BUSY_MILLISECONDS = 30_000
@@ -39,22 +39,25 @@ class Database:
         self._writing = self.engine.execution_options(**{_WRITES: True})
 
     @contextmanager
-    def read(self) -> Iterator[Unit]:
+    def read(self) -> Iterator[Transaction]:
         """Open a transaction that is rolled back: for queries."""
-        with Unit(self.engine, expire_on_commit=False) as unit:
-            yield unit
+        with Transaction(self.engine, expire_on_commit=False) as transaction:
+            yield transaction
 
     @contextmanager
-    def write(self) -> Iterator[Unit]:
+    def write(self) -> Iterator[Transaction]:
         """Open a transaction that is committed, unless an exception leaves it.
 
         On SQLite it takes the write lock when it begins: a transaction that reads first
         and writes later would fail as soon as two of them meet.
         """
-        with Unit(self._writing, expire_on_commit=False) as unit, unit.begin():
-            yield unit
+        with (
+            Transaction(self._writing, expire_on_commit=False) as transaction,
+            transaction.begin(),
+        ):
+            yield transaction
 
-    def transact(self, work: Callable[[Unit], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T]) -> T:
         """Return what work returns, once its transaction is committed.
 
         Work is repeated after a conflict with another transaction, so it must change
@@ -62,13 +65,13 @@ class Database:
         """
         for _ in range(_REPEATS):
             try:
-                with self.write() as unit:
-                    return work(unit)
+                with self.write() as transaction:
+                    return work(transaction)
             except DBAPIError as error:
                 if not _is_conflict(error):
                     raise
-        with self.write() as unit:
-            return work(unit)
+        with self.write() as transaction:
+            return work(transaction)
 
     def close(self) -> None:
         """Close all connections."""

@@ -8,17 +8,17 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
-from analyst_service import negotiation, notes
+from analyst_service import negotiation, request_context
 from analyst_service.auth.service import AuthService, Caller
-from analyst_service.bell import Bell
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.metrics import Metrics
-from analyst_service.rates import Rates
+from analyst_service.rate_limit import Rates
 from analyst_service.settings import Settings
+from analyst_service.wakeups import Notifier
 from clustering_protocols import codec, json_form
 from clustering_protocols.errors import NotFound, TooLarge, Unauthenticated
 from clustering_protocols.terms import NAME_PATTERN
@@ -37,7 +37,7 @@ class Service:
     database: Database
     blobs: FileBlobStore
     metrics: Metrics
-    bell: Bell = field(default_factory=Bell)
+    notifier: Notifier = field(default_factory=Notifier)
     rates: Rates = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,13 +76,13 @@ def _service(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(_service)]
 
 
-def _reading(service: ServiceDep) -> Iterator[Unit]:
-    with service.database.read() as unit:
-        yield unit
+def _reading(service: ServiceDep) -> Iterator[Transaction]:
+    with service.database.read() as transaction:
+        yield transaction
 
 
 # Who writes asks Database.transact: a client that reads 2xx may rely on the commit.
-Reading = Annotated[Unit, Depends(_reading, scope="function")]
+Reading = Annotated[Transaction, Depends(_reading, scope="function")]
 
 
 def _stranger(request: Request, service: ServiceDep) -> None:
@@ -92,14 +92,14 @@ def _stranger(request: Request, service: ServiceDep) -> None:
 
 
 def _caller(request: Request, service: ServiceDep) -> Caller:
-    with service.database.read() as unit:
-        auth = AuthService(unit, service.clock)
+    with service.database.read() as transaction:
+        auth = AuthService(transaction, service.clock)
         try:
             caller = auth.authenticate(request.headers.get("authorization"))
         except Unauthenticated:
             _stranger(request, service)
             raise
-    notes.current().caller = caller.credential_id
+    request_context.current().caller = caller.credential_id
     service.rates.take(caller.credential_id, service.clock.now())
     return caller
 

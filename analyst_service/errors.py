@@ -18,7 +18,7 @@ from sqlalchemy.exc import (
 )
 from starlette.exceptions import HTTPException
 
-from analyst_service import notes
+from analyst_service import request_context
 from clustering_protocols.errors import CoterieError, SessionOver
 from clustering_protocols.problems import Problem
 
@@ -61,7 +61,7 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Return the document of a problem, and note it."""
-    note = notes.current()
+    note = request_context.current()
     note.problem = problem.slug
     document = ProblemDocument(
         type=problem.urn,

@@ -12,7 +12,7 @@ import sys
 import traceback
 from datetime import UTC, datetime
 
-from analyst_service import notes
+from analyst_service import request_context
 
 
 def describe(error: BaseException) -> str:
@@ -32,7 +32,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "request_id": notes.current_id(),
+            "request_id": request_context.current_id(),
             "error": _error(record),
             **getattr(record, "fields", {}),
         }

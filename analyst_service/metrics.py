@@ -50,7 +50,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class Standing(Collector):
+class SessionGauges(Collector):
     """How many sessions stand where; asks the database when it is scraped."""
 
     def __init__(self, count: Callable[[], tuple[Mapping[str, int], int]]) -> None:

@@ -176,7 +176,7 @@ class Result(Base):
 
 
 class AuditLine(Base):
-    """A line of a session's audit: see :mod:`clustering_protocols.journal`."""
+    """A line of a session's audit: see :mod:`clustering_protocols.hash_chain`."""
 
     __tablename__ = "audit"
 

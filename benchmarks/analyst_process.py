@@ -24,10 +24,10 @@ from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.settings import Settings
-from clustering_protocols import chain, enrolment, packets, simulation
+from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk import _requests
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, SessionStatus
@@ -132,7 +132,7 @@ class AnalystProcess:
 
         The second round counts rows: 8 bytes for each.
         """
-        layout = Lattice(parties)
+        layout = Layout.lattice(parties)
         with self.client() as client:
             body = {
                 "protocol": {"name": "dummy", "params": Dummy().model_dump()},
@@ -175,7 +175,7 @@ class _Member:
 
     def answer(self, agreement: bytes) -> bytes:
         task = self.client.task(self.session, wait=20) or b""
-        party = chain.PartyChain(
+        party = engine.PartyEngine(
             agreement=agreement, slot=self.slot, entropy=self.entropy
         )
         self.memory, content, *_ = party.reply(self.memory, task, self.rows)

@@ -49,13 +49,13 @@ def main() -> None:
 def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
     database, clock = Database(Settings(data_dir=folder).database), SystemClock()
-    with database.write() as unit:
-        auth = AuthService(unit, clock)
+    with database.write() as transaction:
+        auth = AuthService(transaction, clock)
         gone, revoked = auth.create_key(Role.COORDINATOR, "revoked", 86_400)
         auth.revoke(gone)
         _, administrator = auth.create_key(Role.ADMINISTRATOR, "benchmark", 86_400)
-        owner = unit.scalars(sa.select(Credential.id)).first()
-        unit.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
+        owner = transaction.scalars(sa.select(Credential.id)).first()
+        transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
     database.close()
     return revoked, administrator
 

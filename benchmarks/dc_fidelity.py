@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SMALL = frozenset({"iris", "wine"})
 
@@ -53,7 +53,7 @@ def fidelity(name: str, variant: str, seed: int) -> float:
     """Return the fidelity of one run."""
     X, classes = load(name)
     params = DataCollaboration(n_clusters=len(np.unique(classes)), **VARIANTS[variant])
-    layout = Lattice(4 if name in SMALL else 10, 2)
+    layout = Layout.lattice(4 if name in SMALL else 10, 2)
     parts = simulation.split(X, layout, seed)
     return simulation.evaluate(params, X, parts, seed).fidelity
 

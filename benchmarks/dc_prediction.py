@@ -22,7 +22,7 @@ from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 NAMES = ("iris", "wine", "breast_cancer", "digits")
 
@@ -33,7 +33,7 @@ def predict(name: str, seed: int) -> tuple[float, bool]:
     held_out = np.random.default_rng(seed).permutation(len(X)) < len(X) // 4
     train, new = X[~held_out], X[held_out]
     k = len(np.unique(classes))
-    parts = simulation.split(train, Lattice(3), seed)
+    parts = simulation.split(train, Layout.lattice(3), seed)
     params = DataCollaboration(n_clusters=k, predictor=True)
     run = simulation.run(params, parts.layout, parts.data, seed)
     mean, spread = train.mean(axis=0), train.std(axis=0)

@@ -33,7 +33,7 @@ from benchmarks.timing import ratio, seconds
 from clustering_protocols import registry, simulation
 from clustering_protocols.data import matrix
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 PARAMS = DataCollaboration(n_clusters=10)
 
@@ -93,7 +93,7 @@ def error(cells: list[Any], features: list[int]) -> float:
 def sessions(n_rows: int) -> None:
     """Print the ratio of a whole session to pooled k-means plus the parties' PCA."""
     X, _ = make_blobs(n_rows, 16, centers=10, cluster_std=3.0, random_state=0)
-    parts = simulation.split(X, Lattice(10, 2), 0)
+    parts = simulation.split(X, Layout.lattice(10, 2), 0)
     state: dict[str, Any] = {}
 
     def session() -> None:

@@ -29,7 +29,7 @@ from sklearn.datasets import make_blobs, make_circles
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import metrics, simulation
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
 METRICS = ("ARI", "NMI", "ACC")
 Cell = tuple[float, float]  # mean and standard deviation
@@ -119,7 +119,7 @@ def open_data(algorithm: str, trials: int) -> bool:
         for variant in VARIANTS:
             given = params(variant, algorithm, k, len(X))
             found = [
-                run(X, simulation.split(X, Lattice(10, 2), seed), given, seed)
+                run(X, simulation.split(X, Layout.lattice(10, 2), seed), given, seed)
                 for seed in range(trials)
             ]
             scores = np.array([agreement(y, labels) for labels in found])
@@ -205,7 +205,7 @@ def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Spli
     order = shuffled if iid else shuffled[np.argsort(y[shuffled], kind="stable")]
     rows = np.array_split(order, 2)
     columns = [np.array([0, 2, 3]), np.array([1, 4, 5])]
-    layout: Layout = Lattice(2, 2)
+    layout: Layout = Layout.lattice(2, 2)
     data = {
         slot.name: simulation.MatrixSource(
             X[np.ix_(rows[slot.row], columns[slot.column])]

@@ -22,14 +22,14 @@ from benchmarks.datasets import SOURCES, MissingDataError, load
 from benchmarks.omnifc_fidelity import sample
 from clustering_protocols import registry, simulation
 from clustering_protocols.errors import CoterieError
-from clustering_protocols.suitability import Way
-from clustering_protocols.terms import Lattice
+from clustering_protocols.suitability import Method
+from clustering_protocols.terms import Layout
 
 PARTIES = 4
 LAYOUTS = {
-    "horizontal": Lattice(PARTIES, 1),
-    "vertical": Lattice(1, PARTIES),
-    "mixed": Lattice(2, 2),
+    "horizontal": Layout.lattice(PARTIES, 1),
+    "vertical": Layout.lattice(1, PARTIES),
+    "mixed": Layout.lattice(2, 2),
 }
 SETS = ("iris", "wine", "breast_cancer", "digits", *SOURCES)
 # Sets of co-occurrences or intensities; the first is nothing else.
@@ -47,7 +47,7 @@ def cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
     return [
         (name, way.name, partitioning, each)
         for name, known in registry.catalogue().items()
-        for way in known.ways
+        for way in known.methods
         for partitioning in way.partitionings
         for each in sets
         if (each in COUNTS if way.data == "counts" else each not in ONLY_COUNTS)
@@ -66,13 +66,15 @@ def here(sets: Sequence[str]) -> list[str]:
     return found
 
 
-def way_of(protocol: str, name: str, partitioning: str) -> Way:
+def way_of(protocol: str, name: str, partitioning: str) -> Method:
     """Return the way of a name."""
-    ways = registry.protocol(protocol).ways
-    return next(w for w in ways if w.name == name and partitioning in w.partitionings)
+    methods = registry.protocol(protocol).methods
+    return next(
+        w for w in methods if w.name == name and partitioning in w.partitionings
+    )
 
 
-def parameters(protocol: str, way: Way, X: Any, classes: Any) -> dict[str, Any]:
+def parameters(protocol: str, way: Method, X: Any, classes: Any) -> dict[str, Any]:
     """Return the parameters that a way is measured with."""
     given = way.parameters(len(np.unique(classes)))
     if "fuzzy" in way.name and X.shape[1] >= WIDE:

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.evidence_fidelity import EXPONENT, LAYOUTS, PARTIES, WIDE
 from clustering_protocols import registry
 from clustering_protocols.contract import ClusteringProtocol
-from clustering_protocols.suitability import Way
+from clustering_protocols.suitability import Method
 
 SPLITS = {
     "horizontal": f"rows split over {PARTIES} parties",
@@ -100,15 +100,15 @@ def _fidelity(measured: Measured) -> Iterator[str]:
 
 def _by_set(rows: Sequence[Row], cell: Any) -> str:
     """Return a table with a line per set and a column per way."""
-    ways = list(dict.fromkeys(f"{r['protocol']} {r['way']}" for r in rows))
+    methods = list(dict.fromkeys(f"{r['protocol']} {r['way']}" for r in rows))
     sets = list(dict.fromkeys(r["set"] for r in rows))
     cells = {(r["set"], f"{r['protocol']} {r['way']}"): cell(r) for r in rows}
     sizes = {r["set"]: f"{r['rows']} × {r['features']}" for r in rows}
     lines = [
-        [f"{name} ({sizes[name]})", *(cells.get((name, way), "") for way in ways)]
+        [f"{name} ({sizes[name]})", *(cells.get((name, way), "") for way in methods)]
         for name in sets
     ]
-    return _table(["set", *ways], lines)
+    return _table(["set", *methods], lines)
 
 
 def _fidelity_cell(row: Row) -> str:
@@ -181,7 +181,7 @@ def _learns() -> Iterator[str]:
         f"bring with {PARTIES} parties: a party stops unless it accepts each by name."
     )
     for name, known in registry.catalogue().items():
-        if not known.ways:
+        if not known.methods:
             continue
         yield f"### `{name}`: {known.title[0].lower()}{known.title[1:]}"
         yield _table(
@@ -195,14 +195,14 @@ def _learns() -> Iterator[str]:
         yield "\n".join(f"- `{code}`: {text}" for code, text in sentences.items())
 
 
-def _splits(known: ClusteringProtocol[Any]) -> Iterator[tuple[Way, str]]:
-    for way in known.ways:
+def _splits(known: ClusteringProtocol[Any]) -> Iterator[tuple[Method, str]]:
+    for way in known.methods:
         for partitioning in way.partitionings:
             yield way, partitioning
 
 
 def _way_line(
-    name: str, known: ClusteringProtocol[Any], way: Way, partitioning: str
+    name: str, known: ClusteringProtocol[Any], way: Method, partitioning: str
 ) -> list[str]:
     params = registry.parse_params(name, way.parameters(3))
     codes = known.risks_of(params, LAYOUTS[partitioning])
@@ -210,7 +210,7 @@ def _way_line(
         way.name,
         partitioning,
         way.analyst_sees.sentence,
-        way.together_see.sentence,
+        way.exposure_with_one_party.sentence,
         ", ".join(f"`{code}`" for code in codes),
     ]
 

@@ -28,7 +28,7 @@ from scipy.sparse import csr_array
 from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols import enrolment, registry, simulation
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Memory, View
+from clustering_protocols.contract import Memory, PartyContext
 from clustering_protocols.data import SparseSource
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import RowSecret
@@ -48,7 +48,7 @@ from clustering_protocols.protocols.fccm.party import (
     _under_way,
 )
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 N_OBJECTS, N_ITEMS, N_CLUSTERS, N_SITES = 100_000, 5_000, 20, 4
 N_NONZERO = 1_000_000
@@ -56,9 +56,9 @@ GOAL = 3.0
 RUNS = 9
 
 
-def site(R: csr_array) -> View:
+def site(R: csr_array) -> PartyContext:
     """Return where the third site stands when it has to add its first share."""
-    layout = Lattice(1, N_SITES)
+    layout = Layout.lattice(1, N_SITES)
     params = CoClustering(n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0)
     keys = simulation.entropies(0, "speed", layout.names)
     secret = enrolment.session_secret(keys[simulation.COORDINATOR], "speed")
@@ -77,8 +77,8 @@ def site(R: csr_array) -> View:
     order = np.random.default_rng(1).permutation(R.shape[0])
     known = [RowOrder(order=order), RowSecret(secret="00" * 32)]
     slot = layout.slots[2]
-    return View(
-        plan=registry.plan(agreement),
+    return PartyContext(
+        session=registry.session_context(agreement),
         slot=slot,
         stage=NAME,
         round=3,
@@ -103,7 +103,7 @@ def main() -> None:
     """Print the ratios."""
     R = made()
     view = site(R)
-    params = shifts.params_of(view.plan)
+    params = shifts.params_of(view.session)
     known = _first(view, R)
     W = np.array(known.weights)
 
@@ -123,14 +123,14 @@ def main() -> None:
 
 
 def _parts(
-    view: View,
+    view: PartyContext,
     R: csr_array,
     known: messages.Memberships,
     both_products: Callable[[], None],
 ) -> None:
-    params, order = shifts.params_of(view.plan), view.recall(RowOrder).order
+    params, order = shifts.params_of(view.session), view.recall(RowOrder).order
     sums = kernels.aggregation(R, known.weights)
-    of_sums, _ = shifts.encodings(view.plan)
+    of_sums, _ = shifts.encodings(view.session)
     later, asked = _after_a_total(view, known, R)
     source = SparseSource(R)
     parts: dict[str, Callable[[], object]] = {
@@ -147,12 +147,12 @@ def _parts(
 
 
 def _after_a_total(
-    view: View, known: messages.Memberships, R: csr_array
-) -> tuple[View, messages.Add]:
+    view: PartyContext, known: messages.Memberships, R: csr_array
+) -> tuple[PartyContext, messages.Add]:
     """Return where the site stands a round later, and a total: its own share."""
     words = _encoded(view, R, known.weights)
     of = _sum_of(view, known.number, view.round, view.attempt)
-    blind(replace(view, slot=view.plan.layout.slots[0]), words, of, "row")
+    blind(replace(view, slot=view.session.layout.slots[0]), words, of, "row")
     later = replace(view, round=view.round + 1, memory=view.memory.remember([known]))
     return later, messages.Add(number=2, overflowed=False, total=words)
 

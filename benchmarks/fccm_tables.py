@@ -67,11 +67,11 @@ from benchmarks.fccm_experiments import (
 from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 AGREE = 1e-6
 MANY_STARTS = 200
-LAYOUT = Lattice(1, 4)
+LAYOUT = Layout.lattice(1, 4)
 
 # Correlations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.chain import PartyChain
+from clustering_protocols.engine import PartyEngine
 from clustering_protocols.protocols.llf import kernels
 from party_sdk.client import AnalystClient
 from party_sdk.frames import open_table
@@ -24,7 +24,7 @@ from party_sdk.participant import Party
 from party_sdk.policy import Policy
 
 TIMED = (
-    (PartyChain, "reply", "rows"),
+    (PartyEngine, "reply", "rows"),
     (PartyFolder, "save_answered", "disk"),
     (Ledger, "sending", "disk"),
     (Ledger, "received", "disk"),

@@ -43,7 +43,7 @@ from clustering_protocols import simulation
 from clustering_protocols.protocols.llf import LosslessFederated, Range, kernels
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy.masks import add_stream
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk.coordinator import Coordinator
 
 N_ROWS, N_FEATURES, N_CLUSTERS = 1_000_000, 16, 10
@@ -104,7 +104,7 @@ def masking() -> None:
 def wire() -> None:
     """Print the bytes of one party and round."""
     X = np.random.default_rng(0).normal(size=(3000, N_FEATURES))
-    parts = simulation.split(X, Lattice(N_PARTIES, 1), 0)
+    parts = simulation.split(X, Layout.lattice(N_PARTIES, 1), 0)
     params = LosslessFederated(n_clusters=N_CLUSTERS, max_iter=5, tol=0)
     run = simulation.run(params, parts.layout, parts.data, 0)
     numbers = 8 * N_CLUSTERS * (N_FEATURES + 1)
@@ -159,7 +159,7 @@ def session() -> None:
 def _federated(
     folder: Path, X: np.ndarray[Any, Any], params: LosslessFederated
 ) -> tuple[float, int, dict[str, float]]:
-    layout = Lattice(N_PARTIES, 1)
+    layout = Layout.lattice(N_PARTIES, 1)
     for slot, rows in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
         named = {f"x{f}": rows[:, f] for f in range(N_FEATURES)}
         parquet.write_table(pa.table(named), folder / f"{slot}.parquet")

@@ -38,7 +38,7 @@ from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated, Range
 from clustering_protocols.protocols.llf.pooled import run as run_pooled
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS = 20
@@ -74,7 +74,7 @@ class Clients:
 
     def data(self, X: Matrix) -> dict[str, MatrixSource]:
         """Return each client's rows."""
-        names = Lattice(len(self.rows), 1).names
+        names = Layout.lattice(len(self.rows), 1).names
         return {
             name: MatrixSource(X[r]) for name, r in zip(names, self.rows, strict=True)
         }
@@ -119,7 +119,7 @@ def federated(
         **options,
     )
     data = clients.data(X)
-    layout = Lattice(len(clients.rows), 1)
+    layout = Layout.lattice(len(clients.rows), 1)
     run = simulation.run(params, layout, data, seed)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
     order = np.concatenate(clients.rows)

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SETS = ("iris", "digits", "pendigits", "coil20")
 LOSSLESS: dict[str, dict[str, Any]] = {
@@ -56,7 +56,7 @@ def sample(name: str, rows: int) -> tuple[Any, Any]:
 
 def fidelity(X: Any, params: OmniFC, parties: int) -> float:
     """Return the fidelity of one run."""
-    parts = simulation.split(X, Lattice(parties), 0)
+    parts = simulation.split(X, Layout.lattice(parties), 0)
     return simulation.evaluate(params, X, parts, 0).fidelity
 
 

@@ -31,7 +31,7 @@ from sklearn.datasets import make_blobs
 from clustering_protocols import simulation
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.omnifc import OmniFC, sizes
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk import Coordinator, Party, Policy
 
 COTERIE = (sys.executable, "-m", "party_sdk.cli")
@@ -58,7 +58,7 @@ def main() -> int:
         noise=2,
         max_rows=given.rows,
     )
-    parts = simulation.split(X, Lattice(PARTIES), SEED)
+    parts = simulation.split(X, Layout.lattice(PARTIES), SEED)
     upload = sizes.upload_bytes(given.rows)
     print(f"{given.rows} × {given.features}, {PARTIES} parties, {upload:,} bytes each")
     with (

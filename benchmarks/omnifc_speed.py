@@ -38,7 +38,7 @@ from clustering_protocols.protocols.omnifc import (
 from clustering_protocols.protocols.omnifc.distances import field_distances, n_pairs
 from clustering_protocols.protocols.omnifc.field import P
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 RUNS = 5
 
@@ -80,7 +80,7 @@ def distances(n: int, d: int, goal: float | None) -> bool:
 def decode(n: int, *, answers: int, hidden: bool, goal: float | None) -> bool:
     """Measure so many answers."""
     params = OmniFC(n_clusters=2, segments=2, noise=2, hide_segments=hidden)
-    slots = Lattice(answers).names
+    slots = Layout.lattice(answers).names
     # zeros are consistent answers; written once each, so that they are in memory
     given = {slot: np.zeros(n_pairs(n), dtype=np.uint64) for slot in slots}
     for answer in given.values():

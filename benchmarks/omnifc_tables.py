@@ -27,7 +27,7 @@ from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.metrics import kappa
 from clustering_protocols.protocols.omnifc import OmniFC, field, pooled, quantisation
 from clustering_protocols.protocols.omnifc.distances import field_distances
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 NEAR = 0.03
 METHODS = ("SC", "KM", "FCM", "NMF", "KMed", "DBSCAN", "HC")
@@ -67,7 +67,7 @@ def sample(name: str, seed: int, rows: int) -> tuple[Any, Any]:
 def run(X: Any, y: Any, variant: dict[str, Any], seed: int) -> float:
     """Return kappa of a simulated session of three parties."""
     params = OmniFC(n_clusters=len(np.unique(y)), scaling="unit_norm", **variant)
-    parts = simulation.split(X, Lattice(3), seed)
+    parts = simulation.split(X, Layout.lattice(3), seed)
     found = simulation.run(params, parts.layout, parts.data, seed)
     labels = np.empty(len(X), dtype=np.int64)
     for slot, rows in zip(parts.layout.names, parts.rows, strict=True):

@@ -34,7 +34,7 @@ from clustering_protocols.protocols.pqmds import (
     subspaces,
 )
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 PARAMS = ProductQuantisation(
     n_clusters=10, sub_dim=8, codebook_size=256, scaling="none"
@@ -89,7 +89,7 @@ def column(name: str, x: NDArray[np.float64]) -> float:
 def sizes() -> None:
     """Print bytes per row that one of two parties sends."""
     X = np.random.default_rng(0).normal(size=(2000, 2 * WIDTH))
-    layout = Lattice(1, 2)
+    layout = Layout.lattice(1, 2)
     for sub_dim in (1, 2, 4, 8):
         params = ProductQuantisation(n_clusters=2, sub_dim=sub_dim, codebook_size=10)
         run = simulation.run(params, layout, simulation.split(X, layout, 0).data, 0)

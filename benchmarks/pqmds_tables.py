@@ -31,7 +31,7 @@ from clustering_protocols.protocols.pqmds import (
     subspaces,
 )
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 N_TRAIN = 60_000
 TOLERANCE = 0.03
@@ -74,7 +74,7 @@ def split(X: NDArray[np.float64], first: int) -> simulation.Split:
     """Return two parties, the first with the leading columns."""
     rows, columns = np.arange(len(X)), np.arange(X.shape[1])
     groups = [columns[:first], columns[first:]]
-    layout = Lattice(1, 2)
+    layout = Layout.lattice(1, 2)
     data = {
         slot: simulation.MatrixSource(X[:, group])
         for slot, group in zip(layout.names, groups, strict=True)

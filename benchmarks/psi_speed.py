@@ -23,14 +23,14 @@ from collections import Counter
 
 import numpy as np
 
-from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols import engine, enrolment, registry, simulation
 from clustering_protocols.contract import Memory, Selection
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 GOAL_SECONDS, GOAL_IDS = 60.0, 100_000
-LAYOUT = Lattice(1, 2)
+LAYOUT = Layout.lattice(1, 2)
 SESSION = "speed"
 
 
@@ -65,7 +65,7 @@ class Run:
         }
         self.agreement = enrolment.agree(terms, roster)
         self.parties = {
-            slot: chain.PartyChain(
+            slot: engine.PartyEngine(
                 agreement=self.agreement, slot=slot, entropy=keys[slot]
             )
             for slot in LAYOUT.names
@@ -76,13 +76,13 @@ class Run:
 
     def measure(self) -> None:
         """Go through all rounds of the stage; the secrets before it are not counted."""
-        move = chain.begin(self.agreement)
-        while isinstance(move, chain.Opened) and move.stage != "upload":
+        move = engine.begin(self.agreement)
+        while isinstance(move, engine.Opened) and move.stage != "upload":
             move = self._round(move, counted=move.stage == "intersection")
 
     def _round(
-        self, opened: chain.Opened, *, counted: bool
-    ) -> chain.Opened | chain.Closed:
+        self, opened: engine.Opened, *, counted: bool
+    ) -> engine.Opened | engine.Closed:
         spent: Counter[str] = Counter()
         given = {}
         for slot, task in opened.tasks.items():
@@ -93,7 +93,7 @@ class Run:
             spent[slot] = time.process_time() - begin
             self.memories[slot], given[slot] = answer.memory, answer.contribution
         begin = time.process_time()
-        move = chain.advance(self.agreement, opened.state, opened.tasks, given)
+        move = engine.advance(self.agreement, opened.state, opened.tasks, given)
         analyst = time.process_time() - begin
         if counted:
             self.total += sum(spent.values()) + analyst

@@ -95,8 +95,8 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     InvalidArray
         If an array has a name or dtype that is not accepted.
     """
-    view = memoryview(buffer).toreadonly().cast("B")
-    entries, data = _split(view)
+    context = memoryview(buffer).toreadonly().cast("B")
+    entries, data = _split(context)
     metadata = entries.pop("__metadata__", None)
     if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
         raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
@@ -110,19 +110,19 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     return header, arrays
 
 
-def _split(view: memoryview) -> tuple[Header, memoryview]:
-    if len(view) < 8:
+def _split(context: memoryview) -> tuple[Header, memoryview]:
+    if len(context) < 8:
         raise Malformed("The body ends before the length of its header.")
-    length = int.from_bytes(view[:8], "little")
+    length = int.from_bytes(context[:8], "little")
     if length > MAX_HEADER_BYTES:
         raise Malformed(f"The header is over {MAX_HEADER_BYTES} bytes.")
-    if len(view) < 8 + length:
+    if len(context) < 8 + length:
         raise Malformed("The body ends within its header.")
     try:
-        text = bytes(view[8 : 8 + length]).decode()
+        text = bytes(context[8 : 8 + length]).decode()
     except UnicodeDecodeError:
         raise Malformed("The header is not UTF-8.") from None
-    return load_object(text), view[8 + length :]
+    return load_object(text), context[8 + length :]
 
 
 def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:

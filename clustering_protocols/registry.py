@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from clustering_protocols import protocols
-from clustering_protocols.contract import ClusteringProtocol, Params, Plan
+from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.terms import (
     Deadlines,
@@ -161,10 +161,10 @@ def check_terms(terms: Terms) -> Params:
     return params
 
 
-def plan(agreement: bytes) -> Plan:
+def session_context(agreement: bytes) -> SessionContext:
     """Return the plan of an agreement, given its exact bytes."""
     agreed, terms = read_agreement(agreement)
-    return Plan(
+    return SessionContext(
         agreement=agreed,
         agreement_digest=digest(agreement),
         terms=terms,

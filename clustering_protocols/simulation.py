@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clustering_protocols import chain, enrolment, registry
+from clustering_protocols import engine, enrolment, registry
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
     Memory,
@@ -143,7 +143,7 @@ def run(
     }
     agreement = enrolment.agree(terms, roster)
     parties = {
-        slot: chain.PartyChain(agreement=agreement, slot=slot, entropy=keys[slot])
+        slot: engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
         for slot in layout.names
     }
     return _Run(agreement, parties, data, timer).to_the_end()
@@ -153,7 +153,7 @@ class _Run:
     def __init__(
         self,
         agreement: bytes,
-        parties: Mapping[str, chain.PartyChain],
+        parties: Mapping[str, engine.PartyEngine],
         data: Mapping[str, DataSource],
         timer: Timer,
     ) -> None:
@@ -167,13 +167,13 @@ class _Run:
 
     def to_the_end(self) -> Simulated:
         with self.clock(ANALYST):
-            move = chain.begin(self.agreement)
+            move = engine.begin(self.agreement)
         rounds = 0
-        while isinstance(move, chain.Opened):
+        while isinstance(move, engine.Opened):
             rounds, move = move.round, self.one_round(move)
         return self.conclude(move, rounds)
 
-    def one_round(self, opened: chain.Opened) -> chain.Opened | chain.Closed:
+    def one_round(self, opened: engine.Opened) -> engine.Opened | engine.Closed:
         for slot, task in opened.tasks.items():
             self.record(ANALYST, slot, opened, task)
         replies = {slot: self.reply(slot, task) for slot, task in opened.tasks.items()}
@@ -181,19 +181,19 @@ class _Run:
         for slot, contribution in contributions.items():
             self.record(slot, ANALYST, opened, contribution)
         with self.clock(ANALYST):
-            move = chain.advance(
+            move = engine.advance(
                 self.agreement, opened.state, opened.tasks, contributions
             )
-        reopened = isinstance(move, chain.Opened) and move.round == opened.round
+        reopened = isinstance(move, engine.Opened) and move.round == opened.round
         if not reopened:  # a void attempt leaves the memory before the round
             self.memories |= {slot: reply.memory for slot, reply in replies.items()}
         return move
 
-    def reply(self, slot: str, task: bytes) -> chain.Answer:
+    def reply(self, slot: str, task: bytes) -> engine.Answer:
         with self.clock(slot):
             return self.parties[slot].reply(self.memories[slot], task, self.data[slot])
 
-    def conclude(self, closed: chain.Closed, rounds: int) -> Simulated:
+    def conclude(self, closed: engine.Closed, rounds: int) -> Simulated:
         outcomes = {
             slot: self.parties[slot].conclude(
                 self.memories[slot], result, self.data[slot]
@@ -201,16 +201,16 @@ class _Run:
             for slot, result in closed.results.items()
         }
         summary = (
-            chain.read_result(self.agreement, closed.summary)
+            engine.read_result(self.agreement, closed.summary)
             if closed.summary
             else None
         )
-        plan, _ = chain.load(self.agreement)
+        context, _ = engine.load(self.agreement)
         return Simulated(
             outcomes=outcomes,
             orders={slot: self.order(slot) for slot in self.parties},
             summary=summary,
-            trace=Trace(plan=plan, summary=summary, memories=self.memories),
+            trace=Trace(session=context, summary=summary, memories=self.memories),
             sent=self.sent,
             costs=self.costs,
             rounds=rounds,
@@ -223,7 +223,7 @@ class _Run:
         return rows if order is None else rows[order.order]
 
     def record(
-        self, sender: str, receiver: str, opened: chain.Opened, payload: bytes
+        self, sender: str, receiver: str, opened: engine.Opened, payload: bytes
     ) -> None:
         self.costs[sender].sent_bytes += len(payload)
         self.sent.append(

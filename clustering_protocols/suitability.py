@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal["numeric", "counts"]
 Shape: TypeAlias = Literal["spherical", "arbitrary", "fuzzy", "co-clusters"]
 
 
-class Sees(IntEnum):
+class Exposure(IntEnum):
     """How much of the rows somebody can work out, beside the result."""
 
     NOTHING = 0
@@ -36,7 +36,7 @@ class Sees(IntEnum):
         return _SEES[self]
 
 
-class Rounds(IntEnum):
+class RoundBudget(IntEnum):
     """How often all parties have to answer."""
 
     ONE = 0
@@ -54,21 +54,21 @@ class Rounds(IntEnum):
         return _ROUNDS[self]
 
 
-_SEES: Mapping[Sees, str] = {
-    Sees.NOTHING: "nothing but the result",
-    Sees.TOTALS: "sums over all parties",
-    Sees.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
-    Sees.ROWS: "values of single rows, exactly or nearly",
+_SEES: Mapping[Exposure, str] = {
+    Exposure.NOTHING: "nothing but the result",
+    Exposure.TOTALS: "sums over all parties",
+    Exposure.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
+    Exposure.ROWS: "values of single rows, exactly or nearly",
 }
-_ROUNDS: Mapping[Rounds, str] = {
-    Rounds.ONE: "one upload of what comes of the rows, after a fixed number of short rounds",
-    Rounds.FEW: "a fixed number of rounds, some of them with much to send",
-    Rounds.MANY: "a round for every update of the algorithm",
+_ROUNDS: Mapping[RoundBudget, str] = {
+    RoundBudget.ONE: "one upload of what comes of the rows, after a fixed number of short rounds",
+    RoundBudget.FEW: "a fixed number of rounds, some of them with much to send",
+    RoundBudget.MANY: "a round for every update of the algorithm",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Method:
     """One way to use a protocol.
 
     Attributes
@@ -84,7 +84,7 @@ class Way:
     rounds : Rounds
     analyst_sees : Sees
         What the analyst can work out by itself.
-    together_see : Sees
+    exposure_with_one_party : Exposure
         What it can work out together with one party.
     params : mapping
         Parameters to begin with, beside the number of clusters.
@@ -96,9 +96,9 @@ class Way:
     partitionings: tuple[Partitioning, ...]
     shapes: tuple[Shape, ...]
     data: Kind = "numeric"
-    rounds: Rounds
-    analyst_sees: Sees
-    together_see: Sees
+    rounds: RoundBudget
+    analyst_sees: Exposure
+    exposure_with_one_party: Exposure
     params: Mapping[str, Any] = field(default_factory=dict)
     counted: bool = True
 

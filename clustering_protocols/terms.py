@@ -70,6 +70,17 @@ class Layout(Value):
             )
         return self
 
+    @classmethod
+    def lattice(cls, row_groups: int, column_groups: int = 1) -> Self:
+        """Return the regular layout of row groups × column groups, named ``r1c1 …``."""
+        return cls(
+            slots=tuple(
+                Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
+                for row in range(row_groups)
+                for column in range(column_groups)
+            )
+        )
+
     @property
     def n_row_groups(self) -> int:
         """Return c, the number of row groups."""
@@ -101,17 +112,6 @@ class Layout(Value):
     def column_group(self, column: int) -> tuple[str, ...]:
         """Return the names of the slots of a column group, in row order."""
         return tuple(slot.name for slot in self.slots if slot.column == column)
-
-
-def Lattice(row_groups: int, column_groups: int = 1) -> Layout:  # noqa: N802  reads as the type that it makes
-    """Return the regular layout of row groups × column groups, named ``r1c1 …``."""
-    return Layout(
-        slots=tuple(
-            Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
-            for row in range(row_groups)
-            for column in range(column_groups)
-        )
-    )
 
 
 class Deadlines(Value):

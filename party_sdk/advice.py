@@ -20,14 +20,14 @@ import numpy as np
 from clustering_protocols import registry
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.suitability import (
+    Exposure,
     Kind,
+    Method,
     Partitioning,
-    Rounds,
-    Sees,
+    RoundBudget,
     Shape,
-    Way,
 )
-from clustering_protocols.terms import Lattice, Layout, Slot
+from clustering_protocols.terms import Layout, Slot
 
 _ALIGNMENT: Final = {"alignment": {"method": "ecdh"}}
 
@@ -53,8 +53,8 @@ class Situation:
     partitioning: Partitioning
     parties: int
     overlap: bool = True
-    rounds: Rounds = Rounds.MANY
-    analyst_sees: Sees = Sees.GEOMETRY
+    rounds: RoundBudget = RoundBudget.MANY
+    analyst_sees: Exposure = Exposure.GEOMETRY
     collusion: bool = False
     data: Kind | None = None
     shape: Shape | None = None
@@ -77,7 +77,7 @@ class Fit:
     """A way that fits, with all that follows from it."""
 
     protocol: str
-    way: Way
+    way: Method
     params: Mapping[str, Any]
     layout: Layout
     risks: Mapping[str, str]
@@ -110,7 +110,9 @@ def advise(situation: Situation) -> Advice:
     fits: list[Fit] = []
     others: dict[str, Sequence[str]] = {}
     for name, known in registry.catalogue().items():
-        judged = [(way, _reasons(situation, layout, name, way)) for way in known.ways]
+        judged = [
+            (way, _reasons(situation, layout, name, way)) for way in known.methods
+        ]
         found = [_fit(situation, layout, name, w) for w, why in judged if not why]
         fits.extend(found)
         if judged and not found:
@@ -122,9 +124,9 @@ def layout_of(situation: Situation) -> Layout:
     """Return a layout of so many parties: mixed ones in two column groups."""
     n = situation.parties
     if situation.partitioning == "horizontal":
-        return Lattice(n, 1)
+        return Layout.lattice(n, 1)
     if situation.partitioning == "vertical":
-        return Lattice(1, n)
+        return Layout.lattice(1, n)
     if n < 3:
         raise InvalidParameters("Rows and columns both split take three parties.")
     places = [divmod(number, 2) for number in range(n)]
@@ -138,21 +140,27 @@ def layout_of(situation: Situation) -> Layout:
 def _order(fit: Fit) -> tuple[Any, ...]:
     lost = -float(np.mean([each.mean for each in fit.figures])) if fit.figures else 0.0
     way = fit.way
-    return (way.analyst_sees, way.together_see, lost, way.rounds, fit.protocol)
+    return (
+        way.analyst_sees,
+        way.exposure_with_one_party,
+        lost,
+        way.rounds,
+        fit.protocol,
+    )
 
 
 # Why not
 
 
 def _shortest(
-    situation: Situation, judged: Sequence[tuple[Way, Sequence[str]]]
+    situation: Situation, judged: Sequence[tuple[Method, Sequence[str]]]
 ) -> Sequence[str]:
     """Return the reasons against the way that is nearest to fit."""
     near = [why for way, why in judged if situation.partitioning in way.partitionings]
     return min(near or [why for _, why in judged], key=len)
 
 
-def _reasons(situation: Situation, layout: Layout, name: str, way: Way) -> list[str]:
+def _reasons(situation: Situation, layout: Layout, name: str, way: Method) -> list[str]:
     """Return all reasons against a way, one if it is for data that is split otherwise."""
     if situation.partitioning not in way.partitionings:
         taken = registry.protocol(name).partitionings
@@ -171,7 +179,7 @@ def _reasons(situation: Situation, layout: Layout, name: str, way: Way) -> list[
     return found
 
 
-def _against(situation: Situation, way: Way) -> Iterator[str]:
+def _against(situation: Situation, way: Method) -> Iterator[str]:
     if situation.shape not in {None, *way.shapes}:
         yield f"Its clusters are {' or '.join(way.shapes)} ({way.name})."
     if situation.data not in {None, way.data}:
@@ -180,14 +188,14 @@ def _against(situation: Situation, way: Way) -> Iterator[str]:
         yield f"It takes {way.rounds.word} rounds: {way.rounds.sentence}."
     if way.analyst_sees > situation.analyst_sees:
         yield f"The analyst can work out {way.analyst_sees.sentence}."
-    if situation.collusion and way.together_see >= Sees.ROWS:
+    if situation.collusion and way.exposure_with_one_party >= Exposure.ROWS:
         yield (
             "An analyst together with one party can work out "
-            f"{way.together_see.sentence}."
+            f"{way.exposure_with_one_party.sentence}."
         )
 
 
-def _params(situation: Situation, name: str, way: Way) -> dict[str, Any] | None:
+def _params(situation: Situation, name: str, way: Method) -> dict[str, Any] | None:
     """Return the parameters of a way; None where it cannot align rows that differ."""
     params = way.parameters(situation.n_clusters)
     if situation.overlap or situation.partitioning == "horizontal":
@@ -199,7 +207,7 @@ def _params(situation: Situation, name: str, way: Way) -> dict[str, Any] | None:
 # What fits
 
 
-def _fit(situation: Situation, layout: Layout, name: str, way: Way) -> Fit:
+def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
     known = registry.protocol(name)
     given = _params(situation, name, way) or {}
     params = registry.parse_params(name, given)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
-from clustering_protocols import chain, journal, registry
+from clustering_protocols import engine, hash_chain, registry
 from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import session_secret
 from clustering_protocols.errors import AuditBroken, InvalidParameters, NotReady
@@ -186,7 +186,7 @@ class CoordinatedSession:
     def summary(self) -> Record:
         """Return what the terms let the coordinator read of the result."""
         agreement = self._client.agreement(self.id)
-        return chain.read_result(agreement, self._client.result(self.id))
+        return engine.read_result(agreement, self._client.result(self.id))
 
     def audit(self, receipts: Iterable[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
         """Return who sent or received which digest when, after checking the chain.
@@ -203,7 +203,7 @@ class CoordinatedSession:
             If a line was changed, or is missing.
         """
         lines = self._client.audit(self.id)
-        entries = list(journal.read(lines))
+        entries = list(hash_chain.read(lines))
         for receipt in receipts:
             if receipt.get("event") == "receipt":
                 _check_receipt(receipt, lines, entries)
@@ -234,7 +234,7 @@ def _check_receipt(
         raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
     same = ("round", "attempt", "digest")
     line, entry = lines[number - 1], entries[number - 1]
-    is_there = journal.digest(line) == receipt.get("entry")
+    is_there = hash_chain.digest(line) == receipt.get("entry")
     if not is_there or any(entry.get(name) != receipt.get(name) for name in same):
         raise AuditBroken(
             f"Line {number} is not the one of which a party has a receipt."

@@ -23,7 +23,7 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import GuardRefused, InvalidData
 from clustering_protocols.preparation.identifiers import join
-from party_sdk.occurrences import LongForm, occurrences
+from party_sdk.long_form import LongForm, occurrences
 from party_sdk.parquet import ParquetSource, n_bytes, numeric_columns
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -106,7 +106,7 @@ def open_long(
     path : Path
         CSV or Parquet file with one line per object and item.
     form, objects
-        As for :func:`~party_sdk.occurrences.occurrences`.
+        As for :func:`~party_sdk.long_form.occurrences`.
     """
     return occurrences(_read_file(path, [form.object]), form, objects)
 

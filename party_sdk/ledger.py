@@ -1,6 +1,6 @@
 """What left a party, under which context, and what the analyst said it got.
 
-A chain of lines (:mod:`clustering_protocols.journal`) in the party's folder. What is to
+A chain of lines (:mod:`clustering_protocols.hash_chain`) in the party's folder. What is to
 leave is written and synced before its first byte leaves; the receipt follows when it
 comes. So the log tells everything that may have left, even after a crash.
 """
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clustering_protocols import journal
+from clustering_protocols import hash_chain
 from clustering_protocols.errors import AuditBroken, Equivocation
 from party_sdk._files import append_private
 
@@ -40,7 +40,7 @@ class Ledger:
             than those that were sent.
         """
         self._text, self._size = self._lines()
-        entries = list(journal.read(self._text))
+        entries = list(hash_chain.read(self._text))
         sent = {_place(e): e["digest"] for e in entries if e["event"] == "sending"}
         for entry in entries:
             is_receipt = entry["event"] == "receipt"
@@ -112,7 +112,7 @@ class Ledger:
         where = {"round": place[0], "attempt": place[1]} if place else {}
         entry = {"event": event, "at": at, **where, **fields}
         last = self._text[-1] if self._text else None
-        line = journal.write(last, len(known) + 1, entry)
+        line = hash_chain.write(last, len(known) + 1, entry)
         content = f"{line}\n".encode()
         # a receipt that a crash loses is asked for again
         append_private(self._path, content, at=self._size, durable=event != "receipt")

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
-from clustering_protocols import chain, enrolment, packets
+from clustering_protocols import engine, enrolment, packets
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
@@ -35,8 +35,8 @@ from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
-from party_sdk.rounds import Confirm, OnNotes, Oversight, Rounds
-from party_sdk.sameness import data_digest, marks, same_choices
+from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
+from party_sdk.resume_checks import data_digest, marks, same_choices
 from party_sdk.watch import OnProgress, Watch
 
 
@@ -253,7 +253,7 @@ class Party:
         watch = Watch(client, self.invitation.session, on_progress)
         try:
             party = self._chain(self._agreement(client, watch))
-            rounds = Rounds(
+            rounds = Responder(
                 folder=self.folder,
                 client=client,
                 terms=self.terms,
@@ -302,8 +302,8 @@ class Party:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
         return outcome
 
-    def _chain(self, agreement: bytes) -> chain.PartyChain:
-        return chain.PartyChain(
+    def _chain(self, agreement: bytes) -> engine.PartyEngine:
+        return engine.PartyEngine(
             agreement=agreement,
             slot=self.invitation.slot,
             entropy=self._entropy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Credential
 
@@ -13,20 +13,20 @@ from analyst_service.models import Credential
 class CredentialRepository:
     """Credentials in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def add(self, credential: Credential) -> None:
         """Store a credential."""
-        self._unit.add(credential)
-        self._unit.flush()
+        self._transaction.add(credential)
+        self._transaction.flush()
 
     def by_digest(self, digest: str, now: datetime) -> Credential | None:
         """Return the credential of a secret's digest, or of its last secret's."""
         last = sa.and_(
             Credential.previous_digest == digest, Credential.previous_until > now
         )
-        return self._unit.scalar(
+        return self._transaction.scalar(
             sa.select(Credential).where(
                 sa.or_(Credential.secret_digest == digest, last)
             )
@@ -34,7 +34,7 @@ class CredentialRepository:
 
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""
-        return self._unit.scalar(
+        return self._transaction.scalar(
             sa.select(Credential)
             .where(
                 Credential.id == credential_id,
@@ -47,11 +47,11 @@ class CredentialRepository:
     def all(self) -> list[Credential]:
         """Return all credentials, the newest first."""
         ordered = sa.select(Credential).order_by(Credential.created_at.desc())
-        return list(self._unit.scalars(ordered))
+        return list(self._transaction.scalars(ordered))
 
     def end_tokens(self, session_id: str, slot: str, at: datetime) -> None:
         """Let the tokens of a slot end at a time, unless they end before it."""
-        self._unit.execute(
+        self._transaction.execute(
             sa.update(Credential)
             .where(
                 Credential.session_id == session_id,
@@ -63,7 +63,7 @@ class CredentialRepository:
 
     def revoke_tokens(self, session_id: str, now: datetime) -> int:
         """Revoke all tokens of a session; return how many were valid so far."""
-        revoked = self._unit.execute(
+        revoked = self._transaction.execute(
             sa.update(Credential)
             .where(Credential.session_id == session_id, Credential.revoked_at.is_(None))
             .values(revoked_at=now)
@@ -73,7 +73,7 @@ class CredentialRepository:
 
     def revoke(self, credential_id: str, now: datetime) -> bool:
         """Revoke one credential; return whether it was valid so far."""
-        revoked = self._unit.execute(
+        revoked = self._transaction.execute(
             sa.update(Credential)
             .where(Credential.id == credential_id, Credential.revoked_at.is_(None))
             .values(revoked_at=now)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.repository import CredentialRepository
 from analyst_service.clock import Clock
@@ -50,8 +50,8 @@ def digest_of(secret: str) -> str:
 class AuthService:
     """Credentials in one transaction."""
 
-    def __init__(self, unit: Unit, clock: Clock) -> None:
-        self._credentials = CredentialRepository(unit)
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._credentials = CredentialRepository(transaction)
         self._clock = clock
 
     def authenticate(self, header: str | None) -> Caller:

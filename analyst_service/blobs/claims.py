@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 
-def claim(unit: Unit, digests: Iterable[str]) -> None:
+def claim(transaction: Transaction, digests: Iterable[str]) -> None:
     """Claim digests until the transaction ends; waits for other claims on them."""
-    if unit.connection().dialect.name != "postgresql":
+    if transaction.connection().dialect.name != "postgresql":
         return  # to connect is to begin
     # in one order for all: claims that wait for each other could wait in a circle
     for key in sorted({int(digest[:16], 16) - (1 << 63) for digest in digests}):
-        unit.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+        transaction.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))

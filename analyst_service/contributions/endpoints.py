@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 
 from analyst_service import negotiation
@@ -48,7 +48,7 @@ async def get_task(
     """Return the caller's open task; hold the request for a while if there is none."""
     loop = asyncio.get_running_loop()
     until = loop.time() + min(wait, service.settings.max_wait_seconds)
-    with service.bell.listening(session_id) as ear:
+    with service.notifier.subscribe(session_id) as ear:
         while True:
             task = await run_in_threadpool(_task, service, caller, session_id)
             if task is not None:
@@ -93,11 +93,13 @@ async def put_contribution(
 
 
 def _task(service: Service, caller: Caller, session_id: str) -> Task | None:
-    with service.database.read() as unit:
-        task = ContributionService(unit, service.clock).task(caller, session_id)
+    with service.database.read() as transaction:
+        task = ContributionService(transaction, service.clock).task(caller, session_id)
     if task is not None and task.sent_at is None:
         service.database.transact(
-            lambda unit: ContributionService(unit, service.clock).note_sent(task)
+            lambda transaction: ContributionService(
+                transaction, service.clock
+            ).note_sent(task)
         )
     return task
 
@@ -106,8 +108,10 @@ def _admit(
     service: Service, caller: Caller, place: Place, digest: str
 ) -> Receipt | Asked:
     """Return the receipt of a repeat; refuse what cannot be stored, before the body."""
-    with service.database.read() as unit:
-        found = ContributionService(unit, service.clock).admit(caller, place, digest)
+    with service.database.read() as transaction:
+        found = ContributionService(transaction, service.clock).admit(
+            caller, place, digest
+        )
     return found if isinstance(found, Asked) else Receipt.of(found)
 
 
@@ -122,9 +126,9 @@ def _keep(
     """Check the bytes, make them a blob, store the row: one transaction."""
     check_draft(asked, draft, service.blobs.map)
 
-    def store(unit: Unit) -> tuple[Receipt, bool, bool]:
-        claim(unit, [digest])
-        contributions = ContributionService(unit, service.clock)
+    def store(transaction: Transaction) -> tuple[Receipt, bool, bool]:
+        claim(transaction, [digest])
+        contributions = ContributionService(transaction, service.clock)
         contribution, is_new = contributions.store(caller, place, digest, draft.size)
         if is_new:
             draft.keep()
@@ -136,5 +140,5 @@ def _keep(
 
     receipt, is_new, is_complete = service.database.transact(store)
     if is_complete:
-        service.bell.ring()
+        service.notifier.notify_driver()
     return receipt, is_new

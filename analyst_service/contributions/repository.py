@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Contribution, Session, Task
 
@@ -13,33 +13,33 @@ from analyst_service.models import Contribution, Session, Task
 class ContributionRepository:
     """Tasks and contributions in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def task(
         self, session_id: str, round_: int, attempt: int, slot: str
     ) -> Task | None:
         """Return what a slot is asked in an attempt."""
-        return self._unit.get(Task, (session_id, round_, attempt, slot))
+        return self._transaction.get(Task, (session_id, round_, attempt, slot))
 
     def contribution(
         self, session_id: str, round_: int, attempt: int, slot: str
     ) -> Contribution | None:
         """Return what a slot answered in an attempt."""
-        return self._unit.get(Contribution, (session_id, round_, attempt, slot))
+        return self._transaction.get(Contribution, (session_id, round_, attempt, slot))
 
     def is_complete(self, session_id: str) -> bool:
         """Return whether a session's open attempt has an answer to every task."""
-        return bool(self._unit.scalar(_IS_COMPLETE, {"session_id": session_id}))
+        return bool(self._transaction.scalar(_IS_COMPLETE, {"session_id": session_id}))
 
     def add(self, contribution: Contribution) -> None:
         """Store a contribution."""
-        self._unit.add(contribution)
-        self._unit.flush()
+        self._transaction.add(contribution)
+        self._transaction.flush()
 
     def mark_sent(self, task: Task, now: datetime) -> bool:
         """Remember that a task was handed out; False if it was before."""
-        marked = self._unit.execute(
+        marked = self._transaction.execute(
             sa.update(Task)
             .where(
                 Task.session_id == task.session_id,
@@ -58,7 +58,7 @@ class ContributionRepository:
         self, table: type[Task | Contribution], session: Session
     ) -> dict[str, str]:
         """Return slot and digest of all tasks or contributions of the open attempt."""
-        rows = self._unit.execute(
+        rows = self._transaction.execute(
             sa.select(table.slot, table.digest).where(
                 table.session_id == session.id,
                 table.round == session.round,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
 from analyst_service.audit import Audit
@@ -17,8 +17,8 @@ from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.models import Contribution, Session, Task
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.sessions.states import State
-from clustering_protocols import journal
-from clustering_protocols.chain import check_contribution
+from clustering_protocols import hash_chain
+from clustering_protocols.engine import check_contribution
 from clustering_protocols.errors import ContributionDiffers, Forbidden, RoundClosed
 
 
@@ -42,10 +42,10 @@ class Asked:
 class ContributionService:
     """Tasks and contributions in one transaction."""
 
-    def __init__(self, unit: Unit, clock: Clock) -> None:
-        self._sessions = SessionService(unit, clock)
-        self._rows = ContributionRepository(unit)
-        self._audit = Audit(unit)
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._sessions = SessionService(transaction, clock)
+        self._rows = ContributionRepository(transaction)
+        self._audit = Audit(transaction)
         self._clock = clock
 
     def task(self, caller: Caller, session_id: str) -> Task | None:
@@ -115,7 +115,7 @@ class ContributionService:
             size=size,
             received_at=now,
             sequence=noted.number,
-            entry=journal.digest(noted.line),
+            entry=hash_chain.digest(noted.line),
         )
         self._rows.add(contribution)
         return contribution, True

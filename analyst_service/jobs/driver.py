@@ -18,13 +18,13 @@ from functools import partial
 from typing import Self, TypeVar
 
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.deps import Service
 from analyst_service.jobs import worker
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.repository import Standing
+from analyst_service.jobs.repository import RoundPosition
 from analyst_service.jobs.service import JobService
 from analyst_service.logs import describe
 
@@ -52,7 +52,7 @@ class Driver:
         self._thread = threading.Thread(target=self._loop, name="driver")
         self._running: list[_Running] = []
         self._free: list[Process] = []
-        self._told: Mapping[str, Standing] = {}
+        self._told: Mapping[str, RoundPosition] = {}
         self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class Driver:
 
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
-        self._service.bell.ring()
+        self._service.notifier.notify_driver()
         self._thread.join()
         for step in self._running:
             step.process.end()
@@ -71,7 +71,7 @@ class Driver:
 
     def _loop(self) -> None:
         while not self._stop.is_set():
-            self._service.bell.wait(self._service.settings.poll_seconds)
+            self._service.notifier.wait(self._service.settings.poll_seconds)
             for part in (
                 self._collect_outcomes,
                 self._tell_moves,
@@ -122,13 +122,13 @@ class Driver:
 
         One query for all that wait: each of them asking would be most of the load.
         """
-        awaited = self._service.bell.awaited
+        awaited = self._service.notifier.awaited
         if not awaited:
             return
         found = self._read(partial(JobService.standings, sessions=awaited))
         for session, standing in found.items():
             if standing.has_news and standing != self._told.get(session):
-                self._service.bell.ring_for(session)
+                self._service.notifier.notify_session(session)
         self._told = found
 
     def _collect_outcomes(self) -> None:
@@ -188,18 +188,20 @@ class Driver:
             process.end()
             self._give_back(lease, counts=True)
             raise
-        future.add_done_callback(lambda _: self._service.bell.ring())
+        future.add_done_callback(lambda _: self._service.notifier.notify_driver())
         return _Running(lease, process, future, self._service.clock.now())
 
     def _read(self, query: Callable[[JobService], T]) -> T:
-        with self._service.database.read() as unit:
-            return query(self._jobs(unit))
+        with self._service.database.read() as transaction:
+            return query(self._jobs(transaction))
 
     def _write(self, change: Callable[[JobService], T]) -> T:
-        return self._service.database.transact(lambda unit: change(self._jobs(unit)))
+        return self._service.database.transact(
+            lambda transaction: change(self._jobs(transaction))
+        )
 
-    def _jobs(self, unit: Unit) -> JobService:
-        return JobService(unit, self._service)
+    def _jobs(self, transaction: Transaction) -> JobService:
+        return JobService(transaction, self._service)
 
     def _new_process(self) -> Process:
         return Process()

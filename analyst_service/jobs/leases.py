@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Session
 from analyst_service.sessions.states import State
@@ -44,21 +44,21 @@ class LeaseRepository:
         How long a lease holds without being renewed.
     """
 
-    def __init__(self, unit: Unit, seconds: float) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction, seconds: float) -> None:
+        self._transaction = transaction
         self._span = timedelta(seconds=seconds)
 
     def any_free(self, now: datetime) -> bool:
         """Return whether :meth:`take` would find a step; takes no lock."""
         free = sa.select(Session.id).where(self._is_free(now)).limit(1)
-        return self._unit.scalar(free) is not None
+        return self._transaction.scalar(free) is not None
 
     def take(self, now: datetime) -> Lease | None:
         """Take the step that waits longest; None if there is none.
 
         Rows that another driver is about to take are skipped instead of waited for.
         """
-        session = self._unit.scalar(
+        session = self._transaction.scalar(
             sa.select(Session)
             .where(self._is_free(now))
             .order_by(Session.changed_at, Session.id)
@@ -68,7 +68,7 @@ class LeaseRepository:
         if session is None:
             return None
         token = secrets.token_hex(16)
-        begun = self._unit.scalar(
+        begun = self._transaction.scalar(
             sa.update(Session)
             .where(Session.id == session.id, self._is_free(now))
             .values(
@@ -99,7 +99,7 @@ class LeaseRepository:
         self._change(lease, lease_token=None, lease_until=until, step_attempts=begun)
 
     def _change(self, lease: Lease, **values: object) -> bool:
-        changed = self._unit.execute(
+        changed = self._transaction.execute(
             sa.update(Session)
             .where(
                 Session.id == lease.session.id,

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
 from analyst_service.models import Session, Task, UTCDateTime
 from analyst_service.sessions.states import State
 
 
-class Standing(NamedTuple):
+class RoundPosition(NamedTuple):
     """Where a session stands; any move changes it."""
 
     state: str
@@ -30,12 +30,12 @@ class Standing(NamedTuple):
 class JobRepository:
     """What there is to do, in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def has_rounds_to_close(self, now: datetime) -> bool:
         """Return whether there is a complete or an overdue session; takes no lock."""
-        return bool(self._unit.scalar(_TO_CLOSE, {"now": now}))
+        return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
 
     def complete(self, now: datetime) -> list[Session]:
         """Return, locked, what has all answers, or a quorum at the deadline."""
@@ -45,17 +45,19 @@ class JobRepository:
         """Return, locked, what waits still although its deadline has passed."""
         return self._locked(_IS_OVERDUE, now)
 
-    def standings(self, sessions: Collection[str]) -> dict[str, Standing]:
+    def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand; takes no lock."""
         query = sa.select(
             Session.id, Session.state, Session.round, Session.attempt
         ).where(Session.id.in_(sessions))
-        return {row[0]: Standing(*row[1:]) for row in self._unit.execute(query)}
+        return {
+            row[0]: RoundPosition(*row[1:]) for row in self._transaction.execute(query)
+        }
 
     def add_tasks(self, tasks: list[Task]) -> None:
         """Store the tasks of an attempt."""
-        self._unit.add_all(tasks)
-        self._unit.flush()
+        self._transaction.add_all(tasks)
+        self._transaction.flush()
 
     def _locked(
         self, condition: sa.ColumnElement[bool], now: datetime
@@ -65,7 +67,7 @@ class JobRepository:
         Drivers that waited for each other's rows could wait in a circle.
         """
         query = sa.select(Session).where(condition).with_for_update(skip_locked=True)
-        return list(self._unit.scalars(query, {"now": now}))
+        return list(self._transaction.scalars(query, {"now": now}))
 
 
 _NOW = sa.bindparam("now", type_=UTCDateTime())

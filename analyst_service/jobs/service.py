@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.deps import Service
 from analyst_service.jobs.leases import Lease, LeaseRepository
-from analyst_service.jobs.repository import JobRepository, Standing
+from analyst_service.jobs.repository import JobRepository, RoundPosition
 from analyst_service.jobs.worker import Complete, Failed, Followed, Job, NextRound
 from analyst_service.models import Contribution, Session, Task
 from analyst_service.results.repository import ResultRepository
@@ -24,13 +24,13 @@ from clustering_protocols.terms import read_terms
 class JobService:
     """Jobs in one transaction."""
 
-    def __init__(self, unit: Unit, service: Service) -> None:
-        self._unit = unit
-        self._jobs = JobRepository(unit)
-        self._leases = LeaseRepository(unit, service.settings.lease_seconds)
-        self._sessions = SessionRepository(unit)
-        self._contributions = ContributionRepository(unit)
-        self._results = ResultRepository(unit)
+    def __init__(self, transaction: Transaction, service: Service) -> None:
+        self._transaction = transaction
+        self._jobs = JobRepository(transaction)
+        self._leases = LeaseRepository(transaction, service.settings.lease_seconds)
+        self._sessions = SessionRepository(transaction)
+        self._contributions = ContributionRepository(transaction)
+        self._results = ResultRepository(transaction)
         self._clock = service.clock
         self._settings = service.settings
         self._blobs = service.blobs
@@ -53,7 +53,7 @@ class JobService:
                 detail=f"It waited in round {session.round} until its deadline.",
             )
 
-    def standings(self, sessions: Collection[str]) -> dict[str, Standing]:
+    def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand."""
         return self._jobs.standings(sessions)
 
@@ -99,7 +99,7 @@ class JobService:
             If a blob of it was removed before a row named it; the step has to run again.
         """
         digests = followed.blobs
-        claim(self._unit, digests)
+        claim(self._transaction, digests)
         if not all(map(self._blobs.has, digests)):
             raise FileNotFoundError("a blob of the step's outcome is gone")
         if isinstance(followed, NextRound):

@@ -19,7 +19,7 @@ from typing import Any
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.logs import describe
-from clustering_protocols import chain, registry
+from clustering_protocols import engine, registry
 from clustering_protocols.errors import CoterieError, StorageFull
 
 
@@ -100,7 +100,7 @@ def run(job: Job) -> Followed:
         move = _advance(job, blobs)
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
-    if isinstance(move, chain.Opened):
+    if isinstance(move, engine.Opened):
         return NextRound(
             round=move.round,
             attempt=move.attempt,
@@ -118,10 +118,10 @@ def run(job: Job) -> Followed:
     )
 
 
-def _advance(job: Job, blobs: FileBlobStore) -> chain.Opened | chain.Closed:
+def _advance(job: Job, blobs: FileBlobStore) -> engine.Opened | engine.Closed:
     if job.state is None:
-        return chain.begin(job.agreement)
-    return chain.advance(
+        return engine.begin(job.agreement)
+    return engine.advance(
         job.agreement,
         blobs.map(job.state),
         {slot: blobs.map(digest) for slot, digest in job.tasks.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.deps import (
     CallerDep,
@@ -29,8 +29,8 @@ from analyst_service.strict_json import StrictRoute
 router = APIRouter(tags=["members"], route_class=StrictRoute)
 
 
-def _members(unit: Reading, service: ServiceDep) -> MemberService:
-    return MemberService(unit, service.clock, service.settings)
+def _members(transaction: Reading, service: ServiceDep) -> MemberService:
+    return MemberService(transaction, service.clock, service.settings)
 
 
 ReadingMembers = Annotated[MemberService, Depends(_members)]
@@ -45,8 +45,8 @@ def post_invitations(
 ) -> InvitationsRead:
     """Make one-time codes; earlier unused codes of the same slots end."""
 
-    def invite(unit: Unit) -> dict[str, str]:
-        return _members(unit, service).invite(caller, session_id, body.slots)
+    def invite(transaction: Transaction) -> dict[str, str]:
+        return _members(transaction, service).invite(caller, session_id, body.slots)
 
     return InvitationsRead(codes=service.database.transact(invite))
 
@@ -62,10 +62,10 @@ def preview(body: CodeWrite, members: ReadingMembers) -> PreviewRead:
 def join(body: JoinWrite, service: ServiceDep, response: Response) -> JoinRead:
     """Take the slot; the same code with the same keys again succeeds again."""
 
-    def take(unit: Unit) -> tuple[Session, str]:
-        return _members(unit, service).join(body.code, body.member, body.proof)
+    def take(transaction: Transaction) -> tuple[Session, str]:
+        return _members(transaction, service).join(body.code, body.member, body.proof)
 
     session, token = service.database.transact(take)
-    service.bell.ring()
+    service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"
     return JoinRead(session=session.id, slot=body.member.slot, token=token)

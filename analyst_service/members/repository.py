@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Invitation
 
@@ -14,23 +14,23 @@ from analyst_service.models import Invitation
 class InvitationRepository:
     """Invitations in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def add(self, invitation: Invitation) -> None:
         """Store an invitation."""
-        self._unit.add(invitation)
-        self._unit.flush()
+        self._transaction.add(invitation)
+        self._transaction.flush()
 
     def by_digest(self, digest: str) -> Invitation | None:
         """Return the invitation of a code's digest, as it is now."""
-        return self._unit.get(Invitation, digest, populate_existing=True)
+        return self._transaction.get(Invitation, digest, populate_existing=True)
 
     def revoke_unused(
         self, session_id: str, slots: Collection[str], now: datetime
     ) -> None:
         """End earlier invitations of slots that were not used."""
-        self._unit.execute(
+        self._transaction.execute(
             sa.update(Invitation)
             .where(
                 Invitation.session_id == session_id,

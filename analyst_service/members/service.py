@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from hashlib import sha256
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.auth.service import AuthService, Caller, Role, digest_of
@@ -37,12 +37,14 @@ _LABEL_BYTES = 8
 class MemberService:
     """Invitations and members in one transaction."""
 
-    def __init__(self, unit: Unit, clock: Clock, settings: Settings) -> None:
-        self._sessions = SessionService(unit, clock)
-        self._rows = SessionRepository(unit)
-        self._invitations = InvitationRepository(unit)
-        self._auth = AuthService(unit, clock)
-        self._audit = Audit(unit)
+    def __init__(
+        self, transaction: Transaction, clock: Clock, settings: Settings
+    ) -> None:
+        self._sessions = SessionService(transaction, clock)
+        self._rows = SessionRepository(transaction)
+        self._invitations = InvitationRepository(transaction)
+        self._auth = AuthService(transaction, clock)
+        self._audit = Audit(transaction)
         self._clock = clock
         self._settings = settings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service import negotiation
 from analyst_service.deps import CallerDep, ServiceDep, SessionID
@@ -22,7 +22,7 @@ def get_result(
 ) -> Response:
     """Return a party's own result; to the coordinator, the summary."""
 
-    def hand_out(unit: Unit) -> str:
-        return ResultService(unit, service.clock).hand_out(caller, session_id)
+    def hand_out(transaction: Transaction) -> str:
+        return ResultService(transaction, service.clock).hand_out(caller, session_id)
 
     return service.blob(service.database.transact(hand_out), request.headers)

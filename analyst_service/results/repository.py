@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Result, Session
 
@@ -14,12 +14,12 @@ from analyst_service.models import Result, Session
 class ResultRepository:
     """Results in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def digest(self, session_id: str, slot: str) -> str | None:
         """Return the blob of a slot's result."""
-        found = self._unit.get(Result, (session_id, slot))
+        found = self._transaction.get(Result, (session_id, slot))
         return found.digest if found else None
 
     def mark_sent(self, session_id: str, slot: str | None, now: datetime) -> bool:
@@ -27,7 +27,7 @@ class ResultRepository:
 
         False if it was before.
         """
-        marked = self._unit.execute(
+        marked = self._transaction.execute(
             sa.update(Result)
             .where(
                 Result.session_id == session_id,
@@ -46,8 +46,8 @@ class ResultRepository:
 
     def add(self, session_id: str, digests: Mapping[str, str]) -> None:
         """Store the results of all slots."""
-        self._unit.add_all(
+        self._transaction.add_all(
             Result(session_id=session_id, slot=slot, digest=digest)
             for slot, digest in digests.items()
         )
-        self._unit.flush()
+        self._transaction.flush()

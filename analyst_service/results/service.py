@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
@@ -16,10 +16,10 @@ from clustering_protocols.errors import NotFound, NotReady
 class ResultService:
     """Results in one transaction."""
 
-    def __init__(self, unit: Unit, clock: Clock) -> None:
-        self._sessions = SessionService(unit, clock)
-        self._results = ResultRepository(unit)
-        self._audit = Audit(unit)
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._sessions = SessionService(transaction, clock)
+        self._results = ResultRepository(transaction)
+        self._audit = Audit(transaction)
         self._clock = clock
 
     def hand_out(self, caller: Caller, session_id: str) -> str:

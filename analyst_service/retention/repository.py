@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import (
     Contribution,
@@ -24,8 +24,8 @@ _OVER = sorted(state.value for state in OVER)
 class RetentionRepository:
     """What may be removed, in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     def ended(self, before: datetime, *, lock: bool = False) -> list[Session]:
         """Return sessions that ended by a time and hold contributions still."""
@@ -36,7 +36,7 @@ class RetentionRepository:
         )
         if lock:
             query = query.with_for_update(skip_locked=True)
-        return list(self._unit.scalars(query))
+        return list(self._transaction.scalars(query))
 
     def purge(self, session_id: str, now: datetime) -> set[str]:
         """Forget tasks, state and the bytes of contributions; return their digests.
@@ -72,25 +72,27 @@ class RetentionRepository:
 
     def live(self) -> set[str]:
         """Return all digests that a row names."""
-        return set(self._unit.scalars(_named()))
+        return set(self._transaction.scalars(_named()))
 
     def is_live(self, digest: str) -> bool:
         """Return whether a row names a digest."""
-        return self._unit.scalar(_named(digest).limit(1)) is not None
+        return self._transaction.scalar(_named(digest).limit(1)) is not None
 
     def _digests(self, column: Any, condition: sa.ColumnElement[bool]) -> set[str]:
         query = sa.select(column).where(condition, column.is_not(None))
-        return set(self._unit.scalars(query))
+        return set(self._transaction.scalars(query))
 
     def _delete(
         self,
         table: type[Task | Contribution | Result | Invitation | Member],
         session_id: str,
     ) -> None:
-        self._unit.execute(sa.delete(table).where(table.session_id == session_id))
+        self._transaction.execute(
+            sa.delete(table).where(table.session_id == session_id)
+        )
 
     def _change(self, session_id: str, **values: object) -> None:
-        self._unit.execute(
+        self._transaction.execute(
             sa.update(Session)
             .where(Session.id == session_id)
             .values(**values)

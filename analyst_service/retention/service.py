@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
@@ -29,16 +29,16 @@ class RetentionService:
         kept = timedelta(seconds=self._service.settings.retention_seconds)
         before = self._clock.now() - kept
 
-        def purge(unit: Unit) -> set[str]:
-            rows = RetentionRepository(unit)
+        def purge(transaction: Transaction) -> set[str]:
+            rows = RetentionRepository(transaction)
             digests: set[str] = set()
             for session in rows.ended(before, lock=True):
                 digests |= rows.purge(session.id, self._clock.now())
-                Audit(unit).append(session.id, "purged", self._clock.now())
+                Audit(transaction).append(session.id, "purged", self._clock.now())
             return digests
 
-        with self._service.database.read() as unit:
-            is_due = bool(RetentionRepository(unit).ended(before))
+        with self._service.database.read() as transaction:
+            is_due = bool(RetentionRepository(transaction).ended(before))
         if is_due:
             self._remove(self._service.database.transact(purge))
 
@@ -47,7 +47,7 @@ class RetentionService:
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         self._remove(
             self._service.database.transact(
-                lambda unit: self._forget(unit, caller, session_id)
+                lambda transaction: self._forget(transaction, caller, session_id)
             )
         )
 
@@ -60,28 +60,30 @@ class RetentionService:
         age = timedelta(seconds=self._service.settings.orphan_seconds)
         before = (self._clock.now() - age).timestamp()
         blobs.sweep(before)
-        with self._service.database.read() as unit:
-            live = RetentionRepository(unit).live()
+        with self._service.database.read() as transaction:
+            live = RetentionRepository(transaction).live()
         self._remove(digest for digest in blobs.older(before) if digest not in live)
 
-    def _forget(self, unit: Unit, caller: Caller, session_id: str) -> set[str]:
-        sessions = SessionService(unit, self._clock)
+    def _forget(
+        self, transaction: Transaction, caller: Caller, session_id: str
+    ) -> set[str]:
+        sessions = SessionService(transaction, self._clock)
         session = sessions.visible(caller, session_id, lock=True, deleted=True)
         if session.deleted_at is not None:
             return set()
         if not _is_over(session):
             sessions.cancel(caller, session_id)
         now = self._clock.now()
-        digests = RetentionRepository(unit).forget(session_id, now)
-        Audit(unit).append(session_id, "deleted", now)
+        digests = RetentionRepository(transaction).forget(session_id, now)
+        Audit(transaction).append(session_id, "deleted", now)
         return digests
 
     def _remove(self, digests: Iterable[str]) -> None:
         """Remove those of the blobs that no row names."""
         for digest in digests:
-            with self._service.database.write() as unit:
-                claim(unit, [digest])
-                if not RetentionRepository(unit).is_live(digest):
+            with self._service.database.write() as transaction:
+                claim(transaction, [digest])
+                if not RetentionRepository(transaction).is_live(digest):
                     self._service.blobs.remove(digest)
 
 

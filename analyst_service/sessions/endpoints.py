@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.deps import CallerDep, Reading, ServiceDep, SessionID
 from analyst_service.models import Session
@@ -22,8 +22,8 @@ from analyst_service.strict_json import StrictRoute
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
 
 
-def _reading(unit: Reading, service: ServiceDep) -> SessionService:
-    return SessionService(unit, service.clock)
+def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
+    return SessionService(transaction, service.clock)
 
 
 ReadingSessions = Annotated[SessionService, Depends(_reading)]
@@ -39,8 +39,8 @@ def put_session(
 ) -> SessionRead:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
 
-    def put(unit: Unit) -> tuple[SessionRead, bool]:
-        sessions = SessionService(unit, service.clock)
+    def put(transaction: Transaction) -> tuple[SessionRead, bool]:
+        sessions = SessionService(transaction, service.clock)
         session, is_new = sessions.create(caller, session_id, body.proposal())
         return _read(sessions, session), is_new
 
@@ -102,12 +102,12 @@ def cancel_session(
 ) -> SessionRead:
     """End a session; parties learn it at their next request."""
 
-    def cancel(unit: Unit) -> SessionRead:
-        sessions = SessionService(unit, service.clock)
+    def cancel(transaction: Transaction) -> SessionRead:
+        sessions = SessionService(transaction, service.clock)
         return _read(sessions, sessions.cancel(caller, session_id))
 
     cancelled = service.database.transact(cancel)
-    service.bell.ring()
+    service.notifier.notify_driver()
     return cancelled
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.models import Contribution, Member, Session, Task
@@ -18,22 +18,22 @@ from analyst_service.sessions.states import Event, State, after
 class SessionRepository:
     """Sessions in one transaction."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
-        self._audit = Audit(unit)
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._audit = Audit(transaction)
 
     def add(self, session: Session, members: Sequence[Member]) -> None:
         """Store a session and its empty slots."""
-        self._unit.add(session)
-        self._unit.flush()
-        self._unit.add_all(members)
-        self._unit.flush()
+        self._transaction.add(session)
+        self._transaction.flush()
+        self._transaction.add_all(members)
+        self._transaction.flush()
 
     def get(self, session_id: str, *, lock: bool = False) -> Session | None:
         """Return a session as it is now; with a lock, nobody else changes it."""
         query = sa.select(Session).where(Session.id == session_id)
         query = query.execution_options(populate_existing=True)
-        return self._unit.scalar(query.with_for_update() if lock else query)
+        return self._transaction.scalar(query.with_for_update() if lock else query)
 
     def page(self, owner_id: str | None, after_id: str, limit: int) -> list[Session]:
         """Return sessions by id, after a cursor; of one owner or of all."""
@@ -41,18 +41,20 @@ class SessionRepository:
         query = sa.select(Session).where(*listed)
         if owner_id is not None:
             query = query.where(Session.owner_id == owner_id)
-        return list(self._unit.scalars(query.order_by(Session.id).limit(limit)))
+        return list(self._transaction.scalars(query.order_by(Session.id).limit(limit)))
 
     def count(self) -> dict[str, int]:
         """Return the number of sessions in each state that has any."""
         query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
-        return dict(self._unit.execute(query).all())
+        return dict(self._transaction.execute(query).all())
 
     def members(self, session_id: str) -> list[Member]:
         """Return the slots of a session in order."""
         query = sa.select(Member).where(Member.session_id == session_id)
         return list(
-            self._unit.scalars(query.order_by(Member.row_group, Member.column_group))
+            self._transaction.scalars(
+                query.order_by(Member.row_group, Member.column_group)
+            )
         )
 
     def asked(self, session: Session) -> set[str]:
@@ -87,7 +89,7 @@ class SessionRepository:
         if token is not None:
             unmoved.append(Session.lease_token == token)
         free = {"lease_token": None, "lease_until": None, "step_attempts": 0}
-        moved = self._unit.execute(
+        moved = self._transaction.execute(
             sa.update(Session)
             .where(*unmoved)
             .values(state=after(state, event).value, changed_at=now, **free, **changes)
@@ -105,7 +107,7 @@ class SessionRepository:
             table.round == session.round,
             table.attempt == session.attempt,
         )
-        return set(self._unit.scalars(query))
+        return set(self._transaction.scalars(query))
 
 
 def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:

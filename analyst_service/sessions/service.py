@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from hashlib import sha256
 
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
@@ -23,9 +23,9 @@ from clustering_protocols.terms import read_terms
 class SessionService:
     """Sessions in one transaction."""
 
-    def __init__(self, unit: Unit, clock: Clock) -> None:
-        self._sessions = SessionRepository(unit)
-        self._audit = Audit(unit)
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._sessions = SessionRepository(transaction)
+        self._audit = Audit(transaction)
         self._clock = clock
 
     def create(
@@ -142,8 +142,8 @@ class SessionService:
 
 def count_sessions(database: Database) -> tuple[dict[str, int], int]:
     """Return the number of sessions in each state, and of rounds that wait."""
-    with database.read() as unit:
-        found = SessionRepository(unit).count()
+    with database.read() as transaction:
+        found = SessionRepository(transaction).count()
     states = {state.value: found.get(state.value, 0) for state in State}
     return states, states[State.COLLECTING]
 

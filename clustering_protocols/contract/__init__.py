@@ -9,14 +9,13 @@ A protocol is one folder under ``protocols/`` with a ``PROTOCOL`` of the class b
 Roles are pure: what they need comes in as arguments, chance included.
 """
 
-from .analyst import Again, AnalystRole, Ask, Finish, ask_all
-from .party import Incoming, Memory, Outcome, Outgoing, PartyRole, Reply, View
-from .plan import Params, Plan
+from .analyst import AnalystRole, Ask, Finish, Reopen, ask_all
+from .party import Incoming, Memory, Outcome, Outgoing, PartyContext, PartyRole, Reply
 from .protocol import ClusteringProtocol, Example, Stage, Trace
 from .selection import Selection
+from .session import Params, SessionContext
 
 __all__ = [
-    "Again",
     "AnalystRole",
     "Ask",
     "ClusteringProtocol",
@@ -27,12 +26,13 @@ __all__ = [
     "Outcome",
     "Outgoing",
     "Params",
+    "PartyContext",
     "PartyRole",
-    "Plan",
+    "Reopen",
     "Reply",
     "Selection",
+    "SessionContext",
     "Stage",
     "Trace",
-    "View",
     "ask_all",
 ]

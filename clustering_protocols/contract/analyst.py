@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from clustering_protocols.records import Record
 
-from .plan import Plan
+from .session import SessionContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Ask:
 
 
 def ask_all(
-    plan: Plan,
+    session: SessionContext,
     task: Record,
     *,
     expects: type[Record],
@@ -53,7 +53,7 @@ def ask_all(
     """Return a round in which every slot gets the same task; see :class:`Ask`."""
     return Ask(
         state=state,
-        tasks=dict.fromkeys(plan.slots, task),
+        tasks=dict.fromkeys(session.slots, task),
         expects=expects,
         dims=dims or {},
         quorum=quorum,
@@ -62,7 +62,7 @@ def ask_all(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Reopen:
     """The round is void: open it again under a new attempt.
 
     Attributes
@@ -112,13 +112,16 @@ class AnalystRole(ABC):
     state: ClassVar[type[Record]]
 
     @abstractmethod
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Return the first round, or Finish where there is nothing to ask."""
 
     @abstractmethod
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Return what follows from a round's contributions, in slot order.
 
         Raises :class:`~clustering_protocols.errors.CoterieError` where the session

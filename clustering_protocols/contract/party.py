@@ -15,7 +15,7 @@ from clustering_protocols.records import Record
 from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.terms import Slot
 
-from .plan import Plan
+from .session import SessionContext
 
 R = TypeVar("R", bound=Record)
 
@@ -41,14 +41,14 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class PartyContext:
     """Where a party stands in a session, and what it may draw from.
 
     ``choices`` are what this party decides alone, for example a reduction of its own or
     a limit above which it refuses; no other role learns of them.
     """
 
-    plan: Plan
+    session: SessionContext
     slot: Slot
     stage: str
     round: int
@@ -73,11 +73,11 @@ class View:
 
         Nothing is sent for it: both derive it from their keys, under the agreement.
         """
-        keys = party_keys(self.entropy, self.plan.terms.session, self.slot.name)
-        shared = keys.exchange(self.plan.member(peer).keys)
-        slots = self.plan.slots
+        keys = party_keys(self.entropy, self.session.terms.session, self.slot.name)
+        shared = keys.exchange(self.session.member(peer).keys)
+        slots = self.session.slots
         pair = sorted((self.slot.name, peer), key=slots.index)
-        salt = bytes.fromhex(self.plan.agreement_digest)
+        salt = bytes.fromhex(self.session.agreement_digest)
         key = derive_key(shared, "coterie/pair/1", *pair, salt=salt)
         return KeyedStream(derive_key(key, *labels))
 
@@ -93,7 +93,7 @@ class View:
         return self._stream("coterie/lasting-draw/1", purpose)
 
     def _stream(self, *labels: str | int) -> KeyedStream:
-        bound = (self.plan.terms.session, self.slot.name, self.stage)
+        bound = (self.session.terms.session, self.slot.name, self.stage)
         return KeyedStream(derive_key(self.entropy, *labels, *bound))
 
 
@@ -165,17 +165,21 @@ class PartyRole(ABC):
     """A party's side of a stage: a function of view, task and data."""
 
     @abstractmethod
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the answer to a task."""
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Return what to remember of the envelopes that this stage's round sent."""
-        del view
+        del context
         if envelopes:
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return what the operator gets from the result of the last stage.
 
         ``data`` is None where the result is read again later, without the rows.

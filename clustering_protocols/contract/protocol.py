@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.records import Record
-from clustering_protocols.suitability import Way
+from clustering_protocols.suitability import Method
 from clustering_protocols.terms import Layout
 
 from .analyst import AnalystRole
 from .party import Memory, PartyRole
-from .plan import Params, Plan
+from .session import Params, SessionContext
 
 P = TypeVar("P", bound=Params)
 
@@ -51,7 +51,7 @@ class Example(Generic[P]):
 class Trace:
     """What a simulated session left: its plan, summary and every party's memory."""
 
-    plan: Plan
+    session: SessionContext
     summary: Record | None
     memories: Mapping[str, Memory] = field(repr=False)
 
@@ -85,7 +85,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
     choices: ClassVar[Mapping[str, str]] = {}
-    ways: ClassVar[tuple[Way, ...]] = ()
+    methods: ClassVar[tuple[Method, ...]] = ()
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:

@@ -20,15 +20,15 @@ from typing import Annotated
 
 from clustering_protocols.arrays import IntArray, Spec
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
     ask_all,
 )
 from clustering_protocols.data import DataSource
@@ -71,24 +71,27 @@ class RowOrder(Record):
     order: Annotated[IntArray, Spec("n", low=0)]
 
 
-class Analyst(AnalystRole):
+class AlignmentAnalyst(AnalystRole):
     """Compares digests within each row group and each column group."""
 
     state = Comparing
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody."""
-        return ask_all(plan, CompareDigests(), expects=Digests, state=Comparing())
+        return ask_all(session, CompareDigests(), expects=Digests, state=Comparing())
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Finish, or end the session with the group that is not aligned."""
-        compare(plan, contributions)
+        compare(session, contributions)
         return Finish()
 
 
-def compare(plan: Plan, contributions: Mapping[str, Record]) -> None:
+def compare(session: SessionContext, contributions: Mapping[str, Record]) -> None:
     """Refuse digests that differ within a row group or a column group.
 
     Raises
@@ -97,7 +100,7 @@ def compare(plan: Plan, contributions: Mapping[str, Record]) -> None:
         With the parties of the group.
     """
     digests = {s: Digests.narrow(record) for s, record in contributions.items()}
-    layout = plan.layout
+    layout = session.layout
     for row in range(layout.n_row_groups):
         group = layout.row_group(row)
         _compare(group, [digests[slot].rows for slot in group], RowsNotAligned)
@@ -115,36 +118,36 @@ def _compare(
 
 
 @dataclass(frozen=True)
-class Party(PartyRole):
+class AlignmentParty(PartyRole):
     """Digests its ids and names; draws the row group's secret order."""
 
     rows_travel: bool
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Send the digests and remember the order, if rows are to travel in one."""
         return Reply(
-            contribution=digests(view, data, data.ids or [f"rows:{data.n_rows}"]),
-            remember=[row_order(view, data.n_rows)] if self.rows_travel else [],
+            contribution=digests(context, data, data.ids or [f"rows:{data.n_rows}"]),
+            remember=[row_order(context, data.n_rows)] if self.rows_travel else [],
         )
 
 
-def digests(view: View, data: DataSource, ids: Sequence[str]) -> Digests:
+def digests(context: PartyContext, data: DataSource, ids: Sequence[str]) -> Digests:
     """Return the keyed digests of ordered ids and of the names of the columns."""
     return Digests(
-        rows=_digest(view, "row", ids),
-        columns=_digest(view, "column", data.columns),
+        rows=_digest(context, "row", ids),
+        columns=_digest(context, "column", data.columns),
     )
 
 
-def row_order(view: View, n_rows: int) -> RowOrder:
+def row_order(context: PartyContext, n_rows: int) -> RowOrder:
     """Return the secret order of n rows that the row group holds in one order."""
-    order = group_stream(view, "row", "row-order").permutation(n_rows)
+    order = group_stream(context, "row", "row-order").permutation(n_rows)
     return RowOrder(order=order)
 
 
-def _digest(view: View, scope: Scope, names: Sequence[str]) -> str:
+def _digest(context: PartyContext, scope: Scope, names: Sequence[str]) -> str:
     """Return an HMAC over a list of texts, each after its length."""
-    key = group_key(view, scope, f"alignment/{scope}")
+    key = group_key(context, scope, f"alignment/{scope}")
     digest = hmac.new(key, digestmod=sha256)
     for name in names:
         encoded = name.encode()
@@ -160,7 +163,7 @@ def stage(*, rows_travel: bool = True) -> Stage:
     """
     return Stage(
         name=NAME,
-        analyst=Analyst(),
-        party=Party(rows_travel),
+        analyst=AlignmentAnalyst(),
+        party=AlignmentParty(rows_travel),
         records=(CompareDigests, Digests, Comparing),
     )

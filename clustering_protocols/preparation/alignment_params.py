@@ -15,7 +15,7 @@ from clustering_protocols.preparation.identifiers import (
     Step,
     identify,
 )
-from clustering_protocols.secrecy import oblivious
+from clustering_protocols.secrecy import oprf
 
 
 class Alignment(Params):
@@ -93,5 +93,5 @@ class AlignedParams(Params):
         if declared.method == "declared":
             super().check_rows(data)
             return
-        oblivious.require(declared.method)
+        oprf.require(declared.method)
         declared.identify(data)

@@ -31,15 +31,15 @@ from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, ProtocolFailed
@@ -108,19 +108,22 @@ def groups(layout: Layout) -> list[tuple[str, ...]]:
     return [group for group in found if len(group) >= MINIMUM_MEMBERS]
 
 
-class Analyst(AnalystRole):
+class MomentsAnalyst(AnalystRole):
     """Adds up, phase by phase, what it cannot read."""
 
     state = AddingUp
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for the first phase."""
         nothing = np.empty(0, dtype=np.uint64)
-        return _ask(plan, 1, dict.fromkeys(groups(plan.layout), nothing))
+        return _ask(session, 1, dict.fromkeys(groups(session.layout), nothing))
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Hand back the totals with the next phase."""
         phase = AddingUp.narrow(state).phase
         if phase == _LAST_PHASE:
@@ -128,12 +131,14 @@ class Analyst(AnalystRole):
         shares = {s: Share.narrow(record).words for s, record in contributions.items()}
         totals = {
             group: add_all(shares[slot] for slot in group)
-            for group in groups(plan.layout)
+            for group in groups(session.layout)
         }
-        return _ask(plan, phase + 1, totals)
+        return _ask(session, phase + 1, totals)
 
 
-def _ask(plan: Plan, phase: int, totals: Mapping[tuple[str, ...], WordArray]) -> Ask:
+def _ask(
+    session: SessionContext, phase: int, totals: Mapping[tuple[str, ...], WordArray]
+) -> Ask:
     tasks = {
         slot: AddUp(phase=phase, total=total)
         for group, total in totals.items()
@@ -141,10 +146,10 @@ def _ask(plan: Plan, phase: int, totals: Mapping[tuple[str, ...], WordArray]) ->
     }
     return Ask(
         state=AddingUp(phase=phase),
-        tasks={slot: tasks[slot] for slot in plan.slots if slot in tasks},
+        tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
         expects=Share,
         dims={
-            slot: {"words": _n_words(phase, plan.member(slot).n_columns)}
+            slot: {"words": _n_words(phase, session.member(slot).n_columns)}
             for slot in tasks
         },
     )
@@ -156,15 +161,15 @@ def _n_words(phase: int, n_columns: int) -> int:
     return of_phase.get(phase, {_CONFIRM: 1, _LAST_PHASE: 0}.get(phase, n_columns))
 
 
-class Party(PartyRole):
+class MomentsParty(PartyRole):
     """Adds its share, and reads each total when it comes back."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
         asked = AddUp.narrow(task)
-        known = _learn(view, asked) if asked.phase > 1 else _nothing_yet(view)
+        known = _learn(context, asked) if asked.phase > 1 else _nothing_yet(context)
         if asked.phase == _LAST_PHASE:
-            _check_agreed(view, asked)
+            _check_agreed(context, asked)
             return Reply(contribution=Share(words=np.empty(0, dtype=np.uint64)))
         remember: list[Record] = [known]
         alike: list[FloatArray | IntArray] = [
@@ -173,63 +178,65 @@ class Party(PartyRole):
             known.deviation_powers,
         ]
         if asked.phase == _CONFIRM:
-            outcome = _pooled(view, asked, known)
+            outcome = _pooled(context, asked, known)
             remember.append(outcome)
             alike.append(outcome.deviations)
             words = np.ones(1, dtype=np.uint64)
         else:
-            words = _share(view, asked.phase, known, data)
-        of = _sum_of(view, asked.phase, view.round, view.attempt)
-        blind(view, words, of, "column")
+            words = _share(context, asked.phase, known, data)
+        of = _sum_of(context, asked.phase, context.round, context.attempt)
+        blind(context, words, of, "column")
         inputs = _digest(alike)
-        mask(view, words, of, inputs=inputs)
+        mask(context, words, of, inputs=inputs)
         return Reply(contribution=Share(words=words), remember=remember, inputs=inputs)
 
 
-def _nothing_yet(view: View) -> PartialMoments:
+def _nothing_yet(context: PartyContext) -> PartialMoments:
     none = np.empty(0, dtype=np.int64)
     return PartialMoments(
-        round=view.round,
-        attempt=view.attempt,
+        round=context.round,
+        attempt=context.attempt,
         powers=none,
         mean=np.empty(0),
         deviation_powers=none,
     )
 
 
-def _learn(view: View, asked: AddUp) -> PartialMoments:
+def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     """Return what is known with the total of the phase before."""
-    before = view.recall(PartialMoments)
-    total = _read(view, asked, before)
-    learnt: dict[str, object] = {"round": view.round, "attempt": view.attempt}
+    before = context.recall(PartialMoments)
+    total = _read(context, asked, before)
+    learnt: dict[str, object] = {"round": context.round, "attempt": context.attempt}
     if asked.phase == 2:
-        learnt["powers"] = _largest_power(view, total)
+        learnt["powers"] = _largest_power(context, total)
     elif asked.phase == 3:
-        values = _encoding(view, before.powers).decode(total)
-        learnt["mean"] = values / _n_rows(view)
+        values = _encoding(context, before.powers).decode(total)
+        learnt["mean"] = values / _n_rows(context)
     elif asked.phase == 4:
-        learnt["deviation_powers"] = _largest_power(view, total)
+        learnt["deviation_powers"] = _largest_power(context, total)
     return PartialMoments.model_validate(dict(before) | learnt)
 
 
-def _check_agreed(view: View, asked: AddUp) -> None:
+def _check_agreed(context: PartyContext, asked: AddUp) -> None:
     """Refuse an outcome that others do not have: their masks did not cancel."""
-    ones = _read(view, asked, view.recall(PartialMoments))
-    if ones[0] != len(_members(view)):
+    ones = _read(context, asked, context.recall(PartialMoments))
+    if ones[0] != len(_members(context)):
         raise ProtocolFailed("The parties do not agree on the pooled moments.")
 
 
-def _pooled(view: View, asked: AddUp, known: PartialMoments) -> PooledMoments:
-    before = view.recall(PartialMoments)
-    squares = _encoding(view, 2 * known.deviation_powers)
-    total = _read(view, asked, before)
+def _pooled(
+    context: PartyContext, asked: AddUp, known: PartialMoments
+) -> PooledMoments:
+    before = context.recall(PartialMoments)
+    squares = _encoding(context, 2 * known.deviation_powers)
+    total = _read(context, asked, before)
     deviations = np.maximum(squares.decode(total), 0.0)
     # The mean is known to half a unit, or to its last digit: less spread is none.
     last_digit = 4.0 * np.finfo(np.float64).eps * np.abs(known.mean)
-    step = np.maximum(1.0 / _encoding(view, known.powers).unit, last_digit)
-    constant = deviations <= _n_rows(view) * np.square(step)
+    step = np.maximum(1.0 / _encoding(context, known.powers).unit, last_digit)
+    constant = deviations <= _n_rows(context) * np.square(step)
     return PooledMoments(
-        n_rows=_n_rows(view),
+        n_rows=_n_rows(context),
         mean=known.mean,
         deviations=np.where(constant, 0.0, deviations),
         minimum=np.empty(0),
@@ -238,7 +245,7 @@ def _pooled(view: View, asked: AddUp, known: PartialMoments) -> PooledMoments:
 
 
 def _share(
-    view: View, phase: int, known: PartialMoments, data: DataSource
+    context: PartyContext, phase: int, known: PartialMoments, data: DataSource
 ) -> WordArray:
     if phase == 1:  # deviations may be twice as large
         nothing = np.zeros(len(data.columns))
@@ -246,8 +253,10 @@ def _share(
     if phase == 3:
         return _power_counts(data, known.mean, HIGHEST_POWER)
     if phase == 2:
-        return _sum_of_units(data, _encoding(view, known.powers), None)
-    return _sum_of_units(data, _encoding(view, 2 * known.deviation_powers), known.mean)
+        return _sum_of_units(data, _encoding(context, known.powers), None)
+    return _sum_of_units(
+        data, _encoding(context, 2 * known.deviation_powers), known.mean
+    )
 
 
 def _power_counts(data: DataSource, mean: FloatArray, most: int) -> WordArray:
@@ -275,29 +284,29 @@ def _sum_of_units(
     return total.view(np.uint64)
 
 
-def _encoding(view: View, powers: IntArray) -> FixedPoint:
-    return FixedPoint.of(_n_rows(view) * 2.0 ** powers.astype(np.float64))
+def _encoding(context: PartyContext, powers: IntArray) -> FixedPoint:
+    return FixedPoint.of(_n_rows(context) * 2.0 ** powers.astype(np.float64))
 
 
-def _largest_power(view: View, total: WordArray) -> IntArray:
+def _largest_power(context: PartyContext, total: WordArray) -> IntArray:
     """Return the largest power of two that a member counted, per feature."""
     counts = total.reshape(-1, _POWERS.size)
-    if not (counts.sum(axis=1) == len(_members(view))).all():
+    if not (counts.sum(axis=1) == len(_members(context))).all():
         raise ProtocolFailed("The counted powers do not add up to the members.")
     highest = _POWERS.size - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
     return np.asarray(_POWERS[highest], dtype=np.int64)
 
 
-def _read(view: View, asked: AddUp, before: PartialMoments) -> WordArray:
-    width = view.plan.member(view.slot.name).n_columns
+def _read(context: PartyContext, asked: AddUp, before: PartialMoments) -> WordArray:
+    width = context.session.member(context.slot.name).n_columns
     asked.require({"before": _n_words(asked.phase - 1, width)})
-    of = _sum_of(view, asked.phase - 1, before.round, before.attempt)
-    return unblind(view, asked.total, of, "column")
+    of = _sum_of(context, asked.phase - 1, before.round, before.attempt)
+    return unblind(context, asked.total, of, "column")
 
 
-def _sum_of(view: View, phase: int, round_: int, attempt: int) -> MaskedSum:
+def _sum_of(context: PartyContext, phase: int, round_: int, attempt: int) -> MaskedSum:
     return MaskedSum(
-        members=tuple(_members(view)),
+        members=tuple(_members(context)),
         stage=NAME,
         name=f"phase-{phase}",
         round=round_,
@@ -305,12 +314,12 @@ def _sum_of(view: View, phase: int, round_: int, attempt: int) -> MaskedSum:
     )
 
 
-def _members(view: View) -> Sequence[str]:
-    return group_of(view.plan.layout, view.slot, "column")
+def _members(context: PartyContext) -> Sequence[str]:
+    return group_of(context.session.layout, context.slot, "column")
 
 
-def _n_rows(view: View) -> int:
-    return sum(view.plan.n_rows(slot) for slot in _members(view))
+def _n_rows(context: PartyContext) -> int:
+    return sum(context.session.n_rows(slot) for slot in _members(context))
 
 
 def _digest(alike: Sequence[FloatArray | IntArray]) -> bytes:
@@ -322,7 +331,7 @@ def stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return Stage(
         name=NAME,
-        analyst=Analyst(),
-        party=Party(),
+        analyst=MomentsAnalyst(),
+        party=MomentsParty(),
         records=(AddUp, Share, AddingUp),
     )

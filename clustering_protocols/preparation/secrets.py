@@ -17,17 +17,17 @@ from typing import Literal
 from pydantic import Field
 
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
     Incoming,
     Outgoing,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
     ask_all,
 )
 from clustering_protocols.data import DataSource
@@ -107,46 +107,49 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
     return layout.column_group(slot.column)
 
 
-def group_key(view: View, scope: Scope, purpose: str) -> bytes:
+def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
     """Return 32 bytes that all members of a group derive alike, for one purpose."""
-    secret = view.recall(_ENTRIES[scope]).secret
-    salt = bytes.fromhex(view.plan.agreement_digest)
+    secret = context.recall(_ENTRIES[scope]).secret
+    salt = bytes.fromhex(context.session.agreement_digest)
     return derive_key(bytes.fromhex(secret), "coterie/group/1", purpose, salt=salt)
 
 
-def group_stream(view: View, scope: Scope, purpose: str) -> KeyedStream:
+def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStream:
     """Return the random stream that all members of a group draw alike."""
-    return KeyedStream(group_key(view, scope, purpose))
+    return KeyedStream(group_key(context, scope, purpose))
 
 
-class Analyst(AnalystRole):
+class SecretsAnalyst(AnalystRole):
     """Asks once and relays."""
 
     state = Sharing
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody."""
-        return ask_all(plan, ShareSecrets(), expects=SecretsShared, state=Sharing())
+        return ask_all(session, ShareSecrets(), expects=SecretsShared, state=Sharing())
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Finish: the envelopes go out with the next stage."""
         return Finish()
 
 
 @dataclass(frozen=True)
-class Party(PartyRole):
+class SecretsParty(PartyRole):
     """Draws the secrets of the groups that it leads, and keeps those that it gets."""
 
     scopes: tuple[Scope, ...]
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Draw and seal."""
         envelopes: list[Outgoing] = []
         remember: list[Record] = []
-        for scope, members in self._led(view):
-            secret = view.stream(f"secret/{scope}").take(32).hex()
+        for scope, members in self._led(context):
+            secret = context.stream(f"secret/{scope}").take(32).hex()
             remember.append(_ENTRIES[scope](secret=secret))
             content = GroupSecret(scope=scope, secret=secret)
             envelopes += [Outgoing(receiver=m, content=content) for m in members[1:]]
@@ -154,21 +157,23 @@ class Party(PartyRole):
             contribution=SecretsShared(), envelopes=envelopes, remember=remember
         )
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Keep the secrets that the groups' first slots sent."""
         kept: list[Record] = []
         for envelope in envelopes:
             content = GroupSecret.narrow(envelope.content)
-            group = group_of(view.plan.layout, view.slot, content.scope)
+            group = group_of(context.session.layout, context.slot, content.scope)
             if envelope.sender != group[0] or content.scope not in self.scopes:
                 raise EnvelopeRefused("A secret came from a slot that does not lead.")
             kept.append(_ENTRIES[content.scope](secret=content.secret))
         return kept
 
-    def _led(self, view: View) -> Iterator[tuple[Scope, tuple[str, ...]]]:
+    def _led(self, context: PartyContext) -> Iterator[tuple[Scope, tuple[str, ...]]]:
         for scope in self.scopes:
-            members = group_of(view.plan.layout, view.slot, scope)
-            if members[0] == view.slot.name:
+            members = group_of(context.session.layout, context.slot, scope)
+            if members[0] == context.slot.name:
                 yield scope, members
 
 
@@ -176,7 +181,7 @@ def stage(*scopes: Scope) -> Stage:
     """Return the stage for the secrets that a protocol needs."""
     return Stage(
         name=NAME,
-        analyst=Analyst(),
-        party=Party(scopes),
+        analyst=SecretsAnalyst(),
+        party=SecretsParty(scopes),
         records=(ShareSecrets, SecretsShared, Sharing, GroupSecret),
     )

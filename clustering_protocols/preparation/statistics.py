@@ -23,17 +23,17 @@ from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
     Incoming,
     Outgoing,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
@@ -165,31 +165,39 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
 
 
 @dataclass(frozen=True)
-class Analyst(AnalystRole):
+class StatisticsAnalyst(AnalystRole):
     """Relays; it learns nothing but that the parties answered."""
 
     largest_group: int | None
 
     state = Progress
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Have the members measure."""
-        return self._ask(plan, Measure(), Measured, measured=False)
+        return self._ask(session, Measure(), Measured, measured=False)
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Have the first slots pool, then finish."""
         if Progress.narrow(state).measured:
             return Finish()
-        return self._ask(plan, Pool(), Pooled, measured=True)
+        return self._ask(session, Pool(), Pooled, measured=True)
 
     def _ask(
-        self, plan: Plan, task: Record, expects: type[Record], *, measured: bool
+        self,
+        session: SessionContext,
+        task: Record,
+        expects: type[Record],
+        *,
+        measured: bool,
     ) -> Ask:
         sizes = {
-            s: len(group_of(plan.layout, plan.layout.slot(s), "column"))
-            for s in plan.slots
+            s: len(group_of(session.layout, session.layout.slot(s), "column"))
+            for s in session.slots
         }
         served = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
         return Ask(
@@ -200,47 +208,49 @@ class Analyst(AnalystRole):
 
 
 @dataclass(frozen=True)
-class Party(PartyRole):
+class StatisticsParty(PartyRole):
     """Measures; pools where it is the first slot of its column group."""
 
     moments: bool
     ranges: bool
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Seal own moments to the first slot, or pooled ones to the members."""
-        first, *others = group_of(view.plan.layout, view.slot, "column")
+        first, *others = group_of(context.session.layout, context.slot, "column")
         if isinstance(task, Measure):
-            return self._measure(view, first, data)
-        if view.slot.name != first:
+            return self._measure(context, first, data)
+        if context.slot.name != first:
             return Reply(contribution=Pooled())
-        return _share(view.recall(PooledMoments), others)
+        return _share(context.recall(PooledMoments), others)
 
-    def _measure(self, view: View, first: str, data: DataSource) -> Reply:
+    def _measure(self, context: PartyContext, first: str, data: DataSource) -> Reply:
         own = measure(data, moments=self.moments, ranges=self.ranges)
-        if view.slot.name != first:
+        if context.slot.name != first:
             sent = Outgoing(receiver=first, content=own)
             return Reply(contribution=Measured(), envelopes=[sent])
         kept: list[Record] = [OwnMoments.model_validate(dict(own))]
-        if len(group_of(view.plan.layout, view.slot, "column")) == 1:
+        if len(group_of(context.session.layout, context.slot, "column")) == 1:
             kept.append(pool([own]))  # nobody will send any
         return Reply(contribution=Measured(), remember=kept)
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Pool the members' moments, or keep what the first slot pooled."""
-        group = group_of(view.plan.layout, view.slot, "column")
+        group = group_of(context.session.layout, context.slot, "column")
         contents = {e.sender: Moments.narrow(e.content) for e in envelopes}
-        width = view.plan.member(view.slot.name).n_columns
+        width = context.session.member(context.slot.name).n_columns
         for content in contents.values():
             content.require(
                 {"moments": width * self.moments, "ranges": width * self.ranges}
             )
-        if view.slot.name != group[0]:
+        if context.slot.name != group[0]:
             return [_from_first(group[0], contents)]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(
                 "The moments of a member of the column group are missing."
             )
-        own = view.recall(OwnMoments)
+        own = context.recall(OwnMoments)
         return [pool([own, *(contents[slot] for slot in group[1:])])]
 
 
@@ -264,7 +274,7 @@ def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> S
     """
     return Stage(
         name=NAME,
-        analyst=Analyst(largest_group),
-        party=Party(moments=moments, ranges=ranges),
+        analyst=StatisticsAnalyst(largest_group),
+        party=StatisticsParty(moments=moments, ranges=ranges),
         records=(Measure, Measured, Pool, Pooled, Progress, Moments, PooledMoments),
     )

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import View
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream, length_prefixed
@@ -48,14 +48,16 @@ class MaskedSum:
     attempt: int
 
     @classmethod
-    def here(cls, view: View, members: Sequence[str], name: str) -> MaskedSum:
+    def here(
+        cls, context: PartyContext, members: Sequence[str], name: str
+    ) -> MaskedSum:
         """Return the sum that the round in hand is about."""
         return cls(
             members=tuple(members),
-            stage=view.stage,
+            stage=context.stage,
             name=name,
-            round=view.round,
-            attempt=view.attempt,
+            round=context.round,
+            attempt=context.attempt,
         )
 
     @property
@@ -67,7 +69,7 @@ class MaskedSum:
 
 
 def mask(
-    view: View,
+    context: PartyContext,
     words: WordArray,
     of: MaskedSum,
     *,
@@ -91,41 +93,43 @@ def mask(
     GuardRefused
         If there are too few members, or this party is none of them.
     """
-    check_members(view, of.members, minimum_members)
+    check_members(context, of.members, minimum_members)
     labels = ("coterie/mask/1", of.label, inputs)
-    for sign, stream in pairwise_streams(view, of.members, *labels):
+    for sign, stream in pairwise_streams(context, of.members, *labels):
         add_stream(words, stream, sign)
 
 
 def pairwise_streams(
-    view: View, members: Sequence[str], *labels: bytes | str | int
+    context: PartyContext, members: Sequence[str], *labels: bytes | str | int
 ) -> Iterator[tuple[int, KeyedStream]]:
     """Yield a stream for each other member: to add (1) if it comes later, else -1."""
-    slots = view.plan.slots
-    own = slots.index(view.slot.name)
+    slots = context.session.slots
+    own = slots.index(context.slot.name)
     for peer in members:
-        if peer != view.slot.name:
+        if peer != context.slot.name:
             sign = 1 if slots.index(peer) > own else -1
-            yield sign, view.pairwise_stream(peer, *labels)
+            yield sign, context.pairwise_stream(peer, *labels)
 
 
-def blind(view: View, words: WordArray, of: MaskedSum, scope: Scope) -> None:
+def blind(context: PartyContext, words: WordArray, of: MaskedSum, scope: Scope) -> None:
     """Add the group's own stream, in place, if this party leads the sum."""
-    if of.members[0] == view.slot.name:
-        add_stream(words, _blinding(view, of, scope))
+    if of.members[0] == context.slot.name:
+        add_stream(words, _blinding(context, of, scope))
 
 
-def unblind(view: View, total: WordArray, of: MaskedSum, scope: Scope) -> WordArray:
+def unblind(
+    context: PartyContext, total: WordArray, of: MaskedSum, scope: Scope
+) -> WordArray:
     """Return a total without the stream that :func:`blind` added to it."""
     words = np.array(total)
-    add_stream(words, _blinding(view, of, scope), -1)
+    add_stream(words, _blinding(context, of, scope), -1)
     return words
 
 
-def check_members(view: View, members: Sequence[str], minimum: int) -> None:
+def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
     """Refuse sums that would not hide this party; see :func:`mask`."""
-    known = [slot for slot in view.plan.slots if slot in members]
-    if list(members) != known or view.slot.name not in known:
+    known = [slot for slot in context.session.slots if slot in members]
+    if list(members) != known or context.slot.name not in known:
         raise GuardRefused(
             "The analyst named members that are none, or not this party."
         )
@@ -136,5 +140,5 @@ def check_members(view: View, members: Sequence[str], minimum: int) -> None:
         )
 
 
-def _blinding(view: View, of: MaskedSum, scope: Scope) -> KeyedStream:
-    return group_stream(view, scope, f"blind/{of.label}")
+def _blinding(context: PartyContext, of: MaskedSum, scope: Scope) -> KeyedStream:
+    return group_stream(context, scope, f"blind/{of.label}")

@@ -23,7 +23,7 @@ import numpy as np
 from clustering_protocols.arrays import ByteArray
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, length_prefixed
-from clustering_protocols.secrecy.oblivious import Asker, KeyHolder, library
+from clustering_protocols.secrecy.oprf import OprfClient, OprfServer, library
 
 BITS: Final = 3072
 N_BYTES: Final = BITS // 8
@@ -43,7 +43,7 @@ class _Private(NamedTuple):
     q_inverse: Any
 
 
-class RsaKey(KeyHolder):
+class RsaKey(OprfServer):
     """The holder of a key of 3072 bits that a stream gives.
 
     Parameters
@@ -88,7 +88,7 @@ class RsaKey(KeyHolder):
         return found
 
 
-class RsaAsker(Asker):
+class RsaAsker(OprfClient):
     """One who has ids signed under a modulus, in the same context.
 
     Raises

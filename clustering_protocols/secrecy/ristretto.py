@@ -17,13 +17,13 @@ import numpy as np
 from clustering_protocols.arrays import ByteArray
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, length_prefixed
-from clustering_protocols.secrecy.oblivious import Asker, KeyHolder, library
+from clustering_protocols.secrecy.oprf import OprfClient, OprfServer, library
 
 N_BYTES: Final = 32
 _WIDE: Final = 64  # bytes reduced to a scalar, so that it is uniform but for 2^-256
 
 
-class RistrettoKey(KeyHolder):
+class RistrettoKey(OprfServer):
     """The holder of a scalar that a stream gives.
 
     Parameters
@@ -57,7 +57,7 @@ class RistrettoKey(KeyHolder):
             raise GuardRefused("A blinded id is no point of the group.") from None
 
 
-class RistrettoAsker(Asker):
+class RistrettoAsker(OprfClient):
     """One who has ids evaluated, in the same context."""
 
     def __init__(self, public: bytes, context: bytes) -> None:

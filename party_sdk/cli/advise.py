@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from clustering_protocols.suitability import Rounds, Sees
+from clustering_protocols.suitability import Exposure, RoundBudget
 from clustering_protocols.terms import MAX_GROUP_SLOTS
 from party_sdk.advice import Advice, Fit, Situation, advise as find
 from party_sdk.cli.output import json_option
@@ -48,12 +48,12 @@ _QUESTIONS: Mapping[str, tuple[str, Any]] = {
     "data": ("What is the data (counts: co-occurrences of objects and items)", _ANY),
     "shape": ("Which clusters", _ANY),
 }
-_SEEN = tuple(sees.word for sees in Sees if sees is not Sees.ROWS)
+_SEEN = tuple(sees.word for sees in Exposure if sees is not Exposure.ROWS)
 _CHOICES: Mapping[str, Any] = {
     "partitioning": click.Choice(["horizontal", "vertical", "mixed"]),
     "parties": click.IntRange(2, MAX_GROUP_SLOTS - 1),
     "overlap": click.Choice(["full", "partial"]),
-    "rounds": click.Choice([rounds.word for rounds in Rounds]),
+    "rounds": click.Choice([rounds.word for rounds in RoundBudget]),
     "analyst_sees": click.Choice(_SEEN),
     "collusion": click.Choice(["no", "yes"]),
     "data": click.Choice([_ANY, "numeric", "counts"]),
@@ -116,8 +116,8 @@ def advise(
             partitioning=answers["partitioning"],
             parties=answers["parties"],
             overlap=answers["overlap"] == "full",
-            rounds=Rounds[answers["rounds"].upper()],
-            analyst_sees=Sees[answers["analyst_sees"].upper()],
+            rounds=RoundBudget[answers["rounds"].upper()],
+            analyst_sees=Exposure[answers["analyst_sees"].upper()],
             collusion=answers["collusion"] == "yes",
             data=None if answers["data"] == _ANY else answers["data"],
             shape=None if answers["shape"] == _ANY else answers["shape"],
@@ -168,7 +168,7 @@ def _fit_document(fit: Fit) -> dict[str, Any]:
         "stages": list(fit.stages),
         "rounds": fit.way.rounds.word,
         "analyst_sees": fit.way.analyst_sees.word,
-        "with_a_party": fit.way.together_see.word,
+        "with_a_party": fit.way.exposure_with_one_party.word,
         "learns": dict(fit.learns),
         "fidelity": [
             {
@@ -209,7 +209,7 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     facts = [
         ("for", f"{way.data} data, {' or '.join(way.shapes)} clusters"),
         ("analyst", f"can work out {way.analyst_sees.sentence}"),
-        ("with a party", f"can work out {way.together_see.sentence}"),
+        ("with a party", f"can work out {way.exposure_with_one_party.sentence}"),
         ("rounds", f"{way.rounds.word}: {way.rounds.sentence}{_seen(fit)}"),
         ("stages", ", ".join(fit.stages)),
     ]

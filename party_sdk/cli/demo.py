@@ -32,19 +32,19 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import Unavailable
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk._files import private_folder
 from party_sdk.cli.output import json_option
 from party_sdk.frames import read_column
 
 SEED = 1
-LAYOUT = Lattice(2, 2)
+LAYOUT = Layout.lattice(2, 2)
 _START_SECONDS = 60
 _COTERIE = [sys.executable, "-m", "party_sdk.cli"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contest:
+class Experiment:
     """The data of the demo: features, classes and how they are split."""
 
     X: FloatArray
@@ -100,7 +100,7 @@ def demo(out: Path, *, as_json: bool) -> None:
     _print(scores, contest, seconds)
 
 
-def _prepare(folder: Path) -> Contest:
+def _prepare(folder: Path) -> Experiment:
     bunch = load_breast_cancer()
     X, classes = bunch.data, bunch.target
     names = [name.replace(" ", "_") for name in bunch.feature_names]
@@ -113,14 +113,14 @@ def _prepare(folder: Path) -> Contest:
         columns = dict(zip(source.columns, matrix(source).T, strict=True))
         table = pa.table({"patient": list(source.ids or ()), **columns})
         csv.write_csv(table, data / f"{slot}.csv")
-    return Contest(X=X, classes=classes, parts=parts, folder=folder)
+    return Experiment(X=X, classes=classes, parts=parts, folder=folder)
 
 
 def _defaults() -> Params:
     return registry.parse_params("dc", {"n_clusters": 2})
 
 
-def _paper_text(contest: Contest) -> Params:
+def _paper_text(contest: Experiment) -> Params:
     return registry.parse_params(
         "dc",
         {
@@ -176,7 +176,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _run(
-    contest: Contest, name: str, params: Params, environment: Mapping[str, str]
+    contest: Experiment, name: str, params: Params, environment: Mapping[str, str]
 ) -> simulation.Evaluated:
     """Run a session over HTTP and in simulation; the labels must be the same bits."""
     session = name  # fixed, as is the entropy: every run prints the same numbers
@@ -218,7 +218,7 @@ def _run(
 
 
 def _start_party(
-    contest: Contest,
+    contest: Experiment,
     home: Path,
     slot: str,
     invitation: str,
@@ -264,16 +264,16 @@ def _free_port() -> int:
 # The scores
 
 
-def _scores(contest: Contest, found: simulation.Evaluated) -> dict[str, Score]:
+def _scores(contest: Experiment, found: simulation.Evaluated) -> dict[str, Score]:
     return _per_party(contest, found.labels, found.pooled)
 
 
-def _pooled(contest: Contest, pooled: IntArray) -> dict[str, Score]:
+def _pooled(contest: Experiment, pooled: IntArray) -> dict[str, Score]:
     return _per_party(contest, pooled, pooled)
 
 
 def _per_party(
-    contest: Contest, labels: IntArray, pooled: IntArray
+    contest: Experiment, labels: IntArray, pooled: IntArray
 ) -> dict[str, Score]:
     """Return the scores of each party's rows, and of all rows."""
     rows = {slot.name: contest.parts.rows[slot.row] for slot in LAYOUT.slots}
@@ -284,7 +284,7 @@ def _per_party(
     }
 
 
-def _local(contest: Contest, pooled: IntArray) -> dict[str, Score]:
+def _local(contest: Experiment, pooled: IntArray) -> dict[str, Score]:
     """Return the scores of k-means on what one party holds; overall is their mean."""
     scores: dict[str, Score] = {}
     known = registry.protocol("dc")
@@ -309,7 +309,7 @@ def _score(classes: IntArray, labels: IntArray, pooled: IntArray) -> Score:
 
 
 def _print(
-    scores: Mapping[str, Mapping[str, Score]], contest: Contest, seconds: float
+    scores: Mapping[str, Mapping[str, Score]], contest: Experiment, seconds: float
 ) -> None:
     names = [*LAYOUT.names, "overall"]
     click.echo(
@@ -328,7 +328,7 @@ def _print(
 
 
 def _document(
-    scores: Mapping[str, Mapping[str, Score]], contest: Contest, seconds: float
+    scores: Mapping[str, Mapping[str, Score]], contest: Experiment, seconds: float
 ) -> dict[str, Any]:
     return {
         "scores": {

@@ -15,7 +15,7 @@ from clustering_protocols.registry import risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
 from party_sdk.cli.output import audit_line, json_option, show_notes, show_progress
 from party_sdk.cli.party_options import (
-    Here,
+    PartyOptions,
     choice_option,
     data_options,
     here_options,
@@ -27,7 +27,7 @@ from party_sdk.cli.party_options import (
 from party_sdk.frames import Result, write_labels
 from party_sdk.inspection import Inspection
 from party_sdk.participant import Party
-from party_sdk.pictures import draw
+from party_sdk.plots import draw
 from party_sdk.policy import Policy
 
 
@@ -41,7 +41,7 @@ def party() -> None:
 @policy_options
 @here_options(entropy=True)
 @json_option
-def join(invitation: str, policy: Policy, here: Here, *, as_json: bool) -> None:
+def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) -> None:
     """Show what an invitation is for, and check it against your policy.
 
     Nothing of your data is read or sent.
@@ -77,7 +77,7 @@ def run(
     picture: Path | None,
     policy: Policy,
     choices: Mapping[str, Any],
-    here: Here,
+    here: PartyOptions,
     *,
     confirm: bool,
     as_json: bool,
@@ -110,7 +110,7 @@ def resume(
     picture: Path | None,
     policy: Policy,
     choices: Mapping[str, Any],
-    here: Here,
+    here: PartyOptions,
     *,
     as_json: bool,
 ) -> None:
@@ -126,7 +126,7 @@ def resume(
 @here_options()
 @json_option
 def inspect(
-    session_id: str, slot: str, data: DataSource, here: Here, *, as_json: bool
+    session_id: str, slot: str, data: DataSource, here: PartyOptions, *, as_json: bool
 ) -> None:
     """Show what the answer to the open task would hold. Nothing is sent."""
     with here.rejoin(session_id, slot, Policy()) as member:
@@ -151,7 +151,7 @@ def predict(
     slot: str,
     data: DataSource,
     labels: Path,
-    here: Here,
+    here: PartyOptions,
     *,
     as_json: bool,
 ) -> None:
@@ -170,7 +170,7 @@ def predict(
 @click.argument("slot")
 @here_options()
 @json_option
-def audit(session_id: str, slot: str, here: Here, *, as_json: bool) -> None:
+def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
     """Print and check what left this party.
 
     Each line is an upload or the analyst's receipt for one; the command fails if a line
@@ -192,7 +192,7 @@ def audit(session_id: str, slot: str, here: Here, *, as_json: bool) -> None:
 @click.argument("slot")
 @here_options()
 @click.confirmation_option(prompt="Delete memory, keys and token of this party?")
-def forget(session_id: str, slot: str, here: Here) -> None:
+def forget(session_id: str, slot: str, here: PartyOptions) -> None:
     """Delete what is kept of a session here, secrets included."""
     folder = here.folder(session_id, slot)
     folder.load_identity()

@@ -25,17 +25,17 @@ from party_sdk.cli.options import (
 from party_sdk.cli.output import show_notes
 from party_sdk.frames import open_long, open_table
 from party_sdk.invitations import Invitation
+from party_sdk.long_form import LongForm, read_objects
 from party_sdk.memory import PartyFolder
-from party_sdk.occurrences import LongForm, read_objects
 from party_sdk.participant import Party
 from party_sdk.policy import Policy
-from party_sdk.rounds import Confirm
+from party_sdk.responder import Confirm
 
 Command = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class PartyOptions:
     """Where this party keeps its memory, and how it reaches the analyst."""
 
     home: Path
@@ -92,7 +92,7 @@ def here_options(*, entropy: bool = False) -> Callable[[Command], Command]:
             entropy_file: Path | None = None,
             **rest: Any,
         ) -> Any:
-            here = Here(
+            here = PartyOptions(
                 home=home or default_home(),
                 ca_file=ca_file,
                 allow_http=allow_http,

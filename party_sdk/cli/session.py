@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.records import Record
 from clustering_protocols.registry import explain
-from clustering_protocols.terms import Deadlines, Guards, Lattice, Layout
+from clustering_protocols.terms import Deadlines, Guards, Layout
 from party_sdk._transport import Transport
 from party_sdk.cli.options import (
     SEED,
@@ -147,7 +147,7 @@ def create(
     opened = coordinator.create_session(
         title,
         read_params(protocol, params),
-        _layout(slots) if slots else Lattice(row_groups, column_groups),
+        _layout(slots) if slots else Layout.lattice(row_groups, column_groups),
         session_id=session_id,
         seed=seed,
         deadlines=deadlines,

@@ -14,7 +14,7 @@ from pyarrow import csv
 
 from clustering_protocols import metrics, simulation
 from clustering_protocols.data import matrix
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk.cli.options import (
     SEED,
     column_groups_option,
@@ -72,7 +72,9 @@ def simulate(
     left_out = {truth, *id_columns}
     columns = [name for name in column_names(data) if name not in left_out]
     X = matrix(open_table(data, columns=columns))
-    parts = simulation.split(X, Lattice(row_groups, column_groups), seed, columns)
+    parts = simulation.split(
+        X, Layout.lattice(row_groups, column_groups), seed, columns
+    )
     evaluated = simulation.evaluate(
         read_params(protocol, params), X, parts, seed, timer=time.perf_counter
     )

@@ -17,7 +17,7 @@ from support.attacks import (
     uploads,
 )
 
-from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols import engine, enrolment, registry, simulation
 from clustering_protocols.contract import Memory
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import GuardRefused
@@ -27,7 +27,7 @@ from clustering_protocols.protocols.dc import (
     anchors,
     selfcheck,
 )
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SETS = {"wine": load_wine, "breast cancer": load_breast_cancer}
 every_set = pytest.mark.parametrize("name", SETS)
@@ -36,7 +36,7 @@ SEED = 0
 
 def upload_of(name: str, **params: Any) -> Upload:
     X = SETS[name]().data
-    parts = simulation.split(X, Lattice(2, 1), SEED)
+    parts = simulation.split(X, Layout.lattice(2, 1), SEED)
     given = DataCollaboration(n_clusters=2, **params)
     return uploads(given, parts, SEED)["r1c1"]
 
@@ -95,7 +95,7 @@ def test_the_self_check_prints_what_the_known_anchor_attack_rebuilds(
 ) -> None:
     """Threat 86: the attacker's numbers, from the upload and the colluder's anchors."""
     X = SETS[name]().data
-    parts = simulation.split(X, Lattice(2, 1), SEED)
+    parts = simulation.split(X, Layout.lattice(2, 1), SEED)
     notes, anchors = eavesdrop(parts)
     upload = uploads(DataCollaboration(n_clusters=2), parts, SEED)["r1c1"]
     ones = np.ones((len(anchors), 1))
@@ -113,7 +113,7 @@ def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
     kept: dict[str, Any] = {}
     rebuild, notes = selfcheck.rebuild, selfcheck.Rebuilt.notes
 
-    def listening(anchors: Any, images: Any, rows: Any) -> Any:
+    def subscribe(anchors: Any, images: Any, rows: Any) -> Any:
         kept.setdefault("anchors", anchors)
         return rebuild(anchors, images, rows)
 
@@ -122,7 +122,7 @@ def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
         return notes(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selfcheck, "rebuild", listening)
+        patch.setattr(selfcheck, "rebuild", subscribe)
         patch.setattr(selfcheck.Rebuilt, "notes", noting)
         simulation.run(DataCollaboration(n_clusters=2), parts.layout, parts.data, SEED)
     return kept["notes"], kept["anchors"]
@@ -151,7 +151,7 @@ def test_full_width_would_hand_out_every_row() -> None:
 
 def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
     X = load_breast_cancer().data
-    parts = simulation.split(X, Lattice(1), SEED)
+    parts = simulation.split(X, Layout.lattice(1), SEED)
     keys = simulation.entropies(SEED, "s", ["r1c1"])
     secret = enrolment.session_secret(keys["coordinator"], "s")
     proposal = registry.Proposal(
@@ -163,16 +163,16 @@ def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
     agreement = enrolment.agree(terms, {"r1c1": own})
 
     def answer(limit: float) -> None:
-        party = chain.PartyChain(
+        party = engine.PartyEngine(
             agreement=agreement,
             slot="r1c1",
             entropy=keys["r1c1"],
             choices={"rebuild_limit": limit},
         )
-        memory, move = Memory(), chain.begin(agreement)
-        while isinstance(move, chain.Opened):
+        memory, move = Memory(), engine.begin(agreement)
+        while isinstance(move, engine.Opened):
             memory, contribution, *_ = party.reply(memory, move.tasks["r1c1"], data)
-            move = chain.advance(
+            move = engine.advance(
                 agreement, move.state, move.tasks, {"r1c1": contribution}
             )
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from clustering_protocols import chain, packets, simulation
+from clustering_protocols import engine, packets, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.errors import InvalidArray, InvalidParameters, ProtocolFailed
@@ -29,9 +29,9 @@ from clustering_protocols.protocols.dc import (
     messages,
 )
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
-LAYOUT = Lattice(2, 2)
+LAYOUT = Layout.lattice(2, 2)
 TRUTH = np.arange(90) % 3
 CENTRES = 15.0 * np.random.default_rng(1).normal(size=(3, 6))
 X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(90, 6))
@@ -184,7 +184,7 @@ def mapped(
 
 @pytest.mark.parametrize("cells", [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2)])
 def test_full_width_projections_keep_all_distances(cells: tuple[int, int]) -> None:
-    rows, row_groups, drawn = full_width(Lattice(*cells), seed=sum(cells))
+    rows, row_groups, drawn = full_width(Layout.lattice(*cells), seed=sum(cells))
     Z = mapped(ISOMETRIC, row_groups, [block.shape[1] for block in drawn])
     assert Z.shape == (40, 6)
     np.testing.assert_allclose(pdist(Z), pdist(np.vstack(rows)), rtol=1e-9)
@@ -193,7 +193,7 @@ def test_full_width_projections_keep_all_distances(cells: tuple[int, int]) -> No
 def test_rows_that_lack_a_column_group_keep_their_distances_at_the_anchors_mean() -> (
     None
 ):
-    layout = Layout(slots=Lattice(3, 2).slots[:-1])
+    layout = Layout(slots=Layout.lattice(3, 2).slots[:-1])
     rows, row_groups, drawn = full_width(layout, seed=8)
     Z = mapped(ISOMETRIC, row_groups, [block.shape[1] for block in drawn])
     complete = sum(map(len, rows[:2]))
@@ -477,7 +477,7 @@ def test_every_party_and_session_turns_by_a_rotation_of_its_own() -> None:
     params = DataCollaboration(n_clusters=3, scaling="none")
     data = dict.fromkeys(("r1c1", "r2c1"), PARTS.data["r1c1"])
     first, second = (
-        simulation.run(params, Lattice(2), data, seed=5, session=session)
+        simulation.run(params, Layout.lattice(2), data, seed=5, session=session)
         for session in ("s", "t")
     )
     gathered = [*sent_projections(first).values(), *sent_projections(second).values()]
@@ -539,20 +539,20 @@ def test_projections_of_no_dimension_end_the_session(
     monkeypatch: pytest.MonkeyPatch, target: Any
 ) -> None:
     data = {"r1c1": MatrixSource(X)}
-    advance = chain.advance
+    advance = engine.advance
 
     def replace(
         agreement: bytes, state: Any, tasks: Any, contributions: Any
-    ) -> chain.Opened | chain.Closed:
+    ) -> engine.Opened | engine.Closed:
         packet = packets.read(contributions["r1c1"])
         if packet.header.record["kind"] == "projections":
             forged = projections(np.zeros((90, 0)), np.zeros((500, 0)))
             contributions = {"r1c1": packets.write(packet.address, forged)}
         return advance(agreement, state, tasks, contributions)
 
-    monkeypatch.setattr(chain, "advance", replace)
+    monkeypatch.setattr(engine, "advance", replace)
     with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):
-        run(DataCollaboration(n_clusters=3, target=target), data, Lattice(1))
+        run(DataCollaboration(n_clusters=3, target=target), data, Layout.lattice(1))
 
 
 # Dimensions that the data do not have
@@ -568,7 +568,7 @@ def test_dependent_columns_far_from_zero_are_no_dimension(
     rows[:, 5] = rows[:, 0] + rows[:, 1]
     data = {"r1c1": MatrixSource(rows)}
     params = DataCollaboration(n_clusters=3, scaling=scaling)
-    report = run(params, data, Lattice(1)).outcomes["r1c1"].report
+    report = run(params, data, Layout.lattice(1)).outcomes["r1c1"].report
     assert (report["dimensions of the data"], report["dimensions sent"]) == (5, 4)
 
 
@@ -576,7 +576,7 @@ def test_dependent_columns_far_from_zero_are_no_dimension(
 def test_fewer_rows_than_columns_span_one_dimension_less_than_rows(mean: float) -> None:
     rows = np.random.default_rng(0).normal(mean, 1.0, size=(12, 30))
     data = {"r1c1": MatrixSource(rows)}
-    outcomes = run(DataCollaboration(n_clusters=2), data, Lattice(1)).outcomes
+    outcomes = run(DataCollaboration(n_clusters=2), data, Layout.lattice(1)).outcomes
     report = outcomes["r1c1"].report
     assert (report["dimensions of the data"], report["dimensions sent"]) == (11, 10)
 
@@ -586,7 +586,7 @@ def test_fewer_rows_than_columns_span_one_dimension_less_than_rows(mean: float) 
 def test_a_constant_column_is_no_dimension(scaling: Any, constant: float) -> None:
     """One dimension less than the data have must leave something out."""
     rows = np.column_stack([X, np.full(len(X), constant)])
-    parts = simulation.split(rows, Lattice(2, 1), seed=2)
+    parts = simulation.split(rows, Layout.lattice(2, 1), seed=2)
     simulated = run(
         DataCollaboration(n_clusters=3, scaling=scaling), parts.data, parts.layout
     )
@@ -601,7 +601,7 @@ def test_a_constant_column_is_no_dimension(scaling: Any, constant: float) -> Non
 def test_data_of_one_dimension_are_sent_with_a_warning(n_constant: int) -> None:
     one = np.column_stack([X[:, :1], *[np.full(len(X), 0.1)] * n_constant])
     data = {"r1c1": MatrixSource(one), "r1c2": MatrixSource(X[:, 1:])}
-    outcomes = run(DataCollaboration(n_clusters=3), data, Lattice(1, 2)).outcomes
+    outcomes = run(DataCollaboration(n_clusters=3), data, Layout.lattice(1, 2)).outcomes
     report = outcomes["r1c1"].report
     assert (report["dimensions of the data"], report["dimensions sent"]) == (1, 1)
     assert "one dimension" in report["warning"]

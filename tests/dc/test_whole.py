@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from support.analyst_process import COTERIE, Analyst
 
-from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols import engine, enrolment, registry, simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import Memory, Outcome
 from clustering_protocols.data import MatrixSource, matrix
@@ -29,7 +29,7 @@ from clustering_protocols.protocols.dc import (
     analyst,
     messages,
 )
-from clustering_protocols.terms import Lattice, Layout, Slot
+from clustering_protocols.terms import Layout, Slot
 from party_sdk.cli import main
 
 SEED = 4
@@ -47,7 +47,7 @@ def test_predicted_labels_of_the_training_rows_are_the_labels_of_the_result(
     load: Any,
 ) -> None:
     X = load().data
-    parts = simulation.split(X, Lattice(3), SEED)
+    parts = simulation.split(X, Layout.lattice(3), SEED)
     params = DataCollaboration(n_clusters=3, predictor=True)
     run = simulation.run(params, parts.layout, parts.data, SEED)
     for slot, outcome in run.outcomes.items():
@@ -60,7 +60,7 @@ def test_predicted_labels_of_new_rows_agree_with_the_pooled_model(load: Any) -> 
     X = load().data
     rng = np.random.default_rng(SEED)
     new = rng.permutation(len(X)) < len(X) // 4
-    parts = simulation.split(X[~new], Lattice(3), SEED)
+    parts = simulation.split(X[~new], Layout.lattice(3), SEED)
     params = DataCollaboration(n_clusters=2, predictor=True)
     run = simulation.run(params, parts.layout, parts.data, SEED)
     mean, spread = X[~new].mean(axis=0), X[~new].std(axis=0)
@@ -76,7 +76,7 @@ def test_predicted_labels_of_new_rows_agree_with_the_pooled_model(load: Any) -> 
 
 def test_new_rows_with_other_columns_are_refused() -> None:
     X = load_wine().data
-    parts = simulation.split(X, Lattice(2), SEED)
+    parts = simulation.split(X, Layout.lattice(2), SEED)
     params = DataCollaboration(n_clusters=2, predictor=True)
     outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r1c1"]
     assert outcome.predict is not None
@@ -87,9 +87,9 @@ def test_new_rows_with_other_columns_are_refused() -> None:
 @pytest.mark.parametrize(
     ("layout", "params", "why"),
     [
-        (Lattice(2, 2), {}, "another round"),
-        (Lattice(2), {"algorithm": "spectral"}, "not in its graph"),
-        (Lattice(2), {"reduction": "autoencoder"}, "linear"),
+        (Layout.lattice(2, 2), {}, "another round"),
+        (Layout.lattice(2), {"algorithm": "spectral"}, "not in its graph"),
+        (Layout.lattice(2), {"reduction": "autoencoder"}, "linear"),
     ],
 )
 def test_a_predictor_that_cannot_be_is_refused_and_says_why(
@@ -107,7 +107,7 @@ def test_a_predictor_that_cannot_be_is_refused_and_says_why(
 
 def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
     X = load_wine().data
-    parts = simulation.split(X, Lattice(2), SEED)
+    parts = simulation.split(X, Layout.lattice(2), SEED)
     params = DataCollaboration(n_clusters=2)
     outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r1c1"]
     assert outcome.predict is None
@@ -120,7 +120,7 @@ def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
 @pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
 def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
     X = load_wine().data
-    parts = simulation.split(X, Lattice(2, 2), SEED)
+    parts = simulation.split(X, Layout.lattice(2, 2), SEED)
     params = DataCollaboration(n_clusters=3, output="coordinates", algorithm=algorithm)
     outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r2c1"]
     assert outcome.coordinates is not None
@@ -135,7 +135,7 @@ def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
 def test_complete_row_groups_of_a_ragged_lattice_lose_nothing() -> None:
     """The last row group lacks the second column group."""
     X = load_breast_cancer().data
-    layout = Layout(slots=Lattice(4, 2).slots[:-1])
+    layout = Layout(slots=Layout.lattice(4, 2).slots[:-1])
     parts = simulation.split(X, layout, SEED)
     params = DataCollaboration(n_clusters=2, scaling="center")
     evaluated = simulation.evaluate(params, X, parts, SEED)
@@ -173,7 +173,7 @@ def test_distances_within_complete_row_groups_do_not_depend_on_the_others() -> N
 def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
     """Run a session of two parties whose first has choices of its own."""
     X = load_wine().data
-    parts = simulation.split(X, Lattice(2), SEED)
+    parts = simulation.split(X, Layout.lattice(2), SEED)
     names = parts.layout.names
     keys = simulation.entropies(SEED, "s", names)
     secret = enrolment.session_secret(keys[simulation.COORDINATOR], "s")
@@ -187,25 +187,25 @@ def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
     agreement = enrolment.agree(registry.draw_up("s", proposal), roster)
     chosen = {names[0]: choices, names[1]: {}}
     parties = {
-        slot: chain.PartyChain(
+        slot: engine.PartyEngine(
             agreement=agreement, slot=slot, entropy=keys[slot], choices=chosen[slot]
         )
         for slot in names
     }
     memories = dict.fromkeys(names, Memory())
-    move = chain.begin(agreement)
-    while isinstance(move, chain.Opened):
+    move = engine.begin(agreement)
+    while isinstance(move, engine.Opened):
         contributions = {}
         for slot, task in move.tasks.items():
             memories[slot], contributions[slot], *_ = parties[slot].reply(
                 memories[slot], task, parts.data[slot]
             )
-        move = chain.advance(agreement, move.state, move.tasks, contributions)
+        move = engine.advance(agreement, move.state, move.tasks, contributions)
     return parties[names[0]].conclude(memories[names[0]], move.results[names[0]], None)
 
 
 def first_rows() -> Any:
-    parts = simulation.split(load_wine().data, Lattice(2), SEED)
+    parts = simulation.split(load_wine().data, Layout.lattice(2), SEED)
     return matrix(parts.data["r1c1"])
 
 
@@ -235,7 +235,7 @@ def test_other_reductions_and_anchors_find_the_groups(
     reduction: Any, kind: Any
 ) -> None:
     X = load_wine().data
-    parts = simulation.split(X, Lattice(2), SEED)
+    parts = simulation.split(X, Layout.lattice(2), SEED)
     params = DataCollaboration(
         n_clusters=3, reduction=reduction, anchor=Anchor(kind=kind)
     )

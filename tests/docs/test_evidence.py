@@ -68,7 +68,7 @@ def test_every_way_was_measured_on_every_bundled_set() -> None:
 
 
 def test_every_protocol_has_tables_speed_and_who_learns_what() -> None:
-    advised = {name for name, known in registry.catalogue().items() if known.ways}
+    advised = {name for name, known in registry.catalogue().items() if known.methods}
     assert set(evidence.TABLES) == set(evidence.SPEED) == advised
     assert set(measured()["tables"]) == set(measured()["speed"]) == advised
     for name in advised:

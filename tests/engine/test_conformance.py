@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustering_protocols import chain, codec, enrolment, packets, registry, simulation
+from clustering_protocols import codec, engine, enrolment, packets, registry, simulation
 from clustering_protocols.contract import Example, Memory
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import AgreementMismatch
@@ -71,15 +71,15 @@ class Resumed:
         self.memories = dict.fromkeys(roster, b"")
         self.backwards = backwards
 
-    def party(self, slot: str) -> chain.PartyChain:
-        return chain.PartyChain(
+    def party(self, slot: str) -> engine.PartyEngine:
+        return engine.PartyEngine(
             agreement=self.agreement, slot=slot, entropy=self.keys[slot]
         )
 
     def labels(self) -> dict[str, list[int]]:
-        move = chain.begin(self.agreement)
-        while isinstance(move, chain.Opened):
-            chain.load.cache_clear()
+        move = engine.begin(self.agreement)
+        while isinstance(move, engine.Opened):
+            engine.load.cache_clear()
             move = self.one_round(move)
         return {
             slot: self.party(slot)
@@ -88,7 +88,7 @@ class Resumed:
             for slot, result in move.results.items()
         }
 
-    def one_round(self, opened: chain.Opened) -> chain.Opened | chain.Closed:
+    def one_round(self, opened: engine.Opened) -> engine.Opened | engine.Closed:
         slots = list(opened.tasks)[:: -1 if self.backwards else 1]
         contributions, after = {}, {}
         for slot in slots:
@@ -97,8 +97,8 @@ class Resumed:
             )
             contributions[slot] = answer.contribution
             after[slot] = freeze(answer.memory)
-        move = chain.advance(self.agreement, opened.state, opened.tasks, contributions)
-        if not (isinstance(move, chain.Opened) and move.round == opened.round):
+        move = engine.advance(self.agreement, opened.state, opened.tasks, contributions)
+        if not (isinstance(move, engine.Opened) and move.round == opened.round):
             self.memories |= after
         return move
 
@@ -177,8 +177,8 @@ def of_rows(rows: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> dict[in
 )
 def test_a_party_refuses_the_task_of_another(name: str, example: Example[Any]) -> None:
     session = Resumed(example)
-    opened = chain.begin(session.agreement)
-    assert isinstance(opened, chain.Opened), name
+    opened = engine.begin(session.agreement)
+    assert isinstance(opened, engine.Opened), name
     first, *_, last = example.layout.names
     with pytest.raises(AgreementMismatch):
         session.party(first).reply(Memory(), opened.tasks[last], session.data[first])

@@ -15,14 +15,14 @@ from clustering_protocols import codec, json_form, simulation
 from clustering_protocols.errors import CoterieError, InvalidArray, Malformed
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk._requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
 PARTS = simulation.split(
-    np.random.default_rng(0).normal(size=(400, 3)), Lattice(2), seed=1
+    np.random.default_rng(0).normal(size=(400, 3)), Layout.lattice(2), seed=1
 )
 A, B = PARTS.layout.names
 JSON = {"Accept": "application/json"}

@@ -11,14 +11,14 @@ import pytest
 from scipy.sparse import csr_array
 from support.stepwise import Stepwise
 
-from clustering_protocols import chain, registry
+from clustering_protocols import engine, registry
 from clustering_protocols.contract import (
     Finish,
     Outcome,
+    PartyContext,
     Reply,
     Selection,
     Stage,
-    View,
 )
 from clustering_protocols.contract.selection import put_back
 from clustering_protocols.data import (
@@ -34,7 +34,7 @@ from clustering_protocols.data import (
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import Record
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 KEPT = np.array([1, 2, 5, 8, 9, 11])
@@ -116,7 +116,7 @@ def selecting(inner: Stage) -> Stage:
             return Finish(n_rows={"r1c1": 6})
 
     class Party(type(inner.party)):  # type: ignore[misc]  # a class made here
-        def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+        def reply(self, view: PartyContext, task: Record, data: DataSource) -> Reply:
             done = super().reply(view, task, data)
             own = [selection(KEPT.tolist(), r1c1=6)]
             kept = own if view.slot.name == "r1c1" else []
@@ -130,12 +130,12 @@ def test_later_stages_see_selected_rows_and_labels_come_back_in_place(
 ) -> None:
     params = Dummy(n_clusters=3, void_attempts=1)
     known = registry.protocol("dummy")
-    first, *rest = known.stages(params, Lattice(2))
+    first, *rest = known.stages(params, Layout.lattice(2))
     monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
-    chain.load.cache_clear()
+    engine.load.cache_clear()
     data = {"r1c1": MatrixSource(X), "r2c1": MatrixSource(X)}
-    outcomes = Stepwise(params, data, Lattice(2)).to_the_end()
-    chain.load.cache_clear()
+    outcomes = Stepwise(params, data, Layout.lattice(2)).to_the_end()
+    engine.load.cache_clear()
     here, there = outcomes["r1c1"].labels, outcomes["r2c1"].labels
     assert np.flatnonzero(here >= 0).tolist() == KEPT.tolist()
     assert here[KEPT].tolist() == [0, 1, 2, 0, 1, 2]

@@ -26,7 +26,6 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.terms import (
-    Lattice,
     Layout,
     Slot,
     Terms,
@@ -44,7 +43,7 @@ def layout(*cells: tuple[str, int, int]) -> Layout:
 
 
 def test_a_lattice_has_a_slot_per_cell_in_row_order() -> None:
-    lattice = Lattice(2, 3)
+    lattice = Layout.lattice(2, 3)
     assert lattice.names == ("r1c1", "r1c2", "r1c3", "r2c1", "r2c2", "r2c3")
     assert (lattice.n_row_groups, lattice.n_column_groups) == (2, 3)
     assert lattice.row_group(1) == ("r2c1", "r2c2", "r2c3")
@@ -135,7 +134,12 @@ def test_an_accent_after_a_line_break_does_not_break_the_escape() -> None:
 
 
 def proposal(**changes: Any) -> Proposal:
-    proposed = {"protocol": "dummy", "params": {}, "layout": Lattice(2), "seed": 7}
+    proposed = {
+        "protocol": "dummy",
+        "params": {},
+        "layout": Layout.lattice(2),
+        "seed": 7,
+    }
     return Proposal.model_validate(proposed | changes)
 
 
@@ -149,7 +153,7 @@ def test_terms_are_drawn_up_with_all_defaults_and_risks_filled_in() -> None:
     assert drawn.protocol.params == Dummy().model_dump(mode="json")
     assert drawn.protocol.version == registry.protocol("dummy").version
     assert drawn.risks == ("dummy.row-count-is-known",)
-    assert drawn.layout == Lattice(2)
+    assert drawn.layout == Layout.lattice(2)
     assert registry.check_terms(drawn) == Dummy()
 
 
@@ -170,7 +174,7 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
         proposal(
             protocol="dc",
             params={"n_clusters": 2, **params},
-            layout=Lattice(row_groups, 1),
+            layout=Layout.lattice(row_groups, 1),
         ),
     )
     always = {"colluding-party-opens-column-group"}
@@ -197,7 +201,7 @@ def test_equal_proposals_have_equal_terms_and_digests() -> None:
             {
                 "protocol": "dc",
                 "params": {"n_clusters": 2, "predictor": True},
-                "layout": Lattice(1, 2),
+                "layout": Layout.lattice(1, 2),
             },
             "one column group",
         ),

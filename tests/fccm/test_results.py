@@ -14,7 +14,7 @@ from scipy import sparse
 from support.analyst_process import thorough
 from support.coclusters import Session, blocks, columns_of, sites, terrorist_attacks
 
-from clustering_protocols import chain, data as sources, registry, simulation
+from clustering_protocols import data as sources, engine, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import MatrixSource, SparseSource, sparse_matrix
 from clustering_protocols.errors import InvalidData
@@ -26,7 +26,7 @@ from clustering_protocols.protocols.fccm import (
     shifts,
 )
 from clustering_protocols.randomness import generator
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SEED = 5
 CLOSE = 1e-6
@@ -74,7 +74,7 @@ def expected(
     session: Session, n: int, columns: Sequence[IntArray] | None = None
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Return the first n iterations from the session's U(0), rows as they travelled."""
-    rng = session.plan.generator("fccm", "start")
+    rng = session.session.generator("fccm", "start")
     U = start(rng, len(session.X), session.params.n_clusters)
     return list(islice(fccm(session.X[session.order], U, session.params, columns), n))
 
@@ -323,7 +323,7 @@ def test_sparse_data_are_never_densified_and_give_the_same_bits(
 
 def test_a_run_holds_much_less_than_a_dense_site() -> None:
     n, m = 4000, 3000
-    layout = Lattice(1, 3)
+    layout = Layout.lattice(1, 3)
     rng = np.random.default_rng(0)
     data = {
         slot: Sparse(sparse.random_array((n, m), density=1e-3, rng=rng))
@@ -446,7 +446,7 @@ def test_sparse_data_of_one_axis_are_refused() -> None:
 def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
     session = Session(made(tol=tol, max_iter=200, lambda_u=0.01), X, GROUPS).follow()
     n = len(session.found)
-    start_ = start(session.plan.generator("fccm", "start"), 100, 4)
+    start_ = start(session.session.generator("fccm", "start"), 100, 4)
     Us = [start_, *(U for U, _ in expected(session, n))]
     moves = [np.abs(b - a).max() for a, b in pairwise(Us)]
     assert all(move > tol for move in moves[:-1])
@@ -470,7 +470,7 @@ def test_it_stops_after_max_iter(max_iter: int) -> None:
 
 def summary(session: Session) -> Any:
     assert session.closed.summary is not None
-    return chain.read_result(session.agreement, session.closed.summary)
+    return engine.read_result(session.agreement, session.closed.summary)
 
 
 def test_repeats_do_not_count_as_iterations() -> None:
@@ -533,7 +533,7 @@ def test_progress_says_how_far_it_has_come() -> None:
     session = Session(made(max_iter=4), X, GROUPS)
     session.until(messages.Add)
     seen = []
-    while isinstance(session.move, chain.Opened):
+    while isinstance(session.move, engine.Opened):
         seen.append(dict(session.open.progress or {}))
         session.turn()
     assert [each["updates"] for each in seen] == [0, 0, 1, 2, 3, 4]

@@ -13,9 +13,9 @@ from support.attacks import looks_like_noise
 from support.coclusters import Session, blocks, kind_of, sites
 from support.stepwise import alter
 
-from clustering_protocols import chain, codec, packets, registry, simulation
+from clustering_protocols import codec, engine, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.contract import View
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     InvalidArray,
@@ -32,7 +32,7 @@ from clustering_protocols.protocols.fccm import (
     party,
     shifts,
 )
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
@@ -58,15 +58,15 @@ def at(number: int, **more: Any) -> Session:
 # Refusals
 
 
-@pytest.mark.parametrize("layout", [Lattice(1, 2), Lattice(1, 1)])
-def test_fewer_than_three_sites_are_refused(layout: Lattice) -> None:
+@pytest.mark.parametrize("layout", [Layout.lattice(1, 2), Layout.lattice(1, 1)])
+def test_fewer_than_three_sites_are_refused(layout: Layout) -> None:
     data = {slot: MatrixSource(X) for slot in layout.names}
     with pytest.raises(InvalidParameters, match="needs 3 sites"):
         simulation.run(made(), layout, data, 0)
 
 
-@pytest.mark.parametrize("layout", [Lattice(3, 1), Lattice(2, 3)])
-def test_split_rows_are_refused(layout: Lattice) -> None:
+@pytest.mark.parametrize("layout", [Layout.lattice(3, 1), Layout.lattice(2, 3)])
+def test_split_rows_are_refused(layout: Layout) -> None:
     data = {slot: MatrixSource(X) for slot in layout.names}
     with pytest.raises(InvalidParameters, match="split columns"):
         simulation.run(made(), layout, data, 0)
@@ -250,7 +250,7 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
         lambda told: {"sizes": told.sizes + np.array([1, -1, 0, 0])},
     )
     with pytest.raises(ProtocolFailed, match="do not agree on the sizes"):
-        chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+        engine.advance(s.agreement, s.open.state, s.open.tasks, given)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_contributions_of_another_size_are_refused(kind: Any, field: str) -> Non
         s.agreement, given["r1c2"], lambda r: {field: getattr(r, field)[:-1].copy()}
     )
     with pytest.raises(InvalidArray, match=field):
-        chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+        engine.advance(s.agreement, s.open.state, s.open.tasks, given)
 
 
 # What the analyst can read
@@ -284,7 +284,7 @@ class Plain:
         self.session = s
         self.shares: list[dict[str, WordArray]] = []
         s.until(messages.Add)
-        while isinstance(s.move, chain.Opened):
+        while isinstance(s.move, engine.Opened):
             adds = s.open.stage == party.NAME and self.asks_to_add
             s.turn()
             if adds:
@@ -299,7 +299,7 @@ class Plain:
         R = csr_array(np.vstack(list(s.data[slot].batches()))[s.order])
         weights = s.recall(slot, messages.Memberships).weights
         sums = kernels.aggregation(R, weights).reshape(-1)
-        of_sums, of_Z = shifts.encodings(s.plan)
+        of_sums, of_Z = shifts.encodings(s.session)
         if not s.params.is_global:
             return of_sums.encode(sums)
         return np.concatenate([of_sums.encode(sums), of_Z.encode(weights.sum(axis=0))])
@@ -345,7 +345,7 @@ def test_with_either_view_sites_find_the_same_bits(
         assert W.tobytes() == read.found[n][1].tobytes()
 
 
-def own_order(_: View, n_rows: int) -> alignment.RowOrder:
+def own_order(_: PartyContext, n_rows: int) -> alignment.RowOrder:
     return alignment.RowOrder(order=np.arange(n_rows))
 
 
@@ -403,7 +403,7 @@ def test_with_sums_the_analyst_has_the_memberships_of_all_objects() -> None:
     """The risk `analyst-reads-totals`: equation 2 of what it hands out."""
     s = session(analyst_view="sums").follow()
     total = handed_out(s)[-1]
-    of_sums, of_Z = shifts.encodings(s.plan)
+    of_sums, of_Z = shifts.encodings(s.session)
     sums = of_sums.decode(total[:400]).reshape(100, 4)
     U = kernels.object_memberships(sums / of_Z.decode(total[400:]), s.params.lambda_u)
     assert np.array_equal(U, s.found[max(s.found)][0])
@@ -418,7 +418,7 @@ def test_all_other_sites_together_have_a_sites_sums() -> None:
 
 
 def test_terms_name_the_risks_that_the_view_brings() -> None:
-    known, layout = registry.protocol("fccm"), Lattice(1, 3)
+    known, layout = registry.protocol("fccm"), Layout.lattice(1, 3)
     together = "other-sites-together-see-your-sums"
     assert list(known.risks_of(made(), layout)) == [together]
     read = made(analyst_view="sums")

@@ -21,11 +21,11 @@ from support.analyst_process import COTERIE, Analyst, Crowd, thorough, wait_for
 
 from analyst_service.models import AuditLine, Contribution
 from analyst_service.settings import Settings
-from clustering_protocols import journal, simulation
+from clustering_protocols import hash_chain, simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
-LAYOUT = Lattice(2)
+LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 A, B = LAYOUT.names
@@ -70,7 +70,7 @@ def assert_nothing_is_lost(analyst: Analyst, crowd: Crowd) -> None:
         ).all()
     engine.dispose()
     assert len(rows) == 2 * 4, "two parties, three rounds and one of them twice"
-    events = Counter(entry["event"] for entry in journal.read(lines))
+    events = Counter(entry["event"] for entry in hash_chain.read(lines))
     assert events["contribution"] == len(rows)
     assert events["round-opened"] == 4
     assert events["finished"] == 1

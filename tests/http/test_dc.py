@@ -16,13 +16,13 @@ from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import RowsNotAligned
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 Gather = Callable[..., Crowd]
 
 X = load_wine().data
 PARAMS = DataCollaboration(n_clusters=3)
-PARTS = simulation.split(X, Lattice(2, 2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2, 2), seed=1)
 
 
 def expected() -> dict[str, list[int]]:

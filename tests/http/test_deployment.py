@@ -34,13 +34,13 @@ from support.analyst_process import Analyst, Crowd, free_port, thorough, wait_fo
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 DOCKER = Path(__file__).parents[2] / "docker"
 CONFIGURATION = (DOCKER / "nginx.conf").read_text()
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 
 

@@ -15,9 +15,9 @@ from support.analyst_process import COTERIE, Analyst, Crowd, LossyTransport, wai
 from clustering_protocols import simulation
 from clustering_protocols.errors import Cancelled, InvitationUsed, ProtocolFailed
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
-LAYOUT = Lattice(2, 2)
+LAYOUT = Layout.lattice(2, 2)
 X = np.random.default_rng(0).normal(size=(40, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 

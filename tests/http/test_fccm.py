@@ -11,12 +11,12 @@ from support.coclusters import blocks
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 Gather = Callable[..., Crowd]
 
 X = blocks(60, 24, groups=3)
-PARTS = simulation.split(X, Lattice(1, 3), seed=1)
+PARTS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 
 
 @pytest.mark.parametrize(

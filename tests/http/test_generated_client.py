@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 from support.in_process import InProcess
 
-from clustering_protocols import chain, enrolment, json_form, simulation
+from clustering_protocols import engine, enrolment, json_form, simulation
 from clustering_protocols.contract import Memory
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api
 
 PARAMS = DataCollaboration(n_clusters=3, scaling="center")
-LAYOUT = Lattice(2, 1)
+LAYOUT = Layout.lattice(2, 1)
 X = np.random.default_rng(0).normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 9, 20, 0)
 PARTS = simulation.split(X, LAYOUT, seed=1)
 NAME = "generated_analyst_client"
@@ -110,9 +110,9 @@ class Stranger:
         self.memory = Memory()
 
     @property
-    def chain(self) -> chain.PartyChain:
+    def engine(self) -> engine.PartyEngine:
         told = self.generated.call("sessions.get_agreement", self.token, "s")
-        return chain.PartyChain(
+        return engine.PartyEngine(
             agreement=told.content, slot=self.slot, entropy=self.entropy
         )
 

@@ -14,15 +14,15 @@ from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import CoterieError, DeadlinePassed
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Deadlines, Lattice
+from clustering_protocols.terms import Deadlines, Layout
 from party_sdk.participant import Party
-from party_sdk.rounds import Oversight
+from party_sdk.responder import Oversight
 
 Gather = Callable[..., Crowd]
 
 X = load_iris().data
-ROWS = simulation.split(X, Lattice(4, 1), seed=1)
-COLUMNS = simulation.split(X, Lattice(1, 3), seed=1)
+ROWS = simulation.split(X, Layout.lattice(4, 1), seed=1)
+COLUMNS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 SHORT = Deadlines(round=2)
 
 

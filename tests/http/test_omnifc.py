@@ -13,7 +13,7 @@ from support.analyst_process import Analyst, Crowd, wait_for
 from clustering_protocols import simulation
 from clustering_protocols.errors import CoterieError, InvalidParameters
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 Gather = Callable[..., Crowd]
 
@@ -45,7 +45,9 @@ def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
     gather: Gather, name: str
 ) -> None:
     params = VARIANTS[name]
-    parts = simulation.split(X, Lattice(5 if params.segments == 2 else 3), seed=1)
+    parts = simulation.split(
+        X, Layout.lattice(5 if params.segments == 2 else 3), seed=1
+    )
     crowd = gather(params, parts)
     crowd.start()
     assert labels(crowd) == expected(params, parts)
@@ -55,7 +57,7 @@ def test_the_analyst_is_killed_while_the_last_answer_is_awaited(
     analyst: Analyst, gather: Gather
 ) -> None:
     params = VARIANTS["defaults"]
-    parts = simulation.split(X, Lattice(3), seed=1)
+    parts = simulation.split(X, Layout.lattice(3), seed=1)
     crowd = gather(params, parts)
     crowd.start()
     wait_for(lambda: crowd.session.status().round >= 5)
@@ -73,14 +75,17 @@ def test_a_million_rows_are_refused_with_the_bytes(
         analyst.coordinator(tmp_path / "home") as coordinator,
         pytest.raises(InvalidParameters, match=r"takes 4\d{12} bytes"),
     ):
-        coordinator.create_session("s", params, Lattice(3), session_id="s", seed=7)
+        coordinator.create_session(
+            "s", params, Layout.lattice(3), session_id="s", seed=7
+        )
 
 
 def test_a_roster_beyond_the_terms_ends_the_session_with_the_numbers(
     gather: Gather,
 ) -> None:
     crowd = gather(
-        OmniFC(n_clusters=3, max_rows=100), simulation.split(X, Lattice(3), seed=1)
+        OmniFC(n_clusters=3, max_rows=100),
+        simulation.split(X, Layout.lattice(3), seed=1),
     )
     crowd.start()
     with pytest.raises(CoterieError, match="max_rows is 100"):

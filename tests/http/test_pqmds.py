@@ -9,12 +9,12 @@ from support.analyst_process import Crowd
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 Gather = Callable[..., Crowd]
 
 PARAMS = ProductQuantisation(n_clusters=3)
-PARTS = simulation.split(load_wine().data, Lattice(1, 3), seed=1)
+PARTS = simulation.split(load_wine().data, Layout.lattice(1, 3), seed=1)
 
 
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:

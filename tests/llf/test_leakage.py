@@ -20,10 +20,10 @@ from support.attacks import (
 )
 from support.stepwise import Stepwise, cut
 
-from clustering_protocols import chain, packets
+from clustering_protocols import engine, packets
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.chain.analyst import AnalystState
 from clustering_protocols.data import MatrixSource
+from clustering_protocols.engine.analyst import AnalystState
 from clustering_protocols.errors import Malformed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.sums import MaskedSum, unblind
@@ -32,7 +32,7 @@ from clustering_protocols.protocols.llf.centroids import Encoding
 from clustering_protocols.protocols.llf.cohorts import members_of
 from clustering_protocols.protocols.llf.columns_party import encoding
 from clustering_protocols.protocols.llf.features import params_of, scaler
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
 UNITS = {"scaling": "none", "ranges": Range(minimum=-60.0, maximum=60.0)}
@@ -44,14 +44,14 @@ def standardised(name: str) -> FloatArray:
 
 
 def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Stepwise:
-    layout = Lattice(n_parties)
+    layout = Layout.lattice(n_parties)
     sizes = [len(piece) for piece in np.array_split(X, n_parties)]
     seed = params.pop("seed", 5)
     return Stepwise(Llf(**params), cut(X, layout, sizes), layout, seed=seed)
 
 
 def plan_of(session: Stepwise) -> Any:
-    return chain.load(session.agreement)[0]
+    return engine.load(session.agreement)[0]
 
 
 def stored_totals(session: Stepwise) -> WordArray:
@@ -187,7 +187,7 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 def true_totals(session: Stepwise) -> WordArray:
     """Return the totals (updates, k, F) that a party reads, whoever may read them."""
     view = session.view("r2c1")
-    k = params_of(view.plan).n_clusters
+    k = params_of(view.session).n_clusters
     found = {}
     for message in session.stored:
         a = opened(message)
@@ -198,13 +198,13 @@ def true_totals(session: Stepwise) -> WordArray:
         ):
             number, round_, attempt = map(int, update)
             of = MaskedSum(
-                members=tuple(members_of(view.plan, cohort)),
+                members=tuple(members_of(view.session, cohort)),
                 stage="updates",
                 name="update",
                 round=round_,
                 attempt=attempt,
             )
-            blinded = params_of(view.plan).blind
+            blinded = params_of(view.session).blind
             read = unblind(view, total, of, "column") if blinded else total
             found[number] = read[:-k].reshape(k, -1)
     return np.array([found[number] for number in sorted(found)])
@@ -367,7 +367,7 @@ def test_shares_of_a_party_and_their_differences_are_noise(
 
 def test_shares_of_many_sessions_over_the_same_rows_are_noise() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 40)).clip(-50, 50)
-    layout = Lattice(3)
+    layout = Layout.lattice(3)
     params = Llf(n_clusters=3, **UNITS, init="bounds", max_iter=1)
     shares = []
     for number in range(40):
@@ -430,7 +430,7 @@ def words_of(contribution: bytes) -> WordArray:
 
 
 def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Stepwise:
-    layout = Lattice(1, len(widths))
+    layout = Layout.lattice(1, len(widths))
     pieces = np.split(X, np.cumsum(widths)[:-1], axis=1)
     data = {
         slot: MatrixSource(piece, [f"{slot}-{j}" for j in range(piece.shape[1])])

@@ -18,7 +18,7 @@ from support.llf_sessions import (
 from support.pooled_moments import pooled
 from support.stepwise import Stepwise, alter, cut
 
-from clustering_protocols import chain, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.errors import (
     CoterieError,
     InvalidData,
@@ -28,14 +28,14 @@ from clustering_protocols.errors import (
 from clustering_protocols.preparation.moments import AddUp
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 # the last total of the moments is confirmed by nobody
 
 
 def test_a_last_total_of_moments_that_differs_ends_the_session() -> None:
     """Analyst tells one party another spread: it scales otherwise, silently."""
-    layout = Lattice(3)
+    layout = Layout.lattice(3)
     s = Stepwise(Llf(n_clusters=3), cut(blobs(120, 2), layout, [40] * 3), layout)
     s.until(AddUp)
     for _ in range(4):
@@ -58,13 +58,15 @@ def test_a_party_that_no_update_asked_closes_with_the_others(seed: int) -> None:
         participation=0.5,
         max_iter=2,
     )
-    run = simulation.run(params, Lattice(5), cut(X, Lattice(5), [20] * 5), seed)
+    run = simulation.run(
+        params, Layout.lattice(5), cut(X, Layout.lattice(5), [20] * 5), seed
+    )
     assert len(run.outcomes) == 5
 
 
 def test_a_party_that_was_away_for_every_update_reads_its_result() -> None:
     s = session(max_iter=2, tol=0.0)  # init given, quorum 3
-    while isinstance(s.move, chain.Opened):
+    while isinstance(s.move, engine.Opened):
         away = "r4c1" in s.open.tasks and s.open.stage == "updates"
         s.turn(absent=["r4c1"] if away else [])
     assert s.outcomes()["r4c1"].labels.size == 40
@@ -164,7 +166,9 @@ def test_a_declared_range_of_zero_alone_is_a_constant_column() -> None:
     X[:, 1] = 0.0
     wide, zero = Range(minimum=-10.0, maximum=10.0), Range(minimum=0.0, maximum=0.0)
     params = Llf(n_clusters=2, scaling="none", ranges=((wide, zero, wide),))
-    run = simulation.run(params, Lattice(3), cut(X, Lattice(3), [30] * 3), 1)
+    run = simulation.run(
+        params, Layout.lattice(3), cut(X, Layout.lattice(3), [30] * 3), 1
+    )
     assert np.isfinite(run.outcomes["r1c1"].centroids).all()
 
 
@@ -180,7 +184,7 @@ def test_the_unit_of_the_smallest_bounds_is_finite(bound: float) -> None:
 def test_fewer_distinct_candidates_than_clusters_are_no_warning(algorithm: Any) -> None:
     X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
     params = Llf(n_clusters=3, algorithm=algorithm)
-    simulation.run(params, Lattice(3), cut(X, Lattice(3), [20] * 3), 1)
+    simulation.run(params, Layout.lattice(3), cut(X, Layout.lattice(3), [20] * 3), 1)
 
 
 # split columns, more clusters than rows: which error
@@ -189,7 +193,9 @@ def test_fewer_distinct_candidates_than_clusters_are_no_warning(algorithm: Any) 
 def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
     X = blobs(20, 3)
     with pytest.raises((InvalidData, InvalidParameters), match="rows"):
-        simulation.run(Llf(n_clusters=50), Lattice(1, 3), by_columns(X, [1] * 3), 1)
+        simulation.run(
+            Llf(n_clusters=50), Layout.lattice(1, 3), by_columns(X, [1] * 3), 1
+        )
 
 
 # moments: deviations of accepted values exceed the powers; tiny values
@@ -213,4 +219,4 @@ def test_tiny_values_keep_nine_digits() -> None:
 def test_a_start_from_bounds_works_with_standard_scaling_and_split_columns() -> None:
     X = load_iris().data[:12]
     params = Llf(n_clusters=2, init="bounds", ranges=Range(minimum=0.0, maximum=100.0))
-    simulation.run(params, Lattice(1, 3), by_columns(X, [2, 1, 1]), 1)
+    simulation.run(params, Layout.lattice(1, 3), by_columns(X, [2, 1, 1]), 1)

@@ -17,7 +17,7 @@ from support.llf_sessions import SEED, blobs, by_columns, start_of
 from support.stepwise import Stepwise, cut
 
 from benchmarks import datasets
-from clustering_protocols import chain, packets, registry, simulation
+from clustering_protocols import engine, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, MatrixSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
@@ -28,7 +28,7 @@ from clustering_protocols.protocols.llf import (
     pooled,
 )
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
 both = pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
@@ -116,7 +116,7 @@ def test_split_rows_give_the_pooled_result(
 ) -> None:
     X, y = load(name)
     X = X[np.argsort(y, kind="stable")] if by_class else X
-    layout = Lattice(n_parties)
+    layout = Layout.lattice(n_parties)
     most = 4 if n_parties > 10 else 12
     params = Llf(n_clusters=K[name], algorithm=algorithm, max_iter=most)
     Compared(params, cut(X, layout, evenly(len(X), n_parties)), layout).lossless()
@@ -133,7 +133,7 @@ def test_split_columns_give_the_pooled_result(
     widths = evenly(width, 3 if width > 2 else 2)
     if uneven and width > 2:
         widths = [1, width - 2, 1]
-    layout = Lattice(1, len(widths))
+    layout = Layout.lattice(1, len(widths))
     params = Llf(
         n_clusters=K[name],
         algorithm=algorithm,
@@ -149,8 +149,8 @@ def test_two_parties_give_the_pooled_result_where_terms_allow_them(
 ) -> None:
     X, _ = load("wine")
     params = Llf(n_clusters=3, algorithm=algorithm, allow_two_parties=True)
-    Compared(params, cut(X, Lattice(2), [10, 168]), Lattice(2)).lossless()
-    Compared(params, by_columns(X, [1, 12]), Lattice(1, 2)).lossless()
+    Compared(params, cut(X, Layout.lattice(2), [10, 168]), Layout.lattice(2)).lossless()
+    Compared(params, by_columns(X, [1, 12]), Layout.lattice(1, 2)).lossless()
 
 
 @both
@@ -158,7 +158,9 @@ def test_two_parties_give_the_pooled_result_where_terms_allow_them(
 def test_very_uneven_parties_give_the_pooled_result(algorithm: Any, view: Any) -> None:
     X, _ = load("iris")
     params = Llf(n_clusters=3, algorithm=algorithm, analyst_view=view)
-    Compared(params, cut(X, Lattice(4), [4, 120, 5, 21]), Lattice(4)).lossless()
+    Compared(
+        params, cut(X, Layout.lattice(4), [4, 120, 5, 21]), Layout.lattice(4)
+    ).lossless()
 
 
 # Lossless, on made data
@@ -200,7 +202,7 @@ def test_any_split_of_rows_gives_the_pooled_result(
         analyst_view=view,
         max_iter=20,
     )
-    layout = Lattice(len(sizes))
+    layout = Layout.lattice(len(sizes))
     Compared(params, cut(X, layout, sizes), layout).lossless()
 
 
@@ -235,7 +237,7 @@ def test_any_split_of_columns_gives_the_pooled_result(
         init=init,
         max_iter=15,
     )
-    Compared(params, by_columns(X, widths), Lattice(1, len(widths))).lossless()
+    Compared(params, by_columns(X, widths), Layout.lattice(1, len(widths))).lossless()
 
 
 # The reference itself
@@ -274,9 +276,9 @@ def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
 @both
 def test_blind_sums_and_plain_differ_in_no_bit(algorithm: Any) -> None:
     X, _ = load("wine")
-    data = cut(X, Lattice(4), [40, 50, 8, 80])
+    data = cut(X, Layout.lattice(4), [40, 50, 8, 80])
     found = [
-        Compared(Llf(n_clusters=3, algorithm=algorithm, **how), data, Lattice(4))
+        Compared(Llf(n_clusters=3, algorithm=algorithm, **how), data, Layout.lattice(4))
         for how in (
             {},
             {"analyst_view": "sums"},
@@ -300,7 +302,7 @@ def test_columns_give_the_same_labels_masked_or_plain(algorithm: Any) -> None:
         Compared(
             Llf(n_clusters=3, algorithm=algorithm, aggregation=how, **start),
             data,
-            Lattice(1, 3),
+            Layout.lattice(1, 3),
         )
         for how in ("masked", "plain")
     ]
@@ -329,7 +331,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
             **common,
         )
         order = rng.permutation(len(X))
-        layout = Lattice(n_parties)
+        layout = Layout.lattice(n_parties)
         data = cut(X[order], layout, evenly(len(X), n_parties))
         run = simulation.run(params, layout, data, SEED)
         labels = np.empty(len(X), dtype=np.int64)
@@ -349,7 +351,7 @@ def test_pooled_units_do_not_depend_on_how_rows_are_dealt_out_either() -> None:
     given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
     found = set()
     for sizes in ([50, 50, 50], [1, 2, 147], evenly(150, 10)):
-        layout = Lattice(len(sizes))
+        layout = Layout.lattice(len(sizes))
         rows = np.random.default_rng(len(sizes)).permutation(X)
         run = simulation.run(
             Llf(n_clusters=3, **given_), layout, cut(rows, layout, sizes), SEED
@@ -383,7 +385,7 @@ def test_batches_of_any_size_give_the_same_bits(
     algorithm: Any, *, columns: bool
 ) -> None:
     X = blobs(900, 6, 3)
-    layout = Lattice(1, 3) if columns else Lattice(3)
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     whole = by_columns(X, [2, 2, 2]) if columns else cut(X, layout, [300] * 3)
     pieces = {}
     for slot, source in whole.items():
@@ -425,7 +427,7 @@ def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
     """But for eight bytes a row, its label."""
     peaks = []
     for n in (100_000, 1_000_000):
-        data = {s: Endless(n // 2, 4, i) for i, s in enumerate(Lattice(2).names)}
+        data = {s: Endless(n // 2, 4, i) for i, s in enumerate(Layout.lattice(2).names)}
         params = Llf(
             n_clusters=2,
             algorithm=algorithm,
@@ -436,7 +438,7 @@ def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
             max_iter=1,
         )
         tracemalloc.start()
-        simulation.run(params, Lattice(2), data, SEED)
+        simulation.run(params, Layout.lattice(2), data, SEED)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     labels = 8 * 1_000_000
@@ -463,7 +465,7 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
         initial_centroids=far,
         max_iter=12,
     )
-    layout = Lattice(1, 3) if columns else Lattice(3)
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
     compared = Compared(params, data, layout)
     compared.lossless()
@@ -479,7 +481,9 @@ def test_a_cluster_without_rows_keeps_its_centroid_but_for_a_small_step() -> Non
         initial_centroids=((0.0, 0.0), (90.0, 90.0)),
         tol=0,
     )
-    run = simulation.run(params, Lattice(3), cut(X, Lattice(3), [30] * 3), SEED)
+    run = simulation.run(
+        params, Layout.lattice(3), cut(X, Layout.lattice(3), [30] * 3), SEED
+    )
     outcome = run.outcomes["r1c1"]
     assert outcome.cluster_sizes.tolist() == [90, 0]
     moved = outcome.centroids[1] - 90.0
@@ -492,7 +496,7 @@ def test_a_cluster_without_rows_keeps_its_centroid_but_for_a_small_step() -> Non
 def test_one_cluster_is_the_mean(algorithm: Any) -> None:
     X, _ = load("iris")
     params = Llf(n_clusters=1, algorithm=algorithm)
-    compared = Compared(params, cut(X, Lattice(3), [50] * 3), Lattice(3))
+    compared = Compared(params, cut(X, Layout.lattice(3), [50] * 3), Layout.lattice(3))
     compared.lossless()
     outcome = compared.run.outcomes["r1c1"]
     np.testing.assert_allclose(outcome.centroids, X.mean(axis=0)[None], rtol=1e-12)
@@ -506,7 +510,7 @@ def test_duplicate_rows_and_a_constant_column_are_no_obstacle(
 ) -> None:
     X = np.repeat(blobs(40, 3, 3, 2), 3, axis=0)
     X[:, 1] = 0.1
-    layout = Lattice(1, 3) if columns else Lattice(3)
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [40] * 3)
     compared = Compared(Llf(n_clusters=3, algorithm=algorithm), data, layout)
     compared.lossless()
@@ -529,7 +533,7 @@ def test_coincident_centroids_share_their_rows(algorithm: Any) -> None:
         max_iter=8,
         output="memberships" if algorithm == "fuzzy_cmeans" else "labels",
     )
-    compared = Compared(params, cut(X, Lattice(3), [30] * 3), Lattice(3))
+    compared = Compared(params, cut(X, Layout.lattice(3), [30] * 3), Layout.lattice(3))
     compared.lossless()
     if algorithm == "fuzzy_cmeans":
         U = compared.memberships
@@ -544,7 +548,7 @@ def test_the_updates_end_where_the_pooled_ones_do(
     algorithm: Any, more: dict[str, Any], *, columns: bool
 ) -> None:
     X = blobs(90, 3, 3)
-    layout = Lattice(1, 3) if columns else Lattice(3)
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
     if algorithm == "fuzzy_cmeans" and "tol" in more:
         more = {**more, "tol": 1e-9}  # at 0 the last bits decide
@@ -560,7 +564,7 @@ def test_every_start_works_with_every_scaling(init: Any, scaling: Any) -> None:
     X = blobs(90, 3, 3).clip(-59, 59)
     more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
     params = Llf(n_clusters=3, scaling=scaling, ranges=WIDE, init=init, **more)
-    compared = Compared(params, cut(X, Lattice(3), [30] * 3), Lattice(3))
+    compared = Compared(params, cut(X, Layout.lattice(3), [30] * 3), Layout.lattice(3))
     compared.lossless()
     memories = compared.run.trace.memories
     starts = {s: m.recall(messages.StartCentroids) for s, m in memories.items()}
@@ -572,8 +576,8 @@ def test_no_start_of_split_rows_is_a_row() -> None:
     for init in ("careful", "random_party"):
         run = simulation.run(
             Llf(n_clusters=3, init=init, scaling="none", ranges=WIDE),
-            Lattice(3),
-            cut(X, Lattice(3), [30] * 3),
+            Layout.lattice(3),
+            cut(X, Layout.lattice(3), [30] * 3),
             SEED,
         )
         V = run.trace.memories["r1c1"].recall(messages.StartCentroids).centroids
@@ -589,7 +593,7 @@ def test_memberships_are_those_of_the_pooled_run(
     fuzzifier: float, *, columns: bool
 ) -> None:
     X, _ = load("wine")
-    layout = Lattice(1, 3) if columns else Lattice(3)
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [4, 5, 4]) if columns else cut(X, layout, [60, 60, 58])
     params = Llf(n_clusters=3, **FUZZY, fuzzifier=fuzzifier, output="memberships")
     compared = Compared(params, data, layout)
@@ -604,7 +608,9 @@ def test_memberships_are_those_of_the_pooled_run(
 def test_indices_are_those_of_the_formulas_on_pooled_data(algorithm: Any) -> None:
     X, _ = load("iris")
     params = Llf(n_clusters=3, algorithm=algorithm, fuzzifier=2.5)
-    compared = Compared(params, cut(X, Lattice(3), [70, 60, 20]), Lattice(3))
+    compared = Compared(
+        params, cut(X, Layout.lattice(3), [70, 60, 20]), Layout.lattice(3)
+    )
     Z = (compared.X - X.mean(axis=0)) / X.std(axis=0)
     V, U = compared.reference.centroids, compared.reference.memberships
     D = cdist(Z, V)
@@ -623,9 +629,11 @@ def test_indices_are_those_of_the_formulas_on_pooled_data(algorithm: Any) -> Non
 
 def test_labels_of_the_own_rows_are_predicted_again() -> None:
     X, _ = load("wine")
-    data = cut(X, Lattice(3), [60, 60, 58])
+    data = cut(X, Layout.lattice(3), [60, 60, 58])
     for outcome, source in zip(
-        simulation.run(Llf(n_clusters=3), Lattice(3), data, SEED).outcomes.values(),
+        simulation.run(
+            Llf(n_clusters=3), Layout.lattice(3), data, SEED
+        ).outcomes.values(),
         data.values(),
         strict=True,
     ):
@@ -641,7 +649,7 @@ def suppressed_data() -> dict[str, MatrixSource]:
     rng = np.random.default_rng(0)
     centres = np.repeat([[0.0, 0.0], [9.0, 9.0], [-9.0, 12.0]], [57, 57, 6], axis=0)
     X = centres + rng.normal(size=(120, 2))
-    return cut(rng.permutation(X), Lattice(3), [40] * 3)
+    return cut(rng.permutation(X), Layout.lattice(3), [40] * 3)
 
 
 def small_cluster(**more: Any) -> tuple[Stepwise, FloatArray, int]:
@@ -651,14 +659,14 @@ def small_cluster(**more: Any) -> tuple[Stepwise, FloatArray, int]:
         "initial_centroids": ((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
     }
     params = Llf(n_clusters=3, **start, **more)
-    session = Stepwise(params, suppressed_data(), Lattice(3), seed=SEED)
+    session = Stepwise(params, suppressed_data(), Layout.lattice(3), seed=SEED)
     outcome = session.to_the_end()["r1c1"]
     assert outcome.cluster_sizes.tolist() == [57, 57, 6]
     return session, outcome.centroids, 2
 
 
 def summary_of(session: Stepwise) -> Any:
-    return chain.read_result(session.agreement, session.closed.summary)
+    return engine.read_result(session.agreement, session.closed.summary)
 
 
 def floats_in(stored: Sequence[bytes]) -> FloatArray:
@@ -718,7 +726,7 @@ def test_split_columns_let_out_sizes_of_large_clusters_alone() -> None:
             init="given",
             initial_centroids=((0.0,) * 3, (9.0,) * 3, (-9.0, 12.0, -9.0)),
         )
-        run = simulation.run(params, Lattice(1, 3), by_columns(X, [1] * 3), SEED)
+        run = simulation.run(params, Layout.lattice(1, 3), by_columns(X, [1] * 3), SEED)
         assert run.summary.cluster_sizes.tolist() == told
         assert run.outcomes["r1c1"].cluster_sizes.tolist() == [57, 57, 6]
 
@@ -733,7 +741,7 @@ def test_a_plain_party_keeps_back_clusters_of_few_rows() -> None:
         initial_centroids=((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
         max_iter=1,
     )
-    session = Stepwise(params, data, Lattice(3), seed=SEED)
+    session = Stepwise(params, data, Layout.lattice(3), seed=SEED)
     session.until(messages.Update)
     for slot in session.open.tasks:
         words = packet_words(session.answer(slot).contribution)
@@ -768,7 +776,7 @@ def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
         init=init,
         **more,
     )
-    layout = Lattice(1, 3) if columns else Lattice(3)
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
     session = Stepwise(params, data, layout, seed=SEED)
     while session.open.stage in {"secrets", "alignment"}:
@@ -791,14 +799,14 @@ def test_sums_of_degrees_over_few_rows_are_refused(
     """No more rows than k (F + 1) / F could be solved for."""
     X = blobs(sum(sizes), width, 3)
     params = Llf(n_clusters=k, **FUZZY, max_iter=2)
-    data = cut(X, Lattice(3), sizes)
+    data = cut(X, Layout.lattice(3), sizes)
     if not refused:
-        simulation.run(params, Lattice(3), data, SEED)
+        simulation.run(params, Layout.lattice(3), data, SEED)
         return
     with pytest.raises(GuardRefused, match=f"{sizes[-1]} rows"):
-        simulation.run(params, Lattice(3), data, SEED)
+        simulation.run(params, Layout.lattice(3), data, SEED)
     hard = Llf(n_clusters=k, max_iter=2)
-    simulation.run(hard, Lattice(3), data, SEED)
+    simulation.run(hard, Layout.lattice(3), data, SEED)
 
 
 def test_fewer_rows_than_clusters_cannot_start() -> None:
@@ -807,8 +815,8 @@ def test_fewer_rows_than_clusters_cannot_start() -> None:
         with pytest.raises(InvalidData, match="cannot start"):
             simulation.run(
                 Llf(n_clusters=21, init=init),
-                Lattice(3),
-                cut(X, Lattice(3), [20] * 3),
+                Layout.lattice(3),
+                cut(X, Layout.lattice(3), [20] * 3),
                 SEED,
             )
 
@@ -832,7 +840,9 @@ def test_declarations_must_be_as_wide_as_the_data(
     )
     X = blobs(60, 3)
     with pytest.raises(InvalidParameters, match=why):
-        simulation.run(params, Lattice(3), cut(X, Lattice(3), [20] * 3), SEED)
+        simulation.run(
+            params, Layout.lattice(3), cut(X, Layout.lattice(3), [20] * 3), SEED
+        )
 
 
 def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
@@ -845,7 +855,7 @@ def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
         initial_centroids=((1e4,) * 3, (0.0,) * 3),
     )
     with pytest.raises(GuardRefused, match="start the centroids"):
-        simulation.run(params, Lattice(1, 3), by_columns(X, [1] * 3), SEED)
+        simulation.run(params, Layout.lattice(1, 3), by_columns(X, [1] * 3), SEED)
 
 
 DECLARED: dict[str, Any] = {"ranges": {"minimum": -1, "maximum": 1}}
@@ -854,39 +864,43 @@ DECLARED: dict[str, Any] = {"ranges": {"minimum": -1, "maximum": 1}}
 @pytest.mark.parametrize(
     ("layout", "params", "why"),
     [
-        (Lattice(2, 2), {}, "split rows or split columns"),
-        (Lattice(2), {}, "needs 3 parties"),
-        (Lattice(1, 2), {}, "needs 3 parties"),
-        (Lattice(1), {"allow_two_parties": True}, "needs 2 parties"),
-        (Lattice(3), {"quorum": 2}, "quorum must lie"),
-        (Lattice(3), {"quorum": 4}, "quorum must lie"),
-        (Lattice(1, 3), {"quorum": 3}, "every party is needed"),
-        (Lattice(1, 3), {"participation": 0.5}, "every party is needed"),
-        (Lattice(1, 3), {"init": "careful"}, "split rows"),
-        (Lattice(1, 3), {"init": "random_party"}, "split rows"),
-        (Lattice(3), {"init": "random_rows"}, "split columns"),
-        (Lattice(3), {"init": "bounds"}, "declared ranges"),
-        (Lattice(3), {"init": "given"}, "go together"),
-        (Lattice(3), {"initial_centroids": [[1, 2], [3, 4]]}, "go together"),
+        (Layout.lattice(2, 2), {}, "split rows or split columns"),
+        (Layout.lattice(2), {}, "needs 3 parties"),
+        (Layout.lattice(1, 2), {}, "needs 3 parties"),
+        (Layout.lattice(1), {"allow_two_parties": True}, "needs 2 parties"),
+        (Layout.lattice(3), {"quorum": 2}, "quorum must lie"),
+        (Layout.lattice(3), {"quorum": 4}, "quorum must lie"),
+        (Layout.lattice(1, 3), {"quorum": 3}, "every party is needed"),
+        (Layout.lattice(1, 3), {"participation": 0.5}, "every party is needed"),
+        (Layout.lattice(1, 3), {"init": "careful"}, "split rows"),
+        (Layout.lattice(1, 3), {"init": "random_party"}, "split rows"),
+        (Layout.lattice(3), {"init": "random_rows"}, "split columns"),
+        (Layout.lattice(3), {"init": "bounds"}, "declared ranges"),
+        (Layout.lattice(3), {"init": "given"}, "go together"),
+        (Layout.lattice(3), {"initial_centroids": [[1, 2], [3, 4]]}, "go together"),
         (
-            Lattice(3),
+            Layout.lattice(3),
             {"init": "given", "initial_centroids": [[1, 2]]},
             "1 rows for 2 clusters",
         ),
-        (Lattice(3), {"scaling": "none"}, "declared ranges"),
-        (Lattice(3), {"scaling": "minmax"}, "declared ranges"),
+        (Layout.lattice(3), {"scaling": "none"}, "declared ranges"),
+        (Layout.lattice(3), {"scaling": "minmax"}, "declared ranges"),
         (
-            Lattice(1, 3),
+            Layout.lattice(1, 3),
             {"scaling": "minmax", "ranges": [[DECLARED["ranges"]]]},
             "declares 1 column groups",
         ),
-        (Lattice(3), {"output": "memberships"}, "fuzzy_cmeans"),
-        (Lattice(3), {"ranges": {"minimum": 1, "maximum": 0}}, "larger than maximum"),
-        (Lattice(3), {"fuzzifier": 1.0}, "fuzzifier"),
-        (Lattice(3), {"n_clusters": 0}, "n_clusters"),
-        (Lattice(3), {"participation": 0.0}, "participation"),
-        (Lattice(3), {"tol": float("nan")}, "tol"),
-        (Lattice(3), {"fuzifier": 2}, "fuzifier"),
+        (Layout.lattice(3), {"output": "memberships"}, "fuzzy_cmeans"),
+        (
+            Layout.lattice(3),
+            {"ranges": {"minimum": 1, "maximum": 0}},
+            "larger than maximum",
+        ),
+        (Layout.lattice(3), {"fuzzifier": 1.0}, "fuzzifier"),
+        (Layout.lattice(3), {"n_clusters": 0}, "n_clusters"),
+        (Layout.lattice(3), {"participation": 0.0}, "participation"),
+        (Layout.lattice(3), {"tol": float("nan")}, "tol"),
+        (Layout.lattice(3), {"fuzifier": 2}, "fuzifier"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused_and_the_text_says_why(
@@ -906,36 +920,44 @@ MEANS = "start-shows-means-of-five-rows"
 @pytest.mark.parametrize(
     ("layout", "params", "codes"),
     [
-        (Lattice(3), {}, {ALL, MEANS}),
-        (Lattice(3), {"init": "random_party"}, {ALL, MEANS}),
-        (Lattice(3), {"init": "bounds", **DECLARED}, {ALL}),
+        (Layout.lattice(3), {}, {ALL, MEANS}),
+        (Layout.lattice(3), {"init": "random_party"}, {ALL, MEANS}),
+        (Layout.lattice(3), {"init": "bounds", **DECLARED}, {ALL}),
         (
-            Lattice(3),
+            Layout.lattice(3),
             {"analyst_view": "sums"},
             {ALL, MEANS, "sums-over-rounds-single-out-rows"},
         ),
         (
-            Lattice(4),
+            Layout.lattice(4),
             {"analyst_view": "sums", "quorum": 3},
             {ALL, MEANS, "sums-over-rounds-single-out-rows", "leaver-shows-its-sums"},
         ),
-        (Lattice(4), {"quorum": 3}, {ALL, MEANS}),
-        (Lattice(3), {"aggregation": "plain"}, {ALL, MEANS, "own-sums-are-read"}),
+        (Layout.lattice(4), {"quorum": 3}, {ALL, MEANS}),
         (
-            Lattice(2),
+            Layout.lattice(3),
+            {"aggregation": "plain"},
+            {ALL, MEANS, "own-sums-are-read"},
+        ),
+        (
+            Layout.lattice(2),
             {"allow_two_parties": True},
             {ALL, MEANS, "two-parties-see-each-other", "first-slot-sees-moments"},
         ),
         (
-            Lattice(2),
+            Layout.lattice(2),
             {"allow_two_parties": True, "scaling": "none", **DECLARED},
             {ALL, MEANS, "two-parties-see-each-other"},
         ),
-        (Lattice(1, 3), {}, {"differences-show-geometry"}),
-        (Lattice(1, 3), FUZZY, {"distances-are-data-up-to-motion"}),
-        (Lattice(1, 3), {"aggregation": "plain"}, {"own-distances-are-your-columns"}),
+        (Layout.lattice(1, 3), {}, {"differences-show-geometry"}),
+        (Layout.lattice(1, 3), FUZZY, {"distances-are-data-up-to-motion"}),
         (
-            Lattice(1, 2),
+            Layout.lattice(1, 3),
+            {"aggregation": "plain"},
+            {"own-distances-are-your-columns"},
+        ),
+        (
+            Layout.lattice(1, 2),
             {"allow_two_parties": True},
             {"differences-show-geometry", "two-parties-see-each-other"},
         ),

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from support.llf_sessions import START, columns_session, plus, rows, session
 from support.stepwise import Stepwise, alter
 
-from clustering_protocols import chain, packets
+from clustering_protocols import engine, packets
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -26,14 +26,14 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.llf import (
     messages,
 )
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 every_view = pytest.mark.parametrize("view", ["blind", "sums"])
 
 
 def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
     """Return the last centroids where some rows do not count in some updates."""
-    names = Lattice(n_parties).names
+    names = Layout.lattice(n_parties).names
     parts = dict(zip(names, np.array_split(rows(), n_parties), strict=True))
     V = np.array(START)
     for update in range(1, 41):
@@ -105,13 +105,13 @@ def test_what_was_made_for_a_void_attempt_is_refused() -> None:
     s.turn(absent=["r4c1"])
     survivor = s.shares[-1]
     with pytest.raises(RoundClosed):
-        chain.check_contribution(s.agreement, s.open.tasks[survivor[0]], survivor[1])
+        engine.check_contribution(s.agreement, s.open.tasks[survivor[0]], survivor[1])
     s.turn()
     with pytest.raises(RoundClosed):
-        chain.check_contribution(s.agreement, s.open.tasks["r4c1"], late)
+        engine.check_contribution(s.agreement, s.open.tasks["r4c1"], late)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     with pytest.raises(RoundClosed):
-        chain.advance(s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": late})
+        engine.advance(s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": late})
 
 
 @every_view
@@ -198,10 +198,10 @@ def test_a_second_void_attempt_may_not_go_below_three_either() -> None:
 def test_a_round_is_opened_five_times_at_most() -> None:
     s = session(n_parties=10)
     s.until(messages.Update, 2)
-    names = iter(Lattice(10).names)
-    for _ in range(chain.MAX_ATTEMPTS - 1):
+    names = iter(Layout.lattice(10).names)
+    for _ in range(engine.MAX_ATTEMPTS - 1):
         s.turn(absent=[next(names)])
-    assert s.open.attempt == chain.MAX_ATTEMPTS
+    assert s.open.attempt == engine.MAX_ATTEMPTS
     with pytest.raises(ProtocolFailed, match="void 5 times"):
         s.turn(absent=[next(names)])
 
@@ -237,7 +237,7 @@ def test_who_was_never_there_for_the_end_labels_its_rows_with_the_result(
 ) -> None:
     s = session(analyst_view=view, max_iter=6, tol=0.0)
     s.until(messages.Update, 5)
-    while isinstance(s.move, chain.Opened):
+    while isinstance(s.move, engine.Opened):
         s.turn(absent={"r2c1"} & set(s.open.tasks))
     last = s.closed.results["r2c1"]
     with pytest.raises(NotReady):
@@ -248,7 +248,9 @@ def test_who_was_never_there_for_the_end_labels_its_rows_with_the_result(
     own = np.vstack(list(s.data["r2c1"].batches()))
     assert np.array_equal(outcomes["r2c1"].labels, cdist(own, V).argmin(axis=1))
     assert outcomes["r2c1"].report == outcomes["r1c1"].report
-    counted = sum(s.data[slot].n_rows for slot in Lattice(5).names if slot != "r2c1")
+    counted = sum(
+        s.data[slot].n_rows for slot in Layout.lattice(5).names if slot != "r2c1"
+    )
     assert outcomes["r2c1"].cluster_sizes.sum() == counted
 
 
@@ -377,7 +379,7 @@ def test_a_digest_that_differs_ends_the_session() -> None:
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the result"):
-        chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+        engine.advance(s.agreement, s.open.state, s.open.tasks, given)
 
 
 def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
@@ -388,7 +390,7 @@ def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
     given["r4c1"] = alter(
         s.agreement, given["r4c1"], lambda t: {"words": t.words + np.uint64(1 << 60)}
     )
-    s.move = chain.advance(s.agreement, s.open.state, s.open.tasks, given)
+    s.move = engine.advance(s.agreement, s.open.state, s.open.tasks, given)
     with pytest.raises(ProtocolFailed):
         s.answer("r1c1")
 
@@ -404,7 +406,7 @@ def test_the_analyst_itself_notices_sums_that_do_not_add_up() -> None:
             lambda t, c=change: {"words": plus(t.words, (-1, c))},
         )
         with pytest.raises(ProtocolFailed):
-            chain.advance(
+            engine.advance(
                 s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": lie}
             )
 

@@ -20,7 +20,7 @@ from clustering_protocols.protocols.omnifc import (
 )
 from clustering_protocols.protocols.omnifc.field import P
 from clustering_protocols.secrecy import envelopes
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SMALL = [(1, 1, 3, 11), (2, 1, 5, 13), (1, 2, 5, 11), (2, 2, 7, 17)]
 
@@ -121,7 +121,7 @@ def test_masked_answers_of_two_data_sets_are_distributed_alike() -> None:
 def test_a_session_s_answers_are_masked_and_add_up() -> None:
     """Without the masks the sum would be right too: each answer has to be looked at."""
     X = np.random.default_rng(2).normal(size=(60, 3))
-    parts = simulation.split(X, Lattice(4), seed=0)
+    parts = simulation.split(X, Layout.lattice(4), seed=0)
     run = simulation.run(OmniFC(n_clusters=2), parts.layout, parts.data, 0)
     weights = lagrange.decoding(1, lagrange.share_points(4))
     uploads = {
@@ -179,7 +179,7 @@ def test_the_analyst_sees_neither_quantised_rows_nor_shares(
     """Shares leave in envelopes alone, and no residue of a row stands in any payload."""
     X = np.random.default_rng(1).normal(size=(36, 3))
     params = OmniFC(n_clusters=2, scaling="none", noise=2)
-    parts = simulation.split(X, Lattice(5), seed=0)
+    parts = simulation.split(X, Layout.lattice(5), seed=0)
     sealed: list[bytes] = []
     seal = envelopes.seal
 
@@ -208,8 +208,8 @@ def word_values(arrays: Any) -> Any:
 
 def test_equal_rows_of_a_party_have_different_shares() -> None:
     params = OmniFC(n_clusters=1, scaling="none")
-    data = {slot: MatrixSource(np.ones((12, 2))) for slot in Lattice(3).names}
-    run = simulation.run(params, Lattice(3), data, 0)
+    data = {slot: MatrixSource(np.ones((12, 2))) for slot in Layout.lattice(3).names}
+    run = simulation.run(params, Layout.lattice(3), data, 0)
     for memory in run.trace.memories.values():
         own = memory.recall(messages.OwnShares)
         assert own is not None
@@ -218,7 +218,7 @@ def test_equal_rows_of_a_party_have_different_shares() -> None:
 
 def test_the_terms_name_the_risks() -> None:
     known = registry.protocol("omnifc")
-    layout = Lattice(5)
+    layout = Layout.lattice(5)
     plain = known.risks_of(OmniFC(n_clusters=2), layout)
     assert "distances-are-data-up-to-motion" in plain
     assert "colluding-parties-open-rows" in plain

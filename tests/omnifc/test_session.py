@@ -13,7 +13,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import load_digits, load_iris
 from support.shares import answers, integer_distances, shares, stream
 
-from clustering_protocols import chain, enrolment, registry, simulation
+from clustering_protocols import engine, enrolment, registry, simulation
 from clustering_protocols.contract import Memory
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
@@ -33,7 +33,7 @@ from clustering_protocols.protocols.omnifc import (
     sizes,
 )
 from clustering_protocols.protocols.omnifc.field import P
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
 IRIS = load_iris().data
 DIGITS = load_digits().data[:400]
@@ -56,7 +56,9 @@ def params_of(name: str, k: int, **more: Any) -> OmniFC:
 
 
 def evaluated(params: OmniFC, X: Any, parties: int = 3) -> simulation.Evaluated:
-    return simulation.evaluate(params, X, simulation.split(X, Lattice(parties), 1), 1)
+    return simulation.evaluate(
+        params, X, simulation.split(X, Layout.lattice(parties), 1), 1
+    )
 
 
 def agreement(first: Any, second: Any) -> float:
@@ -102,7 +104,7 @@ def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
     decoded: list[Any], parties: int, options: dict[str, Any]
 ) -> None:
     params = OmniFC(n_clusters=2, **options)
-    parts = simulation.split(IRIS, Lattice(parties), 2)
+    parts = simulation.split(IRIS, Layout.lattice(parties), 2)
     run = simulation.run(params, parts.layout, parts.data, 2)
     rows = [matrix(parts.data[slot])[run.orders[slot]] for slot in parts.layout.names]
     Z = pooled.scale(params, np.concatenate(rows))
@@ -116,7 +118,7 @@ def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
 
 def test_one_row_per_party(decoded: list[Any]) -> None:
     X = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]])
-    layout = Lattice(3)
+    layout = Layout.lattice(3)
     data = {s: MatrixSource(X[i : i + 1]) for i, s in enumerate(layout.names)}
     simulation.run(OmniFC(n_clusters=2, scaling="none"), layout, data, 0)
     assert np.sqrt(decoded[0]).tolist() == [5.0, 8.0, 5.0]
@@ -168,7 +170,7 @@ def test_declared_statistics_give_the_same_as_pooled_ones() -> None:
         Spread(spread=s, minimum=a, maximum=b)
         for s, a, b in zip(spread, low, high, strict=True)
     )
-    parts = simulation.split(IRIS, Lattice(3), 1)
+    parts = simulation.split(IRIS, Layout.lattice(3), 1)
     mine = tuple(declared[i] for i in parts.columns[0])
     pooled_ = simulation.run(params_of("average", 3), parts.layout, parts.data, 1)
     said = params_of("average", 3, declared=mine)
@@ -202,7 +204,7 @@ def test_noise_is_minus_one_and_counted() -> None:
 def plain_answers(segments: int, noise: int, parties: int) -> tuple[Any, Any, Any]:
     rows = np.arange(20, dtype=np.uint64).reshape(5, 4) ** np.uint64(3)
     held = shares(rows, segments, noise, parties, stream(6))
-    slots = Lattice(parties).names
+    slots = Layout.lattice(parties).names
     return slots, dict(zip(slots, answers(held), strict=True)), integer_distances(rows)
 
 
@@ -260,15 +262,15 @@ def test_two_corrupt_answers_are_found_and_nobody_is_blamed() -> None:
 
 def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
     params = OmniFC(n_clusters=3, hide_segments=False)
-    parts = simulation.split(IRIS, Lattice(4), 1)
+    parts = simulation.split(IRIS, Layout.lattice(4), 1)
     whole = simulation.run(params, parts.layout, parts.data, 1)
     session = ByHand(params, parts)
     opened = session.last_round()
     assert opened.quorum == 3
     late = "r2c1"
     contributions = session.contributions(opened, without=late)
-    move = chain.advance(session.agreement, opened.state, opened.tasks, contributions)
-    assert isinstance(move, chain.Closed)
+    move = engine.advance(session.agreement, opened.state, opened.tasks, contributions)
+    assert isinstance(move, engine.Closed)
     outcomes = {  # of the late one too
         slot: session.party(slot).conclude(session.memories[slot], result, None)
         for slot, result in move.results.items()
@@ -277,7 +279,7 @@ def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
 
 
 def test_masked_answers_are_all_needed() -> None:
-    session = ByHand(OmniFC(n_clusters=3), simulation.split(IRIS, Lattice(4), 1))
+    session = ByHand(OmniFC(n_clusters=3), simulation.split(IRIS, Layout.lattice(4), 1))
     assert session.last_round().quorum == 4
 
 
@@ -287,23 +289,23 @@ def test_masked_answers_are_all_needed() -> None:
 @pytest.mark.parametrize(
     ("params", "layout", "text"),
     [
-        (OmniFC(n_clusters=2), Lattice(3, 2), "column groups"),
-        (OmniFC(n_clusters=2), Lattice(2), "takes 3"),
+        (OmniFC(n_clusters=2), Layout.lattice(3, 2), "column groups"),
+        (OmniFC(n_clusters=2), Layout.lattice(2), "takes 3"),
         (
             OmniFC(n_clusters=2, segments=2, noise=2),
-            Lattice(5),
+            Layout.lattice(5),
             "need 7 .* has 5. 5 parties suffice for segments . noise of at most 3",
         ),
         (
             OmniFC(n_clusters=2, max_rows=1_000_000),
-            Lattice(3),
+            Layout.lattice(3),
             r"takes 4\d{12} bytes .* max_rows = 2\d{4}",
         ),
         (
             OmniFC(n_clusters=2, algorithm="nmf", features="distance_rows").model_copy(
                 update={"max_rows": 20_000}
             ),
-            Lattice(3),
+            Layout.lattice(3),
             "room for max_rows",
         ),
         (
@@ -313,7 +315,7 @@ def test_masked_answers_are_all_needed() -> None:
                 scaling="none",
                 declared=(Spread(minimum=0, maximum=1e6),),
             ),
-            Lattice(3),
+            Layout.lattice(3),
             "at most 10",
         ),
     ],
@@ -327,7 +329,7 @@ def test_what_cannot_work_is_refused_with_what_would(
 
 def test_the_numbers_that_a_refusal_names_do_work() -> None:
     known = registry.protocol("omnifc")
-    known.check(OmniFC(n_clusters=2, segments=1, noise=2), Lattice(5))
+    known.check(OmniFC(n_clusters=2, segments=1, noise=2), Layout.lattice(5))
     params = OmniFC(n_clusters=2)
 
     def needed(n: int) -> int:
@@ -335,9 +337,9 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
 
     most = sizes.most_rows(needed, params.memory_limit)
     assert needed(most) <= params.memory_limit < needed(most + 1)
-    known.check(OmniFC(n_clusters=2, max_rows=most), Lattice(3))
+    known.check(OmniFC(n_clusters=2, max_rows=most), Layout.lattice(3))
     with pytest.raises(InvalidParameters):
-        known.check(OmniFC(n_clusters=2, max_rows=most + 1), Lattice(3))
+        known.check(OmniFC(n_clusters=2, max_rows=most + 1), Layout.lattice(3))
 
 
 def test_memory_grows_with_the_square_of_rows_and_not_with_parties() -> None:
@@ -383,7 +385,7 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
     n, blocks = 2_000, 8 << 20
     params = OmniFC(n_clusters=2, hide_segments=hide)
     X = np.random.default_rng(0).normal(size=(n, 4))
-    session = ByHand(params, simulation.split(X, Lattice(3), 1))
+    session = ByHand(params, simulation.split(X, Layout.lattice(3), 1))
     opened = session.last_round()
     memory, task = session.memories["r1c1"], opened.tasks["r1c1"]
     tracemalloc.start()
@@ -396,12 +398,12 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
 
 def test_shares_are_sent_once() -> None:
     """Two encodings of the same rows are for no honest analyst to ask for."""
-    session = ByHand(OmniFC(n_clusters=2), simulation.split(IRIS, Lattice(3), 1))
-    move = chain.begin(session.agreement)
-    while isinstance(move, chain.Opened) and move.stage != "shares":
+    session = ByHand(OmniFC(n_clusters=2), simulation.split(IRIS, Layout.lattice(3), 1))
+    move = engine.begin(session.agreement)
+    while isinstance(move, engine.Opened) and move.stage != "shares":
         given = session.contributions(move)
-        move = chain.advance(session.agreement, move.state, move.tasks, given)
-    assert isinstance(move, chain.Opened)
+        move = engine.advance(session.agreement, move.state, move.tasks, given)
+    assert isinstance(move, engine.Opened)
     session.contributions(move)
     with pytest.raises(ProtocolFailed, match="second time"):
         session.contributions(move)
@@ -421,23 +423,23 @@ def test_shares_are_sent_once() -> None:
 def test_a_roster_that_does_not_fit_ends_the_session_before_the_first_task(
     params: OmniFC, text: str
 ) -> None:
-    session = ByHand(params, simulation.split(IRIS, Lattice(3), 1))
+    session = ByHand(params, simulation.split(IRIS, Layout.lattice(3), 1))
     with pytest.raises(ProtocolFailed, match=text):
-        chain.begin(session.agreement)
+        engine.begin(session.agreement)
 
 
 def test_a_roster_too_wide_for_the_analyst_is_refused() -> None:
     X = np.zeros((30, 300_000 // 4))
     params = OmniFC(n_clusters=2, max_rows=30, memory_limit=1 << 28 | 1 << 19)
-    session = ByHand(params, simulation.split(X, Lattice(3), 1))
+    session = ByHand(params, simulation.split(X, Layout.lattice(3), 1))
     with pytest.raises(ProtocolFailed, match=r"take \d+ bytes; memory_limit"):
-        chain.begin(session.agreement)
+        engine.begin(session.agreement)
 
 
 def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
     session = ByHand(
         OmniFC(n_clusters=2),
-        simulation.split(IRIS, Lattice(3), 1),
+        simulation.split(IRIS, Layout.lattice(3), 1),
         memory_limit=1 << 28,
     )
     with pytest.raises(GuardRefused, match="'memory_limit' is 268435456, room for 0"):
@@ -448,14 +450,14 @@ def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
 def test_a_value_outside_its_declared_range_stops_its_party() -> None:
     declared = (Spread(minimum=0, maximum=7.0),) * 4  # one iris is longer
     params = OmniFC(n_clusters=2, declared=declared, scaling="none")
-    parts = simulation.split(IRIS, Lattice(3), 1)
+    parts = simulation.split(IRIS, Layout.lattice(3), 1)
     with pytest.raises(InvalidData, match="x0"):
         simulation.run(params, parts.layout, parts.data, 1)
 
 
 def test_bits_beyond_the_pooled_range_are_refused_before_a_share_leaves() -> None:
     params = OmniFC(n_clusters=2, bits=25, scaling="none")
-    session = ByHand(params, simulation.split(1e6 * IRIS, Lattice(3), 1))
+    session = ByHand(params, simulation.split(1e6 * IRIS, Layout.lattice(3), 1))
     with pytest.raises(InvalidParameters, match="allow at most"):
         session.last_round()
     assert session.stage == "shares"
@@ -500,8 +502,8 @@ class ByHand:
         self.agreement = enrolment.agree(registry.draw_up(name, proposal), roster)
         self.memories = {slot: Memory() for slot in layout.names}
 
-    def party(self, slot: str) -> chain.PartyChain:
-        return chain.PartyChain(
+    def party(self, slot: str) -> engine.PartyEngine:
+        return engine.PartyEngine(
             agreement=self.agreement,
             slot=slot,
             entropy=self.keys[slot],
@@ -509,7 +511,7 @@ class ByHand:
         )
 
     def contributions(
-        self, opened: chain.Opened, without: str = ""
+        self, opened: engine.Opened, without: str = ""
     ) -> dict[str, bytes]:
         given = {}
         for slot, task in opened.tasks.items():
@@ -519,11 +521,11 @@ class ByHand:
         given.pop(without, None)
         return given
 
-    def last_round(self) -> chain.Opened:
-        move = chain.begin(self.agreement)
-        while isinstance(move, chain.Opened) and move.stage != "distances":
+    def last_round(self) -> engine.Opened:
+        move = engine.begin(self.agreement)
+        while isinstance(move, engine.Opened) and move.stage != "distances":
             self.stage = move.stage
             given = self.contributions(move)
-            move = chain.advance(self.agreement, move.state, move.tasks, given)
-        assert isinstance(move, chain.Opened)
+            move = engine.advance(self.agreement, move.state, move.tasks, given)
+        assert isinstance(move, engine.Opened)
         return move

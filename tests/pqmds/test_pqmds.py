@@ -31,7 +31,7 @@ from clustering_protocols.protocols.pqmds import (
     subspaces,
 )
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 WINE = load_wine().data
 PARAMS = ProductQuantisation(n_clusters=3)
@@ -43,7 +43,7 @@ def stream() -> KeyedStream:
 
 
 def simulate(params: ProductQuantisation, X: FloatArray, d: int) -> Any:
-    parts = simulation.split(X, Lattice(1, d), seed=1)
+    parts = simulation.split(X, Layout.lattice(1, d), seed=1)
     return simulation.evaluate(params, X, parts, seed=1)
 
 
@@ -289,7 +289,7 @@ def test_groups_far_apart_are_found_whatever_the_subspaces() -> None:
 def test_what_travels_is_a_number_per_sub_vector_and_each_gets_its_centres() -> None:
     run = simulate(PARAMS, WINE, 2).simulated
     known = registry.protocol("pqmds")
-    stage = known.stages(PARAMS, Lattice(1, 2))[-1]
+    stage = known.stages(PARAMS, Layout.lattice(1, 2))[-1]
     sent = [packets.read(m.payload) for m in run.sent if m.sender != "analyst"]
     codes = [p.read(stage) for p in sent if p.address.stage == "upload"]
     shapes = [messages.Codes.narrow(record).codes.shape for record in codes]
@@ -306,7 +306,7 @@ def test_what_travels_is_a_number_per_sub_vector_and_each_gets_its_centres() -> 
 
 def test_split_rows_are_refused() -> None:
     with pytest.raises(InvalidParameters, match="split columns"):
-        registry.protocol("pqmds").check(PARAMS, Lattice(2, 2))
+        registry.protocol("pqmds").check(PARAMS, Layout.lattice(2, 2))
 
 
 def test_more_clusters_than_rows_are_refused() -> None:
@@ -316,7 +316,7 @@ def test_more_clusters_than_rows_are_refused() -> None:
 
 @pytest.mark.threat(96)
 def test_a_party_with_one_feature_is_refused() -> None:
-    parts = simulation.split(WINE, Lattice(1, 2), seed=1)
+    parts = simulation.split(WINE, Layout.lattice(1, 2), seed=1)
     first, second = parts.data.values()
     data = {"r1c1": first, "r1c2": MatrixSource(matrix(second)[:, :1], ids=second.ids)}
     with pytest.raises(GuardRefused, match="one feature"):
@@ -329,8 +329,8 @@ def test_a_party_with_one_feature_is_refused() -> None:
 def test_one_feature_per_subspace_is_a_risk_that_the_self_check_shows() -> None:
     risks = registry.protocol("pqmds").risks_of
     single = ProductQuantisation(n_clusters=3, sub_dim=1, codebook_size=16)
-    assert "single-feature-codes" in risks(single, Lattice(1, 2))
-    assert "single-feature-codes" not in risks(PARAMS, Lattice(1, 2))
+    assert "single-feature-codes" in risks(single, Layout.lattice(1, 2))
+    assert "single-feature-codes" not in risks(PARAMS, Layout.lattice(1, 2))
     found = {}
     for params in (single, single.model_copy(update={"sub_dim": 4})):
         codes = kernels.encode(params, WINE, stream()).codes

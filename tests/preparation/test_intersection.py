@@ -28,7 +28,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
 ALL = Alignment().normalisation
 TWO, THREE = overlapping(2, 40, 7), overlapping(3, 40, 7)
@@ -155,10 +155,10 @@ def test_an_id_twice_is_refused_where_the_terms_do_not_take_the_first() -> None:
 @pytest.mark.parametrize(
     ("protocol", "layout"),
     [
-        ("pqmds", Lattice(1, 1)),
-        ("llf", Lattice(3, 1)),
-        ("dc", Lattice(3, 1)),
-        ("dc", Lattice(1, 1)),
+        ("pqmds", Layout.lattice(1, 1)),
+        ("llf", Layout.lattice(3, 1)),
+        ("dc", Layout.lattice(3, 1)),
+        ("dc", Layout.lattice(1, 1)),
     ],
 )
 def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -> None:
@@ -172,7 +172,7 @@ def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -
 def test_risks_of_an_intersection_stand_in_the_terms_where_there_is_one(
     protocol: str,
 ) -> None:
-    known, layout = registry.protocol(protocol), Lattice(1, 3)
+    known, layout = registry.protocol(protocol), Layout.lattice(1, 3)
     brought = {
         method: set(
             known.risks_of(
@@ -297,7 +297,7 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
 
 
 def test_row_groups_are_intersected_each_for_itself() -> None:
-    layout = Lattice(2, 2)
+    layout = Layout.lattice(2, 2)
     slots = layout.slots[:-1]  # the last row group has one party
     ragged = type(layout)(slots=slots)
     held = {

@@ -14,8 +14,8 @@ from support import guesses
 from support.stepwise import Stepwise
 from support.tables import blobs, names, overlapping, parties
 
-from clustering_protocols import chain, packets, simulation
-from clustering_protocols.contract import Incoming, View
+from clustering_protocols import engine, packets, simulation
+from clustering_protocols.contract import Incoming, PartyContext
 from clustering_protocols.errors import (
     EnvelopeRefused,
     GuardRefused,
@@ -43,7 +43,7 @@ def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Stepwise:
     return Stepwise(chosen, split.data, split.layout)
 
 
-def receive(view: View, method: str, *incoming: Incoming) -> Any:
+def receive(view: PartyContext, method: str, *incoming: Incoming) -> Any:
     return party.Party(Alignment.model_validate({"method": method})).receive(
         view, incoming
     )
@@ -186,11 +186,11 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     given = {slot: answer.contribution for slot, answer in made.items()}
     given[SECOND] = packets.write(own.address, lie)
     with pytest.raises(InvalidArray, match="not sorted, each once"):
-        chain.advance(running.agreement, running.open.state, running.open.tasks, given)
+        engine.advance(running.agreement, running.open.state, running.open.tasks, given)
 
 
 def stage_of(running: Stepwise) -> Any:
-    _, stages = chain.load(running.agreement)
+    _, stages = engine.load(running.agreement)
     return stages[1]
 
 
@@ -199,7 +199,7 @@ def stage_of(running: Stepwise) -> Any:
 
 def known_to_the_analyst(running: Stepwise) -> list[bytes]:
     """Session, digests and contexts, which are no secret."""
-    plan, _ = chain.load(running.agreement)
+    plan, _ = engine.load(running.agreement)
     digest = plan.agreement_digest
     context = party._context(running.view(FIRST))
     return [
@@ -227,7 +227,7 @@ def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
     assert guesses.found(held, everybody, known) == []
 
 
-def stage_view(running: Stepwise) -> View:
+def stage_view(running: Stepwise) -> PartyContext:
     return replace(running.view(FIRST), stage="intersection")
 
 

@@ -20,7 +20,7 @@ from clustering_protocols.preparation.moments import AddUp
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Lattice, Layout, Slot
+from clustering_protocols.terms import Layout, Slot
 
 
 def check(found: PooledMoments, X: FloatArray, rtol: float = 1e-9) -> None:
@@ -140,14 +140,22 @@ def test_each_column_group_pools_its_own_way() -> None:
 @pytest.mark.parametrize(
     ("layout", "params", "shown"),
     [
-        (Lattice(2), {}, True),
-        (Lattice(3), {}, False),
-        (Lattice(5, 2), {}, False),
-        (Lattice(2, 2), {}, True),
-        (Lattice(1, 3), {}, False),
+        (Layout.lattice(2), {}, True),
+        (Layout.lattice(3), {}, False),
+        (Layout.lattice(5, 2), {}, False),
+        (Layout.lattice(2, 2), {}, True),
+        (Layout.lattice(1, 3), {}, False),
         (ragged(), {}, True),
-        (Lattice(3), {"anchor": Anchor(kind="uniform"), "scaling": "none"}, True),
-        (Lattice(1, 3), {"anchor": Anchor(kind="uniform"), "scaling": "none"}, False),
+        (
+            Layout.lattice(3),
+            {"anchor": Anchor(kind="uniform"), "scaling": "none"},
+            True,
+        ),
+        (
+            Layout.lattice(1, 3),
+            {"anchor": Anchor(kind="uniform"), "scaling": "none"},
+            False,
+        ),
     ],
 )
 def test_a_first_slot_sees_moments_in_groups_of_two_and_ranges_in_all(
@@ -162,10 +170,12 @@ def test_a_first_slot_sees_moments_in_groups_of_two_and_ranges_in_all(
 
 
 def test_nothing_is_pooled_where_nothing_is_needed() -> None:
-    assert pooling.stages(Lattice(3), moments=False, ranges=False) == ()
-    names = [s.name for s in pooling.stages(Lattice(3), moments=True, ranges=False)]
+    assert pooling.stages(Layout.lattice(3), moments=False, ranges=False) == ()
+    names = [
+        s.name for s in pooling.stages(Layout.lattice(3), moments=True, ranges=False)
+    ]
     assert names == ["moments"]
-    both = pooling.stages(Lattice(3), moments=True, ranges=True)
+    both = pooling.stages(Layout.lattice(3), moments=True, ranges=True)
     assert [stage.name for stage in both] == ["statistics"]
 
 
@@ -178,7 +188,7 @@ def test_values_beyond_the_powers_are_refused_by_name_and_nothing_is_sent(
 ) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[25, 1] = value
-    layout = Lattice(3)
+    layout = Layout.lattice(3)
     data = {
         slot: MatrixSource(piece, ["age", "weight", "size"])
         for slot, piece in zip(layout.names, np.split(X, 3), strict=True)
@@ -202,7 +212,7 @@ def test_the_largest_accepted_values_are_pooled() -> None:
 
 def open_moments(phase: int) -> Stepwise:
     rng = np.random.default_rng(0)
-    layout = Lattice(3)
+    layout = Layout.lattice(3)
     data = cut(rng.normal(size=(60, 2)), layout, [20, 20, 20])
     session = Stepwise(ONE, data, layout)
     session.until(AddUp)
@@ -214,7 +224,7 @@ def open_moments(phase: int) -> Stepwise:
 @pytest.mark.threat(75)
 def test_totals_are_noise_to_the_analyst() -> None:
     """Shares and totals over many features: threat test 75's statistics."""
-    layout = Lattice(3)
+    layout = Layout.lattice(3)
     X = np.zeros((30, 800))
     session = Stepwise(ONE, cut(X, layout, [10, 10, 10]), layout)
     session.until(AddUp)
@@ -267,7 +277,7 @@ def test_a_phase_that_is_skipped_is_refused() -> None:
 def test_groups_of_less_than_three_are_not_summed() -> None:
     assert moments.groups(ragged()) == [("p00", "p10", "p20")]
     known = Proposal(
-        protocol="llf", params={"n_clusters": 2}, layout=Lattice(2), seed=1
+        protocol="llf", params={"n_clusters": 2}, layout=Layout.lattice(2), seed=1
     )
     with pytest.raises(CoterieError, match="3 parties"):
         registry.draw_up("s", known)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from clustering_protocols import chain, enrolment, packets, registry, simulation
+from clustering_protocols import engine, enrolment, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Memory, Params
 from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matrix
@@ -26,9 +26,9 @@ from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
 from clustering_protocols.preparation.statistics import PooledMoments, measure, pool
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
-LAYOUT = Lattice(2, 2)
+LAYOUT = Layout.lattice(2, 2)
 CENTRES = 20.0 * np.array([[1.0, 0, 0, 1, 0], [0, 1.0, 0, 0, -1], [0, 0, 1.0, -1, 1]])
 TRUTH = np.arange(60) % 3
 X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(60, 5))
@@ -76,20 +76,20 @@ class Driven:
         }
         self.agreement = enrolment.agree(registry.draw_up(session, proposal), roster)
         self.memories = dict.fromkeys(layout.names, Memory())
-        move = chain.begin(self.agreement)
-        while isinstance(move, chain.Opened):
+        move = engine.begin(self.agreement)
+        while isinstance(move, engine.Opened):
             move = self.one_round(move)
 
-    def one_round(self, opened: chain.Opened) -> chain.Opened | chain.Closed:
+    def one_round(self, opened: engine.Opened) -> engine.Opened | engine.Closed:
         contributions = {}
         for slot, task in opened.tasks.items():
-            party = chain.PartyChain(
+            party = engine.PartyEngine(
                 agreement=self.agreement, slot=slot, entropy=self.keys[slot]
             )
             self.memories[slot], contributions[slot], *_ = party.reply(
                 self.memories[slot], task, self.data[slot]
             )
-        return chain.advance(self.agreement, opened.state, opened.tasks, contributions)
+        return engine.advance(self.agreement, opened.state, opened.tasks, contributions)
 
     def recall(self, kind: Any) -> dict[str, Any]:
         return {slot: memory.recall(kind) for slot, memory in self.memories.items()}
@@ -311,7 +311,10 @@ def test_the_border_between_two_ids_counts(ids: list[str]) -> None:
         return MatrixSource(np.eye(2), ["x", "y"], names)
 
     data = {"r1c1": source(["ab", "c"]), "r1c2": source(ids)}
-    session = {"params": DataCollaboration(n_clusters=1), "layout": Lattice(1, 2)}
+    session = {
+        "params": DataCollaboration(n_clusters=1),
+        "layout": Layout.lattice(1, 2),
+    }
     if ids == ["ab", "c"]:
         simulation.run(**session, data=data, seed=1)
         return

@@ -17,8 +17,8 @@ from support.analyst_process import Analyst
 from clustering_protocols import registry
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.registry import Proposal
-from clustering_protocols.suitability import Rounds, Sees
-from clustering_protocols.terms import Lattice
+from clustering_protocols.suitability import Exposure, RoundBudget
+from clustering_protocols.terms import Layout
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
 from party_sdk.cli.options import read_params
@@ -33,10 +33,10 @@ SITUATIONS = [
     if partitioning != "mixed" or parties > 2
 ]
 every_situation = pytest.mark.parametrize("situation", SITUATIONS, ids=repr)
-WAYS = {
+METHODS = {
     (name, way.name, partitioning)
     for name, known in registry.catalogue().items()
-    for way in known.ways
+    for way in known.methods
     for partitioning in way.partitionings
 }
 
@@ -53,23 +53,23 @@ def run(*words: str) -> Result:
 
 
 def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
-    assert {name for name, *_ in WAYS} == set(registry.catalogue()) - {"dummy"}
+    assert {name for name, *_ in METHODS} == set(registry.catalogue()) - {"dummy"}
     for name, known in registry.catalogue().items():
-        taken = {split for way in known.ways for split in way.partitionings}
-        assert taken == (set(known.partitionings) if known.ways else set()), name
+        taken = {split for way in known.methods for split in way.partitionings}
+        assert taken == (set(known.partitionings) if known.methods else set()), name
 
 
 def test_a_way_is_named_by_protocol_algorithm_and_partitioning() -> None:
     listed = [
         (name, way.name, partitioning)
         for name, known in registry.catalogue().items()
-        for way in known.ways
+        for way in known.methods
         for partitioning in way.partitionings
     ]
     assert len(listed) == len(set(listed))
 
 
-@pytest.mark.parametrize(("name", "algorithm", "partitioning"), sorted(WAYS))
+@pytest.mark.parametrize(("name", "algorithm", "partitioning"), sorted(METHODS))
 def test_what_somebody_sees_goes_with_the_risk_codes(
     name: str, algorithm: str, partitioning: Any
 ) -> None:
@@ -77,7 +77,7 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     known = registry.protocol(name)
     way = next(
         way
-        for way in known.ways
+        for way in known.methods
         if way.name == algorithm and partitioning in way.partitionings
     )
     layout = layout_of(Situation(partitioning=partitioning, parties=4))
@@ -90,9 +90,9 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
         "differences-show-geometry",
         "colluding-party-names-rows",
     }
-    assert bool(codes & opens) == (way.together_see is Sees.ROWS)
-    assert (way.analyst_sees >= Sees.GEOMETRY) == bool(codes & opens)
-    assert way.together_see >= way.analyst_sees
+    assert bool(codes & opens) == (way.exposure_with_one_party is Exposure.ROWS)
+    assert (way.analyst_sees >= Exposure.GEOMETRY) == bool(codes & opens)
+    assert way.exposure_with_one_party >= way.analyst_sees
 
 
 # What fits
@@ -104,14 +104,14 @@ def test_of_all_ways_each_fits_somewhere() -> None:
         for situation in SITUATIONS
         for fit in advise(situation).fits
     }
-    assert found == WAYS
+    assert found == METHODS
 
 
 @every_situation
 def test_every_protocol_fits_or_has_reasons(situation: Situation) -> None:
     found = advise(situation)
     fitting = {fit.protocol for fit in found.fits}
-    advised = {name for name, known in registry.catalogue().items() if known.ways}
+    advised = {name for name, known in registry.catalogue().items() if known.methods}
     assert fitting | set(found.others) == advised
     assert not fitting & set(found.others)
     assert all(reasons and all(reasons) for reasons in found.others.values())
@@ -136,13 +136,15 @@ def test_two_parties_cannot_mask_a_sum() -> None:
 
 def test_rows_split_and_an_analyst_that_may_see_nothing_is_llf() -> None:
     found = advise(
-        Situation(partitioning="horizontal", parties=5, analyst_sees=Sees.NOTHING)
+        Situation(partitioning="horizontal", parties=5, analyst_sees=Exposure.NOTHING)
     )
     assert {name for name, _ in names(found)} == {"llf"}
 
 
 def test_one_upload_is_dc_or_pqmds() -> None:
-    found = advise(Situation(partitioning="vertical", parties=3, rounds=Rounds.ONE))
+    found = advise(
+        Situation(partitioning="vertical", parties=3, rounds=RoundBudget.ONE)
+    )
     assert {name for name, _ in names(found)} == {"dc", "pqmds"}
     assert "many rounds" in " ".join(found.others["llf"])
 
@@ -207,7 +209,9 @@ def test_the_command_is_understood(situation: Situation) -> None:
         slots, rows, columns = (
             given[name] for name in ("slots", "row_groups", "column_groups")
         )
-        assert (_layout(slots) if slots else Lattice(rows, columns)) == fit.layout
+        assert (
+            _layout(slots) if slots else Layout.lattice(rows, columns)
+        ) == fit.layout
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import check_choices, parse_params
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
 from party_sdk.cli.output import exit_code, progress_line
@@ -572,7 +572,7 @@ def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -
     simulate = ("simulate", "dummy", "--data", data, "--id-column", "tree")
     options = ("--truth", "kind", "--param", "n_clusters=7", "--seed", "3")
     report = terminal.json(*simulate, *options, "--row-groups", "3", "--labels", out)
-    parts = simulation.split(np.zeros((60, 8)), Lattice(3), seed=3)
+    parts = simulation.split(np.zeros((60, 8)), Layout.lattice(3), seed=3)
     expected = np.empty(60, dtype=int)
     expected[np.concatenate(parts.rows)] = np.arange(60) % 7
     assert written_labels(out) == expected.tolist()

@@ -20,7 +20,7 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, check_unique, matrix
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk.frames import Result, column_names, open_table, read_column
 from party_sdk.parquet import ParquetSource
 
@@ -388,8 +388,8 @@ def test_rows_from_batches_give_the_same_sums(tmp_path: Path) -> None:
     results = []
     for size in (1000, 1 << 30):
         source = open_table(path, id_column="id", in_memory_bytes=size)
-        data = dict.fromkeys(Lattice(3, 1).names, source)
-        results.append(simulation.run(params, Lattice(3, 1), data, seed=1))
+        data = dict.fromkeys(Layout.lattice(3, 1).names, source)
+        results.append(simulation.run(params, Layout.lattice(3, 1), data, seed=1))
     first, second = (run.outcomes["r1c1"] for run in results)
     assert np.array_equal(first.centroids, second.centroids)
     assert np.array_equal(first.labels, second.labels)

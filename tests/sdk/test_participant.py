@@ -38,12 +38,12 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.keys import PartyKeys, mark
-from clustering_protocols.terms import Guards, Lattice, Layout, Terms, read_terms
+from clustering_protocols.terms import Guards, Layout, Terms, read_terms
 from party_sdk import Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.client import SessionStatus
 from party_sdk.invitations import Invitation
-from party_sdk.sameness import marks, same_choices
+from party_sdk.resume_checks import marks, same_choices
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -54,8 +54,8 @@ StartApi = Callable[..., "AbstractContextManager[Api]"]
 Tamper = Callable[[httpx.Request, httpx.Response], httpx.Response]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-ALONE = simulation.split(X, Lattice(1), seed=1)
-PAIR = simulation.split(X, Lattice(2), seed=1)
+ALONE = simulation.split(X, Layout.lattice(1), seed=1)
+PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
 ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
 

@@ -28,7 +28,7 @@ from clustering_protocols.secrecy.keys import (
     mark,
     safety_number,
 )
-from clustering_protocols.terms import Lattice, Member, canonical_json, read_agreement
+from clustering_protocols.terms import Layout, Member, canonical_json, read_agreement
 
 ENTROPY = bytes(range(32))
 SECRET = sha256(b"session secret").digest()
@@ -283,7 +283,7 @@ def test_a_refused_envelope_names_the_address_and_shows_no_content() -> None:
 
 # The agreement
 
-LAYOUT = Lattice(2, 1)
+LAYOUT = Layout.lattice(2, 1)
 TERMS = registry.draw_up(
     "s",
     Proposal(

@@ -13,7 +13,7 @@ from support.stepwise import agree
 
 from clustering_protocols import registry, simulation
 from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import Memory, View
+from clustering_protocols.contract import Memory, PartyContext
 from clustering_protocols.errors import GuardRefused, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
@@ -25,7 +25,7 @@ from clustering_protocols.protocols.pqmds import (
 from clustering_protocols.randomness import KeyedStream, derive_key
 from clustering_protocols.secrecy import budget, noise
 from clustering_protocols.secrecy.budget import Account, Cost, Mechanism
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 SAMPLES = 400_000
 SENSITIVITY = 4
@@ -39,7 +39,7 @@ COSTS: list[tuple[Mechanism, Cost]] = [
 X = np.random.default_rng(0).normal(size=(200, 8)) + 6.0 * (
     np.arange(200)[:, np.newaxis] % 2
 )
-PARTS = simulation.split(X, Lattice(1, 2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(1, 2), seed=1)
 
 
 def stream(label: str) -> KeyedStream:
@@ -165,13 +165,13 @@ def test_much_budget_changes_little_and_little_budget_hides() -> None:
     assert "privacy" not in plain.outcomes["r1c1"].report
 
 
-def view(**choices: float) -> View:
+def view(**choices: float) -> PartyContext:
     """A party's view of a session of 2 + 2 codes with ε = 2."""
     privacy = Privacy(mechanism="laplace", epsilon=2.0)
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
     agreement, keys = agree(params, PARTS.data, PARTS.layout, 1, "s")
-    return View(
-        plan=registry.plan(agreement),
+    return PartyContext(
+        session=registry.session_context(agreement),
         slot=PARTS.layout.slot("r1c1"),
         stage="upload",
         round=3,

@@ -20,7 +20,7 @@ from support.stepwise import agree
 import clustering_protocols
 from clustering_protocols import registry
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Memory, View
+from clustering_protocols.contract import Memory, PartyContext
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import GuardRefused, KeyNotAuthentic, ProtocolFailed
 from clustering_protocols.preparation.secrets import ColumnSecret
@@ -35,22 +35,22 @@ from clustering_protocols.secrecy.fixed_point import (
 )
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all, add_stream
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 TOP, BOTTOM = 2**62 - 1, -(2**62)
 SECRET = ColumnSecret(secret=sha256(b"column").hexdigest())
 
 
-def views(n: int, session: str = "s", **where: Any) -> dict[str, View]:
+def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
     """Return the views of n parties that share rows of one table."""
-    layout = Lattice(n)
+    layout = Layout.lattice(n)
     data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
     agreement, keys = agree(Dummy(), data, layout, 5, session)
-    plan = registry.plan(agreement)
+    plan = registry.session_context(agreement)
     place = {"stage": "stage", "round": 3, "attempt": 1} | where
     return {
-        slot: View(
-            plan=plan,
+        slot: PartyContext(
+            session=plan,
             slot=layout.slot(slot),
             memory=Memory().remember([SECRET]),
             entropy=keys[slot],
@@ -61,7 +61,7 @@ def views(n: int, session: str = "s", **where: Any) -> dict[str, View]:
 
 
 def masked(
-    crowd: dict[str, View],
+    crowd: dict[str, PartyContext],
     shares: dict[str, WordArray],
     name: str = "a",
     *,
@@ -251,7 +251,7 @@ def test_the_sum_of_all_but_one_is_noise() -> None:
 def test_no_two_contexts_draw_the_same_stream() -> None:
     """Threat test 77: rounds, attempts, names, stages and members."""
     view = views(5)["r1c1"]
-    groups = [view.plan.slots, view.plan.slots[:4], view.plan.slots[1:]]
+    groups = [view.session.slots, view.session.slots[:4], view.session.slots[1:]]
     sums = [
         MaskedSum(
             members=tuple(members), stage=stage, name=name, round=r, attempt=attempt
@@ -265,7 +265,7 @@ def test_no_two_contexts_draw_the_same_stream() -> None:
     assert len({of.label for of in sums}) == len(sums) == 54_000
     drawn = {
         view.pairwise_stream(peer, "coterie/mask/1", of.label, inputs).take(8)
-        for peer in view.plan.slots[1:]
+        for peer in view.session.slots[1:]
         for of in sums[:: len(sums) // 50]
         for inputs in (b"", b"x")
     }

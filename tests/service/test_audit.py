@@ -21,10 +21,10 @@ from support.analyst_process import Analyst, Crowd
 
 from analyst_service.models import AuditLine
 from analyst_service.settings import Settings
-from clustering_protocols import journal, simulation
+from clustering_protocols import hash_chain, simulation
 from clustering_protocols.errors import AuditBroken, Equivocation, StorageFull
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-ALONE = simulation.split(X, Lattice(1), seed=1)
-PAIR = simulation.split(X, Lattice(2), seed=1)
+ALONE = simulation.split(X, Layout.lattice(1), seed=1)
+PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
 ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
 
@@ -46,10 +46,10 @@ ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
 # The chain, without anybody
 
 
-def chain(*fields: dict[str, Any]) -> list[str]:
+def engine(*fields: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     for number, said in enumerate(fields, start=1):
-        lines.append(journal.write(lines[-1] if lines else None, number, said))
+        lines.append(hash_chain.write(lines[-1] if lines else None, number, said))
     return lines
 
 
@@ -57,11 +57,11 @@ SAID = [{"event": name, "at": "2026-03-01"} for name in ("a", "b", "b", "c")]
 
 
 def test_a_chain_is_read_back_as_it_was_written() -> None:
-    entries = list(journal.read(chain(*SAID)))
+    entries = list(hash_chain.read(engine(*SAID)))
     assert [entry["event"] for entry in entries] == ["a", "b", "b", "c"]
     assert [entry["number"] for entry in entries] == [1, 2, 3, 4]
-    assert entries[0]["previous"] == journal.START
-    assert entries[1]["previous"] == sha256(chain(*SAID)[0].encode()).hexdigest()
+    assert entries[0]["previous"] == hash_chain.START
+    assert entries[1]["previous"] == sha256(engine(*SAID)[0].encode()).hexdigest()
 
 
 CHANGES: dict[str, Callable[[list[str]], Sequence[str]]] = {
@@ -73,7 +73,7 @@ CHANGES: dict[str, Callable[[list[str]], Sequence[str]]] = {
     "two exchanged": lambda lines: [lines[0], lines[2], lines[1], lines[3]],
     "a line from another chain": lambda lines: [
         *lines[:2],
-        chain(*reversed(SAID))[2],
+        engine(*reversed(SAID))[2],
         lines[3],
     ],
     "no JSON": lambda lines: [*lines, "surprise"],
@@ -86,19 +86,19 @@ def test_a_chain_that_was_changed_is_refused(
     change: Callable[[list[str]], Sequence[str]],
 ) -> None:
     with pytest.raises(AuditBroken):
-        list(journal.read(change(chain(*SAID))))
+        list(hash_chain.read(change(engine(*SAID))))
 
 
 @given(st.integers(0, 2), st.integers(0), st.integers(0, 6))
 def test_any_bit_of_a_line_that_others_follow_counts(
     line: int, place: int, bit: int
 ) -> None:
-    lines = chain(*SAID)
+    lines = engine(*SAID)
     text = bytearray(lines[line].encode())
     text[place % len(text)] ^= 1 << bit
     lines[line] = text.decode()
     with pytest.raises(AuditBroken):
-        list(journal.read(lines))
+        list(hash_chain.read(lines))
 
 
 # At the analyst
@@ -107,7 +107,7 @@ def test_any_bit_of_a_line_that_others_follow_counts(
 def audit_of(session: ByHand) -> list[dict[str, Any]]:
     page = session.api.send("GET", f"{session.path}/audit", session.key).json()
     assert page["next"] is None
-    return list(journal.read(page["lines"]))
+    return list(hash_chain.read(page["lines"]))
 
 
 def test_an_audit_tells_who_sent_and_received_which_digest_when(each_api: Api) -> None:

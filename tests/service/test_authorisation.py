@@ -18,7 +18,7 @@ from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk._requests import contribution_headers
 from party_sdk.invitations import Invitation
 from party_sdk.memory import PartyFolder
@@ -26,7 +26,7 @@ from party_sdk.memory import PartyFolder
 if TYPE_CHECKING:
     from support.in_process import Api
 
-LAYOUT = Lattice(2)
+LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 A, B = LAYOUT.names
@@ -241,8 +241,8 @@ def test_a_revoked_credential_is_refused(api: Api, role: str) -> None:
     session = api.open(Dummy(), PARTS).join(A)
     secret = session.key if role == "coordinator" else session.tokens[A]
     assert api.send("GET", session.path, secret).status_code == 200
-    with api.service.database.write() as unit:
-        auth = AuthService(unit, api.clock)
+    with api.service.database.write() as transaction:
+        auth = AuthService(transaction, api.clock)
         auth.revoke(auth.authenticate(f"Bearer {secret}").credential_id)
     assert api.send("GET", session.path, secret).status_code == 401
 

@@ -20,7 +20,7 @@ from clustering_protocols import simulation
 from clustering_protocols.errors import StorageFull
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -223,7 +223,7 @@ def test_an_upload_to_a_full_disk_is_refused_and_leaves_no_trace(
     api: Api, request: pytest.FixtureRequest
 ) -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
-    layout = Lattice(2)
+    layout = Layout.lattice(2)
     session = api.open(Dummy(), simulation.split(X, layout, seed=1)).join()
     content = session.reply(layout.names[0])
     before = api.stored()

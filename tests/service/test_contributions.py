@@ -19,17 +19,17 @@ import httpx
 import numpy as np
 import pytest
 
-from clustering_protocols import codec, journal, simulation
+from clustering_protocols import codec, hash_chain, simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk._requests import bearer, contribution_headers
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-LAYOUT = Lattice(2)
+LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 A, B = LAYOUT.names
@@ -205,7 +205,7 @@ def line_of(session: ByHand, upload: Upload) -> dict[str, Any]:
     lines = session.api.send("GET", path, session.key).json()["lines"]
     digest = sha256(upload.body).hexdigest()
     [number] = [n for n, line in enumerate(lines, 1) if digest in line]
-    return {"sequence": number, "entry": journal.digest(lines[number - 1])}
+    return {"sequence": number, "entry": hash_chain.digest(lines[number - 1])}
 
 
 @pytest.mark.threat(36)

@@ -26,7 +26,7 @@ from analyst_service.jobs.service import JobService
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 
-LAYOUT = Lattice(2)
+LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 
@@ -57,8 +57,8 @@ def complete(session: ByHand) -> ByHand:
 def blob_of(session: ByHand) -> Path:
     """A blob that the next step of this session reads, and of no other."""
     place = (session.id, 1, 1, LAYOUT.names[0])
-    with session.api.service.database.read() as unit:
-        digest = unit.get_one(models.Contribution, place).digest
+    with session.api.service.database.read() as transaction:
+        digest = transaction.get_one(models.Contribution, place).digest
     return session.api.service.blobs.path(digest)
 
 
@@ -195,8 +195,8 @@ def is_alive(pid: int) -> bool:
 @contextmanager
 def jobs_of(session: ByHand) -> Iterator[JobService]:
     service = session.api.service
-    with service.database.write() as unit:
-        yield JobService(unit, service)
+    with service.database.write() as transaction:
+        yield JobService(transaction, service)
 
 
 def job_of(session: ByHand) -> tuple[Lease, worker.Job]:

@@ -24,13 +24,13 @@ from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 HERE = "/v1/sessions/{session_id}"
@@ -323,9 +323,9 @@ def test_nothing_in_a_stolen_database_is_a_credential(each_api: Api) -> None:
             if isinstance(value, str) and value
         }
     digests = {64}
-    with each_api.service.database.read() as unit:
-        secrets = [c.secret_digest for c in unit.scalars(sa.select(Credential))]
-        codes = [i.code_digest for i in unit.scalars(sa.select(Invitation))]
+    with each_api.service.database.read() as transaction:
+        secrets = [c.secret_digest for c in transaction.scalars(sa.select(Credential))]
+        codes = [i.code_digest for i in transaction.scalars(sa.select(Invitation))]
     assert {len(text) for text in secrets + codes} == digests
     assert stolen >= {*secrets, *codes}
     for text in stolen:
@@ -346,7 +346,7 @@ CANARY = 1234567.890625  # exact in binary
 
 def canary_parts() -> simulation.Split:
     """Rows among which one number, and ids among which one name, stand out."""
-    layout = Lattice(2, 2)
+    layout = Layout.lattice(2, 2)
     rows = np.random.default_rng(3).normal(size=(60, 6))
     parts = simulation.split(rows, layout, seed=1)
     planted = {}

@@ -30,14 +30,14 @@ from clustering_protocols import simulation
 from clustering_protocols.codec import MEDIA_TYPE
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk._requests import contribution_headers
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A = PARTS.layout.names[0]
 CHECKS = [
     not_a_server_error,

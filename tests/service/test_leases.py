@@ -33,12 +33,12 @@ from clustering_protocols import simulation
 from clustering_protocols.errors import StorageFull
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-LAYOUT = Lattice(2)
+LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 DRIVERS = 8
@@ -51,8 +51,8 @@ def stepping(api: Api) -> ByHand:
 
 
 def row_of(session: ByHand) -> Session:
-    with session.api.service.database.read() as unit:
-        return unit.get_one(Session, session.id)
+    with session.api.service.database.read() as transaction:
+        return transaction.get_one(Session, session.id)
 
 
 # Drivers in processes of their own
@@ -74,14 +74,14 @@ def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
     service = service_of(settings)
     while rounds > 0:
         barrier.wait()
-        with service.database.write() as unit:
-            lease = JobService(unit, service).take()
+        with service.database.write() as transaction:
+            lease = JobService(transaction, service).take()
         if lease is not None:
-            with service.database.read() as unit:
-                job = JobService(unit, service).job(lease.session)
+            with service.database.read() as transaction:
+                job = JobService(transaction, service).job(lease.session)
             followed = worker.run(job)
-            with service.database.write() as unit:
-                jobs = JobService(unit, service)
+            with service.database.write() as transaction:
+                jobs = JobService(transaction, service)
                 if jobs.follow(lease, followed):
                     wins.put(os.getpid())
         barrier.wait()
@@ -106,10 +106,12 @@ def racing(settings: Settings, rounds: int) -> Iterator[tuple[Any, Any]]:
 
 def step_again(database: Database, session_id: str) -> None:
     """Put a session back before its first step."""
-    with database.write() as unit:
-        unit.execute(sa.delete(Task).where(Task.session_id == session_id))
+    with database.write() as transaction:
+        transaction.execute(sa.delete(Task).where(Task.session_id == session_id))
         first = {"state": "stepping", "round": 0, "attempt": 0, "state_digest": None}
-        unit.execute(sa.update(Session).where(Session.id == session_id).values(first))
+        transaction.execute(
+            sa.update(Session).where(Session.id == session_id).values(first)
+        )
 
 
 @pytest.mark.threat(53)
@@ -238,8 +240,8 @@ def test_a_driver_that_is_killed_is_followed_by_another(
 
 @contextmanager
 def jobs_of(api: Api) -> Iterator[JobService]:
-    with api.service.database.write() as unit:
-        yield JobService(unit, api.service)
+    with api.service.database.write() as transaction:
+        yield JobService(transaction, api.service)
 
 
 @pytest.mark.threat(55)

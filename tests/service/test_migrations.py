@@ -54,12 +54,12 @@ def test_migrating_an_empty_database_makes_all_tables(database: Database) -> Non
 
 def test_migrating_again_keeps_what_is_there(database: Database) -> None:
     database.migrate()
-    with database.write() as unit:
-        auth = AuthService(unit, SystemClock())
+    with database.write() as transaction:
+        auth = AuthService(transaction, SystemClock())
         key_id, _ = auth.create_key(Role.COORDINATOR, "tests", 60)
     database.migrate()
-    with database.read() as unit:
-        [kept] = AuthService(unit, SystemClock()).keys()
+    with database.read() as transaction:
+        [kept] = AuthService(transaction, SystemClock()).keys()
     assert kept.id == key_id
 
 
@@ -98,12 +98,12 @@ def test_a_session_of_the_first_schema_goes_on_in_this_one(
         ):
             connection.execute(first.tables[table].insert().values(row))
     database.migrate()
-    with database.write() as unit:
-        lease = LeaseRepository(unit, 15).take(now)
+    with database.write() as transaction:
+        lease = LeaseRepository(transaction, 15).take(now)
         assert lease is not None
         assert (lease.name, lease.begun) == ("s", 1)
-        assert Audit(unit).append("s", "purged", now).number == 1
-        kept = unit.get_one(Contribution, ("s", 1, 1, "a"))
+        assert Audit(transaction).append("s", "purged", now).number == 1
+        kept = transaction.get_one(Contribution, ("s", 1, 1, "a"))
         assert (kept.sequence, kept.entry) == (None, None)
 
 
@@ -198,8 +198,8 @@ def test_after_migrating_an_administrator_makes_lists_and_revokes_keys(
         assert plain.strip() not in text
     assert run("key", "revoke", made["id"]).exit_code == 0
     assert "revoked" in run("key", "list", "--json").stdout
-    with database.read() as unit:
-        auth = AuthService(unit, SystemClock())
+    with database.read() as transaction:
+        auth = AuthService(transaction, SystemClock())
         role = auth.authenticate(f"Bearer {plain.strip()}").role
         assert role is Role.ADMINISTRATOR
         with pytest.raises(Unauthenticated):

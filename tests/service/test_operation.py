@@ -24,13 +24,13 @@ from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.logs import JsonLines
-from analyst_service.rates import _MAX_CALLERS, Rates
+from analyst_service.rate_limit import _MAX_CALLERS, Rates
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.errors import NotFound, TooManyRequests, Unauthenticated
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk.cli import main
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 
 
@@ -439,8 +439,8 @@ def test_a_body_that_ends_early_leaves_nothing_and_may_be_sent_again(
 
 def test_a_rotated_key_keeps_its_sessions_and_its_old_secret_ends(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
-    with api.service.database.write() as unit:
-        auth = AuthService(unit, api.clock)
+    with api.service.database.write() as transaction:
+        auth = AuthService(transaction, api.clock)
         key_id = auth.authenticate(f"Bearer {session.key}").credential_id
         fresh = auth.rotate(key_id, seconds=1000, overlap=60)
     for secret in (session.key, fresh):
@@ -454,8 +454,8 @@ def test_a_rotated_key_keeps_its_sessions_and_its_old_secret_ends(api: Api) -> N
 
 def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(A)
-    with api.service.database.write() as unit:
-        auth = AuthService(unit, api.clock)
+    with api.service.database.write() as transaction:
+        auth = AuthService(transaction, api.clock)
         token = auth.authenticate(f"Bearer {session.tokens[A]}").credential_id
         key = auth.authenticate(f"Bearer {session.key}").credential_id
         auth.revoke(key)
@@ -468,8 +468,8 @@ def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
 
 def test_a_revoked_key_is_refused_under_its_old_secret_too(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
-    with api.service.database.write() as unit:
-        auth = AuthService(unit, api.clock)
+    with api.service.database.write() as transaction:
+        auth = AuthService(transaction, api.clock)
         key_id = auth.authenticate(f"Bearer {session.key}").credential_id
         fresh = auth.rotate(key_id, 1000, 1000)
         auth.revoke(key_id)

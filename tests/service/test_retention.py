@@ -20,13 +20,13 @@ from analyst_service.blobs.files import FileBlobStore, FileDraft
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
 from analyst_service.models import Contribution, Session, Task
-from analyst_service.retention.keeper import Keeper
 from analyst_service.retention.service import RetentionService
-from clustering_protocols import journal, simulation
+from analyst_service.retention.sweeper import Sweeper
+from clustering_protocols import hash_chain, simulation
 from clustering_protocols.errors import SessionOver
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk.cli import main
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
-OTHERS = simulation.split(X[:20], Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
+OTHERS = simulation.split(X[:20], Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 
 
 def keep(api: Api) -> None:
-    Keeper(api.service).turn()
+    Sweeper(api.service).turn()
 
 
 def blobs_of(api: Api) -> set[str]:
@@ -59,8 +59,8 @@ def grow_old(api: Api) -> None:
 def column(api: Api, what: Any, session: ByHand) -> set[Any]:
     table = what.class_
     owner = table.id if table is Session else table.session_id
-    with api.service.database.read() as unit:
-        return set(unit.scalars(sa.select(what).where(owner == session.id)))
+    with api.service.database.read() as transaction:
+        return set(transaction.scalars(sa.select(what).where(owner == session.id)))
 
 
 # At the end of a session
@@ -136,8 +136,8 @@ def test_what_another_session_holds_too_stays(each_api: Api) -> None:
     first.answer(A, turn=False)
     second = each_api.open(Dummy(), PARTS).join()
     [digest] = column(each_api, Contribution.digest, first)
-    with each_api.service.database.write() as unit:
-        unit.add(
+    with each_api.service.database.write() as transaction:
+        transaction.add(
             Contribution(
                 session_id=second.id,
                 round=9,
@@ -179,7 +179,7 @@ def test_deleting_leaves_the_audit_and_nothing_else(each_api: Api, state: str) -
     assert blobs == []
     assert "ward 7" not in repr(rows)
     page = each_api.send("GET", f"{session.path}/audit", session.key).json()
-    events = [entry["event"] for entry in journal.read(page["lines"])]
+    events = [entry["event"] for entry in hash_chain.read(page["lines"])]
     assert (events[0], events[-1]) == ("opened", "deleted")
     assert ("cancel" in events) == (state != "completed")
     before = each_api.stored()
@@ -214,15 +214,15 @@ def test_a_session_that_was_deleted_is_over_for_all_and_its_id_is_not_free(
 
 def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(turn=False)
-    with api.service.database.write() as unit:
-        jobs = JobService(unit, api.service)
+    with api.service.database.write() as transaction:
+        jobs = JobService(transaction, api.service)
         lease = jobs.take()
         assert lease is not None
         job = jobs.job(lease.session)
     api.send("DELETE", session.path, session.key)
     followed = worker.run(job)
-    with api.service.database.write() as unit:
-        assert not JobService(unit, api.service).follow(lease, followed)
+    with api.service.database.write() as transaction:
+        assert not JobService(transaction, api.service).follow(lease, followed)
     grow_old(api)
     keep(api)
     assert api.stored()[1] == []
@@ -269,7 +269,7 @@ def test_the_keeper_works_by_itself(start_api: StartApi) -> None:
     with start_api(sweep_seconds=0.01) as api:
         session = api.open(Dummy(), PARTS).join()
         api.send("POST", f"{session.path}/cancel", session.key)
-        with Keeper(api.service):
+        with Sweeper(api.service):
             wait_for(lambda: column(api, Session.purged_at, session) != {None})
 
 
@@ -306,13 +306,13 @@ def test_a_removal_waits_for_a_transaction_that_is_about_to_name_the_blob(
     service = each_api.service
     digest = service.blobs.put(b"about to be named")
     removal = Thread(target=RetentionService(service)._remove, args=([digest],))
-    with service.database.write() as unit:
-        claim(unit, [digest])
+    with service.database.write() as transaction:
+        claim(transaction, [digest])
         removal.start()
         removal.join(0.3)
         assert removal.is_alive()
         here = {"session_id": session.id, "round": 9, "attempt": 1, "slot": A}
-        unit.add(Task(**here, digest=digest))
+        transaction.add(Task(**here, digest=digest))
     removal.join()
     assert service.blobs.has(digest)
 

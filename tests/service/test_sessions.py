@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import wait_for
 
 from analyst_service import models
@@ -26,12 +26,12 @@ from clustering_protocols import packets, simulation, terms
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-LAYOUT = Lattice(2, 2)
+LAYOUT = Layout.lattice(2, 2)
 X = np.random.default_rng(0).normal(size=(40, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 A = LAYOUT.names[0]
@@ -83,9 +83,9 @@ def test_the_database_moves_exactly_as_the_table_says(
     session = shared_api.open(Dummy(), PARTS)
     put_in_state(session, state)
     to = LEGAL.get((state, event))
-    with shared_api.service.database.write() as unit:
-        row = unit.get_one(models.Session, session.id)
-        move = SessionRepository(unit).move
+    with shared_api.service.database.write() as transaction:
+        row = transaction.get_one(models.Session, session.id)
+        move = SessionRepository(transaction).move
         if to is None:
             with pytest.raises(ValueError, match="cannot happen"):
                 move(row, event, shared_api.clock.now())
@@ -100,13 +100,13 @@ def test_the_database_moves_exactly_as_the_table_says(
 @pytest.mark.parametrize("moved", ["state", "round", "attempt"])
 def test_a_session_that_has_moved_since_it_was_read_stays(api: Api, moved: str) -> None:
     session = api.open(Dummy(), PARTS).join()
-    with api.service.database.read() as unit:
-        row = unit.get_one(models.Session, session.id)
+    with api.service.database.read() as transaction:
+        row = transaction.get_one(models.Session, session.id)
     change(session, **{moved: {"state": "stepping"}.get(moved, 9)})
     before = api.stored()
-    with api.service.database.write() as unit:
+    with api.service.database.write() as transaction:
         now = api.clock.now()
-        assert not SessionRepository(unit).move(row, Event.ROUND_COMPLETE, now)
+        assert not SessionRepository(transaction).move(row, Event.ROUND_COMPLETE, now)
     assert api.stored() == before
 
 
@@ -115,9 +115,9 @@ def put_in_state(session: ByHand, state: State) -> None:
 
 
 def change(session: ByHand, **values: Any) -> None:
-    with session.api.service.database.write() as unit:
+    with session.api.service.database.write() as transaction:
         update = sa.update(models.Session).where(models.Session.id == session.id)
-        unit.execute(update.values(**values))
+        transaction.execute(update.values(**values))
 
 
 # Opening
@@ -139,7 +139,7 @@ OTHER_TERMS: dict[str, dict[str, Any]] = {
     "seed": {"seed": 1},
     "parameter": {"protocol": {"name": "dummy", "params": {"n_clusters": 3}}},
     "protocol": {"protocol": {"name": "dc", "params": {"n_clusters": 3}}},
-    "layout": {"layout": Lattice(2).model_dump(mode="json")},
+    "layout": {"layout": Layout.lattice(2).model_dump(mode="json")},
     "deadline": {"deadlines": {"round": 60}},
     "guard": {"guards": {"minimum_rows": 11}},
 }
@@ -558,12 +558,12 @@ def test_fewer_rows_than_the_terms_ask_for_are_refused(shared_api: Api) -> None:
 
 
 @contextmanager
-def held_up(session: ByHand, n_requests: int) -> Iterator[Unit]:
+def held_up(session: ByHand, n_requests: int) -> Iterator[Transaction]:
     """Hold the session's lock until so many requests wait for it."""
     api = session.api
-    with api.service.database.write() as unit:
-        assert SessionRepository(unit).get(session.id, lock=True)
-        yield unit
+    with api.service.database.write() as transaction:
+        assert SessionRepository(transaction).get(session.id, lock=True)
+        yield transaction
         wait_for(lambda: n_waiting(api) in {n_requests, None})
 
 
@@ -599,9 +599,9 @@ def test_an_invitation_that_ends_while_its_party_joins_is_refused(
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)
     with ThreadPoolExecutor(1) as threads:
-        with held_up(session, n_requests=1) as unit:
+        with held_up(session, n_requests=1) as transaction:
             joining = threads.submit(session.try_join, A)
-            InvitationRepository(unit).revoke_unused(
+            InvitationRepository(transaction).revoke_unused(
                 session.id, [A], shared_api.clock.now()
             )
         assert_problem(joining.result(30), Problem.INVITATION_EXPIRED)

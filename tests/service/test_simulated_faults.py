@@ -32,10 +32,10 @@ from support.analyst_process import thorough
 
 from analyst_service.auth.service import AuthService
 from analyst_service.models import Contribution
-from analyst_service.retention.keeper import Keeper
-from clustering_protocols import journal, packets, simulation
+from analyst_service.retention.sweeper import Sweeper
+from clustering_protocols import hash_chain, packets, simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -44,7 +44,7 @@ StartApi = Callable[[Path], "AbstractContextManager[Api]"]
 Place = tuple[str, str, int, int]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 SLOTS = PARTS.layout.names
 ENDS = {"completed", "failed", "cancelled", "expired"}
 
@@ -161,15 +161,15 @@ class Faults(RuleBasedStateMachine):
 
     @rule()
     def collect_garbage(self) -> None:
-        Keeper(self.api.service).turn()
+        Sweeper(self.api.service).turn()
 
     # What coordinators do
 
     @rule(session=sessions)
     def rotate(self, session: int) -> None:
         opened = self.sessions[session]
-        with self.api.service.database.write() as unit:
-            auth = AuthService(unit, self.api.clock)
+        with self.api.service.database.write() as transaction:
+            auth = AuthService(transaction, self.api.clock)
             key_id = auth.authenticate(f"Bearer {opened.key}").credential_id
             opened.key = auth.rotate(key_id, 10**8, 0)
 
@@ -203,8 +203,10 @@ class Faults(RuleBasedStateMachine):
     @invariant()
     def what_was_acknowledged_is_stored_once_and_nothing_else(self) -> None:
         ids = [opened.id for opened in self.sessions]
-        with self.api.service.database.read() as unit:
-            rows = unit.query(Contribution).filter(Contribution.session_id.in_(ids))
+        with self.api.service.database.read() as transaction:
+            rows = transaction.query(Contribution).filter(
+                Contribution.session_id.in_(ids)
+            )
             stored = {
                 (row.session_id, row.slot, row.round, row.attempt): row.digest
                 for row in rows
@@ -245,7 +247,7 @@ class Faults(RuleBasedStateMachine):
             assert opened.status["state"] in ENDS
             path = f"{opened.path}/audit"
             lines = self.api.send("GET", path, opened.key).json()["lines"]
-            entries = list(journal.read(lines))
+            entries = list(hash_chain.read(lines))
             places = [
                 (e["slot"], e["round"], e["attempt"])
                 for e in entries

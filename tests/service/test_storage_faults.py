@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 from psycopg import errors as pg
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session as Unit
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.files import FileDraft
 from analyst_service.database import _REPEATS, Database
@@ -27,7 +27,7 @@ from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Lattice(2), seed=1)
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 
 
@@ -203,9 +203,9 @@ def failing(times: int, error: Exception) -> Callable[..., Any]:
     write, left = Database.write, [times]
 
     @contextmanager
-    def writes(self: Database) -> Iterator[Unit]:
-        with write(self) as unit:
-            yield unit
+    def writes(self: Database) -> Iterator[Transaction]:
+        with write(self) as transaction:
+            yield transaction
             if left[0]:
                 left[0] -= 1
                 raise error

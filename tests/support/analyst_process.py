@@ -69,8 +69,8 @@ class Analyst:
         settings = Settings(data_dir=data_dir, database_url=database_url)
         database = Database(settings.database)
         database.migrate()
-        with database.write() as unit:
-            auth = AuthService(unit, SystemClock())
+        with database.write() as transaction:
+            auth = AuthService(transaction, SystemClock())
             _, self.key = auth.create_key(Role.COORDINATOR, "tests", 86_400)
         database.close()
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from benchmarks import datasets
-from clustering_protocols import chain, packets
+from clustering_protocols import engine, packets
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Memory, Plan
+from clustering_protocols.contract import Memory, SessionContext
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.protocols.fccm import CoClustering, messages
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from support.stepwise import Stepwise
 
 
@@ -39,11 +39,9 @@ def columns_of(widths: Sequence[int]) -> list[IntArray]:
     return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
 
 
-def sites(
-    X: FloatArray, widths: Sequence[int]
-) -> tuple[Lattice, dict[str, DataSource]]:
+def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataSource]]:
     """Return a layout and the items of X, in order, at sites of these widths."""
-    layout = Lattice(1, len(widths))
+    layout = Layout.lattice(1, len(widths))
     return layout, {
         slot: MatrixSource(X[:, own], [f"x{j}" for j in own])
         for slot, own in zip(layout.names, columns_of(widths), strict=True)
@@ -78,17 +76,17 @@ class Session(Stepwise):
         self.found: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     @property
-    def plan(self) -> Plan:
-        return chain.load(self.agreement)[0]
+    def plan(self) -> SessionContext:
+        return engine.load(self.agreement)[0]
 
     @property
     def order(self) -> IntArray:
-        return self.recall(self.plan.slots[0], RowOrder).order
+        return self.recall(self.session.slots[0], RowOrder).order
 
     def follow(self) -> Session:
         """Go on to the end, and keep memberships after every iteration."""
         self.until(messages.Add)
-        while isinstance(self.move, chain.Opened):
+        while isinstance(self.move, engine.Opened):
             self.turn()
             number, U, W = side_by_side(self.memories)
             if number:

@@ -16,7 +16,7 @@ from typing import Any
 from analyst_service.blobs.files import FileDraft
 from analyst_service.contributions import endpoints, uploads
 from analyst_service.jobs.driver import Driver
-from analyst_service.middleware.tracing import _Exchange
+from analyst_service.middleware.request_log import _Exchange
 from party_sdk.cli import main
 from party_sdk.client import AnalystClient
 from party_sdk.ledger import Ledger

@@ -13,7 +13,7 @@ from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.identifiers import join, normal_form
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.secrecy import blind_rsa, ristretto
-from clustering_protocols.secrecy.oblivious import library
+from clustering_protocols.secrecy.oprf import library
 
 HASHES = ("md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b")
 SHORTEST = 6  # bytes: a shorter form would be found by chance

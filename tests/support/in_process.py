@@ -25,7 +25,7 @@ from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.models import Base
 from analyst_service.settings import Settings
-from clustering_protocols import chain, enrolment, packets, simulation
+from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory, Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.registry import name_of
@@ -121,8 +121,10 @@ class Api:
     client: httpx.Client
 
     def key(self, role: Role = Role.COORDINATOR, seconds: int = 366 * 86_400) -> str:
-        with self.service.database.write() as unit:
-            return AuthService(unit, self.clock).create_key(role, "tests", seconds)[1]
+        with self.service.database.write() as transaction:
+            return AuthService(transaction, self.clock).create_key(
+                role, "tests", seconds
+            )[1]
 
     def send(
         self,
@@ -294,7 +296,7 @@ class ByHand:
         """Compute the contribution to the open task, as the SDK does."""
         task = self.task(slot).content
         agreement = self.api.send("GET", f"{self.path}/agreement", self.key).content
-        party = chain.PartyChain(
+        party = engine.PartyEngine(
             agreement=agreement, slot=slot, entropy=self.keys[slot]
         )
         after = self.memories.setdefault(slot, {0: Memory()})

@@ -15,7 +15,7 @@ from clustering_protocols.protocols.llf import (
     Range,
     messages,
 )
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from support.stepwise import Stepwise, cut
 
 SEED = 6
@@ -28,7 +28,7 @@ def blobs(n: int = 120, width: int = 3, k: int = 3, seed: int = 0) -> FloatArray
 
 
 def by_columns(X: FloatArray, widths: Sequence[int]) -> dict[str, MatrixSource]:
-    layout = Lattice(1, len(widths))
+    layout = Layout.lattice(1, len(widths))
     names = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
     return {
         slot: MatrixSource(X[:, own], [f"x{j}" for j in own])
@@ -60,7 +60,7 @@ def session(n_parties: int = 5, **more: Any) -> Stepwise:
         "max_iter": 40,
         **more,
     }
-    layout = Lattice(n_parties)
+    layout = Layout.lattice(n_parties)
     sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
     return Stepwise(Llf(**params), cut(rows(), layout, sizes), layout)
 
@@ -74,7 +74,7 @@ def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
 
 def columns_session(algorithm: Any) -> Stepwise:
     pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
-    layout = Lattice(1, 3)
+    layout = Layout.lattice(1, 3)
     data = {
         slot: MatrixSource(X, [f"{slot}a", f"{slot}b"])
         for slot, X in zip(layout.names, pieces, strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from support.stepwise import Stepwise, cut
 
 PREPARING = {"secrets", "alignment", "moments", "statistics"}
@@ -25,7 +25,7 @@ def prepared(session: Stepwise) -> Stepwise:
 
 def pooled(X: FloatArray, sizes: Sequence[int]) -> PooledMoments:
     """Return the moments that the parties find together."""
-    layout = Lattice(len(sizes))
+    layout = Layout.lattice(len(sizes))
     session = prepared(Stepwise(ONE, cut(X, layout, list(sizes)), layout))
     found = [session.recall(slot, PooledMoments) for slot in layout.names]
     assert len({f.mean.tobytes() + f.deviations.tobytes() for f in found}) == 1

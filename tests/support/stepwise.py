@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from clustering_protocols import chain, enrolment, packets, registry, simulation
+from clustering_protocols import engine, enrolment, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Memory, Outcome, Params, View
+from clustering_protocols.contract import Memory, Outcome, Params, PartyContext
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.records import Record
 from clustering_protocols.registry import Proposal
@@ -75,28 +75,28 @@ class Stepwise:
         self.memories = dict.fromkeys(layout.names, Memory())
         self.stored: list[bytes] = []
         self.shares: list[tuple[str, bytes]] = []
-        self.move = self._keep(chain.begin(self.agreement))
+        self.move = self._keep(engine.begin(self.agreement))
 
     @property
-    def open(self) -> chain.Opened:
-        assert isinstance(self.move, chain.Opened), "the session is over"
+    def open(self) -> engine.Opened:
+        assert isinstance(self.move, engine.Opened), "the session is over"
         return self.move
 
     @property
-    def closed(self) -> chain.Closed:
-        assert isinstance(self.move, chain.Closed), "the session goes on"
+    def closed(self) -> engine.Closed:
+        assert isinstance(self.move, engine.Closed), "the session goes on"
         return self.move
 
-    def party(self, slot: str) -> chain.PartyChain:
-        return chain.PartyChain(
+    def party(self, slot: str) -> engine.PartyEngine:
+        return engine.PartyEngine(
             agreement=self.agreement, slot=slot, entropy=self.keys[slot]
         )
 
-    def view(self, slot: str) -> View:
+    def view(self, slot: str) -> PartyContext:
         """Return where a party stands, to read what it could."""
-        plan, stages = chain.load(self.agreement)
-        return View(
-            plan=plan,
+        plan, stages = engine.load(self.agreement)
+        return PartyContext(
+            session=plan,
             slot=plan.layout.slot(slot),
             stage=stages[-1].name,
             round=1,
@@ -105,7 +105,7 @@ class Stepwise:
             entropy=self.keys[slot],
         )
 
-    def answer(self, slot: str, task: bytes | None = None) -> chain.Answer:
+    def answer(self, slot: str, task: bytes | None = None) -> engine.Answer:
         return self.party(slot).reply(
             self.memories[slot], task or self.open.tasks[slot], self.data[slot]
         )
@@ -127,9 +127,9 @@ class Stepwise:
         self.stored += given.values()
         before = self.open
         self.move = self._keep(
-            chain.advance(self.agreement, before.state, before.tasks, given)
+            engine.advance(self.agreement, before.state, before.tasks, given)
         )
-        void = isinstance(self.move, chain.Opened) and self.move.round == before.round
+        void = isinstance(self.move, engine.Opened) and self.move.round == before.round
         if not void:
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
@@ -147,7 +147,7 @@ class Stepwise:
     def to_the_end(self, told: Mapping[str, bytes] | None = None) -> dict[str, Outcome]:
         """Go on with everybody; tell some another task in the round that is open."""
         self.turn(told=told)
-        while isinstance(self.move, chain.Opened):
+        while isinstance(self.move, engine.Opened):
             self.turn()
         return self.outcomes()
 
@@ -168,8 +168,10 @@ class Stepwise:
         """Return a slot's task with fields of its record replaced by a lying analyst."""
         return alter(self.agreement, self.open.tasks[slot], change)
 
-    def _keep(self, move: chain.Opened | chain.Closed) -> chain.Opened | chain.Closed:
-        if isinstance(move, chain.Opened):
+    def _keep(
+        self, move: engine.Opened | engine.Closed
+    ) -> engine.Opened | engine.Closed:
+        if isinstance(move, engine.Opened):
             self.stored += [move.state, *move.tasks.values()]
         else:
             self.stored += [*move.results.values(), move.summary or b""]
@@ -180,7 +182,7 @@ def alter(
     agreement: bytes, message: bytes, change: Callable[[Any], Mapping[str, Any]]
 ) -> bytes:
     """Return a message with fields of its record replaced."""
-    _, stages = chain.load(agreement)
+    _, stages = engine.load(agreement)
     packet = packets.read(message)
     stage = next(s for s in stages if s.name == packet.address.stage)
     record = packet.read(stage)

@@ -9,7 +9,7 @@ import numpy as np
 from clustering_protocols import simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 
 def blobs(n_rows: int, width: int = 6) -> FloatArray:
@@ -30,7 +30,7 @@ def parties(
     ids: Mapping[int, Sequence[str]] | None = None,
 ) -> simulation.Split:
     """Return parties of one row group with these rows of X, and ids of their own."""
-    layout = Lattice(1, len(held))
+    layout = Layout.lattice(1, len(held))
     columns = np.array_split(np.arange(X.shape[1]), len(held))
     data = {
         slot: MatrixSource(

@@ -1,7 +1,7 @@
 """Stage: rows with common ids, by private set intersection within each row group.
 
 The first slot of a row group holds a key; the members have their ids evaluated under it
-without showing them (:mod:`clustering_protocols.secrecy.oblivious`), in envelopes that
+without showing them (:mod:`clustering_protocols.secrecy.oprf`), in envelopes that
 the analyst cannot open. Everybody sends tokens, hashes of id and value: equal tokens are
 equal ids, and without the key nobody can tell which id a token stands for. The analyst
 says which tokens are common. Common rows are put in the order of their tokens, and a
@@ -26,8 +26,8 @@ from clustering_protocols.preparation.alignment import Digests
 from clustering_protocols.preparation.alignment_params import Alignment
 
 from . import messages
-from .analyst import Analyst
-from .party import Party
+from .analyst import IntersectionAnalyst
+from .party import IntersectionParty
 
 NAME = "intersection"
 
@@ -36,8 +36,8 @@ def stage(alignment: Alignment) -> Stage:
     """Return the stage; it needs the secrets of row and column groups."""
     return Stage(
         name=NAME,
-        analyst=Analyst(alignment),
-        party=Party(alignment),
+        analyst=IntersectionAnalyst(alignment),
+        party=IntersectionParty(alignment),
         records=(
             messages.ShowKey,
             messages.KeyShown,

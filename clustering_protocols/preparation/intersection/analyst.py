@@ -11,76 +11,91 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.arrays import ByteArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+    ask_all,
+)
 from clustering_protocols.errors import InvalidArray, OverlapTooSmall
 from clustering_protocols.preparation.alignment import Digests, compare
 from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.records import Record
 
 from . import messages
-from .groups import firsts, others
+from .groups import led_by, others
 from .messages import Intersecting
 
 _Sorted = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True)
-class Analyst(AnalystRole):
+class IntersectionAnalyst(AnalystRole):
     """Five rounds; four where blinding takes no public key."""
 
     alignment: Alignment
 
     state = Intersecting
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for public keys where there are any, else for blinded ids."""
         state = _state("show-key")
         if self.alignment.method != "rsa":
-            return _ask_blind(plan)
+            return _ask_blind(session)
         task = messages.ShowKey()
-        return ask_all(plan, task, expects=messages.KeyShown, state=state)
+        return ask_all(session, task, expects=messages.KeyShown, state=state)
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Return the next round; at the end the numbers of rows that take part."""
         now = Intersecting.narrow(state)
         if now.asked == "show-key":
-            return _ask_blind(plan)
+            return _ask_blind(session)
         if now.asked == "blind":
-            return _ask_evaluate(plan, contributions)
+            return _ask_evaluate(session, contributions)
         if now.asked == "evaluate":
-            return _ask_unblind(plan, now)
+            return _ask_unblind(session, now)
         if now.asked == "unblind":
-            return self._ask_select(plan, now, contributions)
-        compare(plan, contributions)
+            return self._ask_select(session, now, contributions)
+        compare(session, contributions)
         return Finish(n_rows=now.n_rows)
 
     def _ask_select(
-        self, plan: Plan, now: Intersecting, contributions: Mapping[str, Record]
+        self,
+        session: SessionContext,
+        now: Intersecting,
+        contributions: Mapping[str, Record],
     ) -> Ask:
         """Tell each slot which of its tokens all of its row group have."""
-        tokens = _all_tokens(plan, now, contributions)
-        common = {slot: np.empty(0, np.uint8) for slot in plan.slots}
+        tokens = _all_tokens(session, now, contributions)
+        common = {slot: np.empty(0, np.uint8) for slot in session.slots}
         n_rows = dict(now.n_ids)
-        for row in range(plan.layout.n_row_groups):
-            group = plan.layout.row_group(row)
+        for row in range(session.layout.n_row_groups):
+            group = session.layout.row_group(row)
             if len(group) > 1:
                 shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
                 n_rows |= dict.fromkeys(group, len(shared))
                 common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
-            self._check_rows(plan, group, n_rows[group[0]])
+            self._check_rows(session, group, n_rows[group[0]])
         return Ask(
             state=_state("select", n_ids=now.n_ids, n_rows=n_rows),
             tasks={
                 slot: messages.Select(common=common[slot], n_rows=n_rows)
-                for slot in plan.slots
+                for slot in session.slots
             },
             expects=Digests,
         )
 
-    def _check_rows(self, plan: Plan, group: tuple[str, ...], n_rows: int) -> None:
-        needed = max(self.alignment.minimum_overlap, plan.terms.guards.minimum_rows)
+    def _check_rows(
+        self, session: SessionContext, group: tuple[str, ...], n_rows: int
+    ) -> None:
+        needed = max(self.alignment.minimum_overlap, session.terms.guards.minimum_rows)
         if n_rows < needed:
             raise OverlapTooSmall(
                 f"{', '.join(group)} have {n_rows} rows in common; the terms ask for "
@@ -97,17 +112,17 @@ def _state(asked: Any, **known: Any) -> Intersecting:
     return Intersecting(asked=asked, **(nothing | known))
 
 
-def _ask_blind(plan: Plan) -> Ask:
+def _ask_blind(session: SessionContext) -> Ask:
     return ask_all(
-        plan, messages.Blind(), expects=messages.Counted, state=_state("blind")
+        session, messages.Blind(), expects=messages.Counted, state=_state("blind")
     )
 
 
-def _ask_evaluate(plan: Plan, contributions: Mapping[str, Record]) -> Ask:
+def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
     counted = {s: messages.Counted.narrow(each) for s, each in contributions.items()}
-    leaders = firsts(plan)
+    leaders = led_by(session)
     for slot, told in counted.items():
-        _check_count(plan, slot, told, told.n_ids if slot in leaders else 0)
+        _check_count(session, slot, told, told.n_ids if slot in leaders else 0)
     return Ask(
         state=_state(
             "evaluate",
@@ -119,15 +134,17 @@ def _ask_evaluate(plan: Plan, contributions: Mapping[str, Record]) -> Ask:
     )
 
 
-def _check_count(plan: Plan, slot: str, told: messages.Counted, n_tokens: int) -> None:
-    if told.n_ids > plan.member(slot).n_rows:
+def _check_count(
+    session: SessionContext, slot: str, told: messages.Counted, n_tokens: int
+) -> None:
+    if told.n_ids > session.member(slot).n_rows:
         raise InvalidArray(f"{slot!r} has more ids than the rows it joined with.")
     if len(told.tokens) != n_tokens:
         raise InvalidArray(f"{slot!r} sent {len(told.tokens)} tokens, not {n_tokens}.")
 
 
-def _ask_unblind(plan: Plan, now: Intersecting) -> Ask:
-    members = others(plan)
+def _ask_unblind(session: SessionContext, now: Intersecting) -> Ask:
+    members = others(session)
     return Ask(
         state=_state("unblind", n_ids=now.n_ids, tokens=now.tokens),
         tasks=dict.fromkeys(members, messages.Unblind()),
@@ -137,12 +154,12 @@ def _ask_unblind(plan: Plan, now: Intersecting) -> Ask:
 
 
 def _all_tokens(
-    plan: Plan, now: Intersecting, contributions: Mapping[str, Record]
+    session: SessionContext, now: Intersecting, contributions: Mapping[str, Record]
 ) -> dict[str, _Sorted]:
     """Return the sorted tokens of each slot that has any."""
-    ends = np.cumsum([now.n_ids[slot] for slot in firsts(plan)])
+    ends = np.cumsum([now.n_ids[slot] for slot in led_by(session)])
     of_firsts = np.split(now.tokens, ends[:-1])
-    found = dict(zip(firsts(plan), of_firsts, strict=True))
+    found = dict(zip(led_by(session), of_firsts, strict=True))
     found |= {s: messages.Shown.narrow(e).tokens for s, e in contributions.items()}
     return {slot: _sorted(slot, tokens) for slot, tokens in found.items()}
 

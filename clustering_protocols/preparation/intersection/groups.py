@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from clustering_protocols.contract import Plan
+from clustering_protocols.contract import SessionContext
 
 
-def firsts(plan: Plan) -> dict[str, tuple[str, ...]]:
+def led_by(session: SessionContext) -> dict[str, tuple[str, ...]]:
     """Return the first slots of row groups of two and more, and their other members."""
-    layout = plan.layout
+    layout = session.layout
     groups = [layout.row_group(row) for row in range(layout.n_row_groups)]
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
-def others(plan: Plan) -> dict[str, str]:
+def others(session: SessionContext) -> dict[str, str]:
     """Return the slots that have their ids evaluated, and who does it."""
-    return {slot: first for first, members in firsts(plan).items() for slot in members}
+    return {
+        slot: first for first, members in led_by(session).items() for slot in members
+    }

@@ -13,10 +13,10 @@ from clustering_protocols.arrays import ByteArray, IntArray
 from clustering_protocols.contract import (
     Incoming,
     Outgoing,
+    PartyContext,
     PartyRole,
     Reply,
     Selection,
-    View,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
@@ -27,18 +27,18 @@ from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import blind_rsa, ristretto
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
-from clustering_protocols.secrecy.oblivious import Asker, KeyHolder
+from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
 
 from . import messages
-from .groups import firsts, others
+from .groups import led_by, others
 
 
 class _Scheme(NamedTuple):
     """Both sides of a method, and the length of its elements in bytes."""
 
-    holder: Callable[[KeyedStream, bytes], KeyHolder]
-    asker: Callable[[bytes, bytes], Asker]
+    holder: Callable[[KeyedStream, bytes], OprfServer]
+    asker: Callable[[bytes, bytes], OprfClient]
     n_bytes: int
 
 
@@ -56,30 +56,32 @@ class _Tokens(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Party(PartyRole):
+class IntersectionParty(PartyRole):
     """Holds the key where it is the first of its row group, asks it elsewhere."""
 
     alignment: Alignment
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
         if isinstance(task, messages.ShowKey):
-            return self._show_key(view)
+            return self._show_key(context)
         if isinstance(task, messages.Evaluate):
-            return self._evaluate(view)
+            return self._evaluate(context)
         own = self.alignment.identify(data)
         if isinstance(task, messages.Blind):
-            return self._blind(view, own)
+            return self._blind(context, own)
         if isinstance(task, messages.Unblind):
-            return self._unblind(view, own)
+            return self._unblind(context, own)
         asked = messages.Select.narrow(task)
-        return _select(view, asked, own, data, self.alignment.minimum_overlap)
+        return _select(context, asked, own, data, self.alignment.minimum_overlap)
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Keep blinded ids, a public key or answers, from whom they may come."""
-        if view.slot.name in firsts(view.plan):
-            return [self._collected(view, envelopes)]
-        first = others(view.plan).get(view.slot.name)
+        if context.slot.name in led_by(context.session):
+            return [self._collected(context, envelopes)]
+        first = others(context.session).get(context.slot.name)
         if [envelope.sender for envelope in envelopes] != [first]:
             raise EnvelopeRefused("It came from a slot that does not lead.")
         content = envelopes[0].content
@@ -88,15 +90,15 @@ class Party(PartyRole):
         return [content]
 
     def _collected(
-        self, view: View, envelopes: Sequence[Incoming]
+        self, context: PartyContext, envelopes: Sequence[Incoming]
     ) -> messages.ToEvaluate:
         """Refuse more ids from a member than the rows with which it joined."""
-        members = firsts(view.plan)[view.slot.name]
+        members = led_by(context.session)[context.slot.name]
         sent = {e.sender: messages.BlindedIds.narrow(e.content) for e in envelopes}
         if set(sent) != set(members):
             raise EnvelopeRefused("Blinded ids came from others than the row group.")
         for slot, blinded in sent.items():
-            quota = view.plan.member(slot).n_rows
+            quota = context.session.member(slot).n_rows
             blinded.require({"w": self._scheme.n_bytes})
             if len(blinded.elements) > quota:
                 raise GuardRefused(
@@ -114,28 +116,28 @@ class Party(PartyRole):
     def _scheme(self) -> _Scheme:
         return _SCHEMES[self.alignment.method]
 
-    def _holder(self, view: View) -> KeyHolder:
+    def _holder(self, context: PartyContext) -> OprfServer:
         """Return the key, which follows from this party's entropy in each round."""
-        return self._scheme.holder(view.lasting_stream("key"), _context(view))
+        return self._scheme.holder(context.lasting_stream("key"), _context(context))
 
-    def _show_key(self, view: View) -> Reply:
-        members = firsts(view.plan).get(view.slot.name, ())
+    def _show_key(self, context: PartyContext) -> Reply:
+        members = led_by(context.session).get(context.slot.name, ())
         if not members:
             return Reply(contribution=messages.KeyShown())
-        public = np.frombuffer(self._holder(view).public, np.uint8)
+        public = np.frombuffer(self._holder(context).public, np.uint8)
         content = messages.PublicKey(key=public)
         return Reply(
             contribution=messages.KeyShown(),
             envelopes=[Outgoing(receiver=slot, content=content) for slot in members],
         )
 
-    def _evaluate(self, view: View) -> Reply:
+    def _evaluate(self, context: PartyContext) -> Reply:
         """Answer each member, once in a session: quotas hold for all rounds together."""
-        if view.memory.recall(messages.Evaluated) is not None:
+        if context.memory.recall(messages.Evaluated) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
-        asked = view.recall(messages.ToEvaluate)
-        found = self._holder(view).evaluate(asked.elements)
-        members = firsts(view.plan)[view.slot.name]
+        asked = context.recall(messages.ToEvaluate)
+        found = self._holder(context).evaluate(asked.elements)
+        members = led_by(context.session)[context.slot.name]
         ends = np.cumsum([asked.counts[slot] for slot in members])
         parts = np.split(found, ends[:-1])
         return Reply(
@@ -150,35 +152,35 @@ class Party(PartyRole):
 
     # What the others do
 
-    def _asker(self, view: View) -> Asker:
+    def _asker(self, context: PartyContext) -> OprfClient:
         public = b""
         if self.alignment.method == "rsa":
-            public = view.recall(messages.PublicKey).key.tobytes()
-        return self._scheme.asker(public, _context(view))
+            public = context.recall(messages.PublicKey).key.tobytes()
+        return self._scheme.asker(public, _context(context))
 
-    def _blind(self, view: View, own: Identified) -> Reply:
-        if view.slot.name in firsts(view.plan):
+    def _blind(self, context: PartyContext, own: Identified) -> Reply:
+        if context.slot.name in led_by(context.session):
             ids = _encoded(own)
-            made = _tokens(view, ids, self._holder(view).values(ids))
+            made = _tokens(context, ids, self._holder(context).values(ids))
             return Reply(
                 contribution=messages.Counted(n_ids=len(ids), tokens=made.tokens),
                 remember=[messages.TokenOrder(order=made.order)],
             )
         nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
         counted = messages.Counted(n_ids=len(own.ids), tokens=nothing)
-        first = others(view.plan).get(view.slot.name)
+        first = others(context.session).get(context.slot.name)
         if first is None:
             return Reply(contribution=counted)
-        elements = self._asker(view).blind(_encoded(own), _blinding(view))
+        elements = self._asker(context).blind(_encoded(own), _blinding(context))
         sent = Outgoing(receiver=first, content=messages.BlindedIds(elements=elements))
         return Reply(contribution=counted, envelopes=[sent])
 
-    def _unblind(self, view: View, own: Identified) -> Reply:
-        answers = view.recall(messages.Answers)
+    def _unblind(self, context: PartyContext, own: Identified) -> Reply:
+        answers = context.recall(messages.Answers)
         answers.require({"n": len(own.ids), "w": self._scheme.n_bytes})
         ids = _encoded(own)
-        values = self._asker(view).values(ids, answers.elements, _blinding(view))
-        made = _tokens(view, ids, values)
+        values = self._asker(context).values(ids, answers.elements, _blinding(context))
+        made = _tokens(context, ids, values)
         done = messages.Answers(elements=answers.elements[:0])
         return Reply(
             contribution=messages.Shown(tokens=made.tokens),
@@ -187,8 +189,8 @@ class Party(PartyRole):
         )
 
 
-def _blinding(view: View) -> KeyedStream:
-    return view.lasting_stream("blinding")
+def _blinding(context: PartyContext) -> KeyedStream:
+    return context.lasting_stream("blinding")
 
 
 def _emptied(asked: messages.ToEvaluate) -> messages.ToEvaluate:
@@ -200,20 +202,22 @@ def _encoded(own: Identified) -> list[bytes]:
     return [name.encode() for name in own.ids]
 
 
-def _context(view: View) -> bytes:
+def _context(context: PartyContext) -> bytes:
     """Return what values and tokens are bound to: this agreement and row group."""
-    plan = view.plan
+    session = context.session
     return length_prefixed(
         "coterie/intersection/1",
-        plan.terms.session,
-        plan.agreement_digest,
-        view.slot.row,
+        session.terms.session,
+        session.agreement_digest,
+        context.slot.row,
     )
 
 
-def _tokens(view: View, ids: Sequence[bytes], values: Sequence[bytes]) -> _Tokens:
+def _tokens(
+    context: PartyContext, ids: Sequence[bytes], values: Sequence[bytes]
+) -> _Tokens:
     """Return the SHA-256 of each value and id: not the value, which is the key's."""
-    begun = sha256(length_prefixed("coterie/token/1", _context(view)))
+    begun = sha256(length_prefixed("coterie/token/1", _context(context)))
     made = []
     for name, value in zip(ids, values, strict=True):
         hashed = begun.copy()
@@ -229,23 +233,23 @@ def _tokens(view: View, ids: Sequence[bytes], values: Sequence[bytes]) -> _Token
 
 
 def _select(
-    view: View,
+    context: PartyContext,
     asked: messages.Select,
     own: Identified,
     data: DataSource,
     minimum_overlap: int,
 ) -> Reply:
     """Return the checksum of the common ids in canonical order; keep their rows."""
-    if view.memory.recall(Selection) is not None:
+    if context.memory.recall(Selection) is not None:
         raise ProtocolFailed("The analyst selects rows a second time.")
-    chosen = _chosen(view, asked, own)
-    _check_numbers(view, asked, len(chosen), minimum_overlap)
+    chosen = _chosen(context, asked, own)
+    _check_numbers(context, asked, len(chosen), minimum_overlap)
     rows = np.sort(own.rows[chosen])
     canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
-    travelling = canonical[row_order(view, len(rows)).order]
+    travelling = canonical[row_order(context, len(rows)).order]
     told = repr(sorted(asked.n_rows.items())).encode()
     return Reply(
-        contribution=digests(view, data, [own.ids[place] for place in chosen]),
+        contribution=digests(context, data, [own.ids[place] for place in chosen]),
         remember=[
             Selection(rows=rows, n_rows=asked.n_rows),
             RowOrder(order=travelling),
@@ -255,30 +259,31 @@ def _select(
     )
 
 
-def _chosen(view: View, asked: messages.Select, own: Identified) -> IntArray:
+def _chosen(context: PartyContext, asked: messages.Select, own: Identified) -> IntArray:
     """Return the places of the common ids among a party's ids, in canonical order."""
-    if len(view.plan.layout.row_group(view.slot.row)) == 1:
+    if len(context.session.layout.row_group(context.slot.row)) == 1:
         return np.arange(len(own.ids))
-    order = view.recall(messages.TokenOrder).order
+    order = context.recall(messages.TokenOrder).order
     asked.require({"t": len(order)})
     chosen: IntArray = order[asked.common == 1]
     return chosen
 
 
 def _check_numbers(
-    view: View, asked: messages.Select, n_rows: int, minimum_overlap: int
+    context: PartyContext, asked: messages.Select, n_rows: int, minimum_overlap: int
 ) -> None:
     """Refuse too few rows, and numbers that do not fit what this party selects."""
-    plan = view.plan
-    needed = max(minimum_overlap, plan.terms.guards.minimum_rows)
+    session = context.session
+    needed = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < needed:
         raise GuardRefused(
             f"{n_rows} rows would take part; the terms ask for {needed}."
         )
-    if set(asked.n_rows) != set(plan.slots) or any(
-        not 1 <= told <= plan.member(slot).n_rows for slot, told in asked.n_rows.items()
+    if set(asked.n_rows) != set(session.slots) or any(
+        not 1 <= told <= session.member(slot).n_rows
+        for slot, told in asked.n_rows.items()
     ):
         raise ProtocolFailed("The analyst tells numbers of rows that cannot be.")
-    group = plan.layout.row_group(view.slot.row)
+    group = session.layout.row_group(context.slot.row)
     if {asked.n_rows[slot] for slot in group} != {n_rows}:
         raise ProtocolFailed("The analyst tells other numbers of rows than it selects.")

@@ -10,8 +10,8 @@ from clustering_protocols.preparation import aligning, pooling, secrets
 from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled, shared_anchors
+from .methods import METHODS
 from .params import Anchor, DataCollaboration, Feature
-from .ways import WAYS
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration", "Feature"]
 
@@ -75,7 +75,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         ),
     }
 
-    ways: ClassVar = WAYS
+    methods: ClassVar = METHODS
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Refuse declared features that do not fit, and a predictor without a model."""

@@ -9,7 +9,14 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+    ask_all,
+)
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.records import Record
 
@@ -26,33 +33,36 @@ class Collaborator(AnalystRole):
 
     state = messages.Waiting
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody for projections."""
-        layouts.check(plan)
-        r = layouts.n_anchors(plan)
+        layouts.check(session)
+        r = layouts.n_anchors(session)
         return ask_all(
-            plan,
+            session,
             messages.Project(),
             expects=messages.Projections,
             state=messages.Waiting(),
-            dims={slot: {"n": plan.n_rows(slot), "r": r} for slot in plan.slots},
+            dims={slot: {"n": session.n_rows(slot), "r": r} for slot in session.slots},
         )
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Return the labels of all row groups."""
-        params = layouts.params_of(plan)
-        row_groups = _row_groups(plan, contributions)
-        maps = fit_maps(params, row_groups, layouts.widths(plan))
+        params = layouts.params_of(session)
+        row_groups = _row_groups(session, contributions)
+        maps = fit_maps(params, row_groups, layouts.widths(session))
         Z = common_space(row_groups, maps)
         if params.algorithm == "spectral":
             Z = spectral_embedding(
-                Z, params.n_clusters, plan.generator("dc", "embedding")
+                Z, params.n_clusters, session.generator("dc", "embedding")
             )
-        rng = plan.generator("dc", "starts")
+        rng = session.generator("dc", "starts")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-        return _finish(plan, kmeans(Z, starts, params.max_iter), Z, maps)
+        return _finish(session, kmeans(Z, starts, params.max_iter), Z, maps)
 
 
 def fit_maps(
@@ -99,8 +109,10 @@ def common_space(
     return X_hat
 
 
-def _row_groups(plan: Plan, contributions: Mapping[str, Record]) -> list[Cells]:
-    layout = plan.layout
+def _row_groups(
+    session: SessionContext, contributions: Mapping[str, Record]
+) -> list[Cells]:
+    layout = session.layout
     return [
         {
             layout.slot(name).column: _checked(name, contributions[name])
@@ -119,19 +131,22 @@ def _checked(name: str, contribution: Record) -> messages.Projections:
 
 
 def _finish(
-    plan: Plan, found: Clustering, Z: FloatArray, maps: Sequence[CollaborationMap]
+    session: SessionContext,
+    found: Clustering,
+    Z: FloatArray,
+    maps: Sequence[CollaborationMap],
 ) -> Finish:
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0
-    for row, n_rows in enumerate(layouts.row_counts(plan)):
+    for row, n_rows in enumerate(layouts.row_counts(session)):
         labels = messages.RowGroupLabels(
             labels=found.labels[begin : begin + n_rows], cluster_sizes=sizes
         )
         result = _let_out(
-            plan, labels, Z[begin : begin + n_rows], found.centroids, maps[row]
+            session, labels, Z[begin : begin + n_rows], found.centroids, maps[row]
         )
-        results |= dict.fromkeys(plan.layout.row_group(row), result)
+        results |= dict.fromkeys(session.layout.row_group(row), result)
         begin += n_rows
     summary = messages.Summary(
         cluster_sizes=sizes,
@@ -143,14 +158,14 @@ def _finish(
 
 
 def _let_out(
-    plan: Plan,
+    session: SessionContext,
     labels: messages.RowGroupLabels,
     Z: FloatArray,
     centroids: FloatArray,
     mapping: CollaborationMap,
 ) -> messages.RowGroupLabels:
     """Return labels alone, or with what else the terms let out."""
-    params = layouts.params_of(plan)
+    params = layouts.params_of(session)
     if params.output == "labels" and not params.predictor:
         return labels
     out = params.output == "coordinates"

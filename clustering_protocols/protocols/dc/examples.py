@@ -9,7 +9,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
 from .params import Anchor, DataCollaboration, Feature
 
@@ -45,7 +45,7 @@ def examples() -> Sequence[Example[DataCollaboration]]:
     }
     X = _made(np.random.default_rng(0))
     regular = [
-        Example(params=params, layout=Lattice(*cells), X=X)
+        Example(params=params, layout=Layout.lattice(*cells), X=X)
         for cells, params in variants.items()
     ]
     ragged = Example(params=_RAGGED, layout=_without_a_corner(), X=X)
@@ -60,7 +60,7 @@ _RAGGED = DataCollaboration(n_clusters=3, reduction="random")
 
 def _without_a_corner() -> Layout:
     """Return three row groups of two column groups, the last lacking one."""
-    return Layout(slots=Lattice(3, 2).slots[:-1])
+    return Layout(slots=Layout.lattice(3, 2).slots[:-1])
 
 
 def _made(rng: np.random.Generator) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
@@ -30,18 +30,18 @@ class Projector(PartyRole):
     self-check may find rebuilt within 10 %).
     """
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the projections, rows in the row group's secret order."""
         messages.Project.narrow(task)
-        if view.memory.recall(messages.Reduction) is not None:
+        if context.memory.recall(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
-        params = DataCollaboration.model_validate(view.plan.params)
-        fitted = private_map.fit(view, params, data)
-        drawn = _anchors(view, params)
+        params = DataCollaboration.model_validate(context.session.params)
+        fitted = private_map.fit(context, params, data)
+        drawn = _anchors(context, params)
         rows, images = fitted.function.rows(data), fitted.function(drawn)
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
-        _check_limit(view, rebuilt)
-        order = view.recall(RowOrder).order
+        _check_limit(context, rebuilt)
+        order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Projections(rows=rows[order], anchors=images),
             remember=[
@@ -51,12 +51,14 @@ class Projector(PartyRole):
             notes={**rebuilt.notes(), **_one_dimension(fitted.rank)},
         )
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return the labels in the order of the party's own rows."""
         given = messages.RowGroupLabels.narrow(result)
-        order = view.recall(RowOrder).order
+        order = context.recall(RowOrder).order
         given.require({"n": len(order)})
-        report = _report(view)
+        report = _report(context)
         if not isinstance(given, messages.RowGroupModel):
             return Outcome(
                 labels=_restore(given.labels, order),
@@ -67,7 +69,7 @@ class Projector(PartyRole):
         if len(given.coordinates):
             _check_nearest(given)
             coordinates = _restore(given.coordinates, order)
-        kept = view.memory.recall(messages.KeptMap)
+        kept = context.memory.recall(messages.KeptMap)
         return Outcome(
             labels=_restore(given.labels, order),
             cluster_sizes=given.cluster_sizes,
@@ -95,19 +97,19 @@ class _Predictor:
         return nearest(Z, self._model.centroids)
 
 
-def _anchors(view: View, params: DataCollaboration) -> FloatArray:
+def _anchors(context: PartyContext, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
-        return view.recall(AnchorRows).rows
+        return context.recall(AnchorRows).rows
     return anchors.draw(
         params,
-        layouts.n_anchors(view.plan),
-        private_map.moments_of(view, params),
-        group_stream(view, "column", "anchors"),
+        layouts.n_anchors(context.session),
+        private_map.moments_of(context, params),
+        group_stream(context, "column", "anchors"),
     )
 
 
-def _check_limit(view: View, rebuilt: selfcheck.Rebuilt) -> None:
-    limit = view.choices.get("rebuild_limit")
+def _check_limit(context: PartyContext, rebuilt: selfcheck.Rebuilt) -> None:
+    limit = context.choices.get("rebuild_limit")
     if limit is not None and rebuilt.close_rows > float(limit):
         raise GuardRefused(
             f"The self-check rebuilds {rebuilt.close_rows:.1%} of the rows within 10 %; "
@@ -149,14 +151,14 @@ def _one_dimension(rank: int) -> dict[str, object]:
     return {"warning": "The data have one dimension: it is sent up to shift and scale."}
 
 
-def _report(view: View) -> dict[str, object]:
-    reduction = view.recall(messages.Reduction)
+def _report(context: PartyContext) -> dict[str, object]:
+    reduction = context.recall(messages.Reduction)
     report: dict[str, object] = {
         "dimensions sent": reduction.width,
         "dimensions of the data": reduction.rank,
     }
     report |= _one_dimension(reduction.rank)
-    if not view.plan.layout.regular:
+    if not context.session.layout.regular:
         report["ragged lattice"] = (
             "Row groups that lack columns stand at the anchors' mean there: distances "
             "between row groups with different columns are not kept."

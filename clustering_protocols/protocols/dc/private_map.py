@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import View
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation.statistics import PooledMoments, measure
@@ -25,7 +25,7 @@ class Fitted:
     rank: int
 
 
-def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
+def fit(context: PartyContext, params: DataCollaboration, data: DataSource) -> Fitted:
     """Return f_ij.
 
     Raises
@@ -35,17 +35,17 @@ def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
     """
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
-    offset, scale = _scaling(view, params, own.mean, own_spread)
+    offset, scale = _scaling(context, params, own.mean, own_spread)
     R = kernels.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = kernels.principal_axes(R, data.n_rows, shift)
     width = kernels.reduced_width(rank, data.n_rows)
-    if "transformer" in view.choices:
-        return _own_transformer(view, data, rank)
-    rotation = view.lasting_stream("rotation").rotation(width)
+    if "transformer" in context.choices:
+        return _own_transformer(context, data, rank)
+    rotation = context.lasting_stream("rotation").rotation(width)
     if params.reduction == "autoencoder":
         rows = (matrix(data) - offset) / scale
-        seed = int(view.lasting_stream("network").words(1)[0] >> np.uint64(33))
+        seed = int(context.lasting_stream("network").words(1)[0] >> np.uint64(33))
         encode = reductions.autoencoder(rows, width, seed)
         function: kernels.RowMap = kernels.Transformed(
             function=lambda X: encode((X - offset) / scale), rotation=rotation
@@ -55,7 +55,9 @@ def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
         R = kernels.triangular_factor(data, offset, scale)
         axes, _ = kernels.principal_axes(R, data.n_rows)
     elif params.reduction == "random":
-        axes = reductions.random_axes(len(own.mean), width, view.lasting_stream("axes"))
+        axes = reductions.random_axes(
+            len(own.mean), width, context.lasting_stream("axes")
+        )
     elif params.reduction == "lpp" and rank:
         rows = (matrix(data) - own.mean) / scale
         axes = reductions.locality_preserving_axes(rows, width)
@@ -63,11 +65,11 @@ def fit(view: View, params: DataCollaboration, data: DataSource) -> Fitted:
     return Fitted(function=linear, width=width, rank=rank)
 
 
-def moments_of(view: View, params: DataCollaboration) -> PooledMoments:
+def moments_of(context: PartyContext, params: DataCollaboration) -> PooledMoments:
     """Return the column group's statistics, declared or pooled."""
     if params.features is None:
-        return view.recall(PooledMoments)
-    declared = params.features[view.slot.column]
+        return context.recall(PooledMoments)
+    declared = params.features[context.slot.column]
     return PooledMoments(
         n_rows=1,
         mean=np.array([feature.mean for feature in declared]),
@@ -77,27 +79,30 @@ def moments_of(view: View, params: DataCollaboration) -> PooledMoments:
     )
 
 
-def _own_transformer(view: View, data: DataSource, rank: int) -> Fitted:
+def _own_transformer(context: PartyContext, data: DataSource, rank: int) -> Fitted:
     """Return the party's own fitted transformer, which takes rows as they are."""
-    transform = view.choices["transformer"].transform
+    transform = context.choices["transformer"].transform
 
     def function(X: FloatArray) -> FloatArray:
         image = np.asarray(transform(X), dtype=np.float64)
         return image.reshape(len(X), -1)
 
     width = function(next(iter(data.batches()))[:1]).shape[1]
-    if width >= max(rank, 2) and not view.choices.get("allow_full_width"):
+    if width >= max(rank, 2) and not context.choices.get("allow_full_width"):
         raise GuardRefused(
             f"The transformer sends {width} of {rank} dimensions and leaves none out; "
             "the choice 'allow_full_width' overrides this."
         )
-    rotation = view.lasting_stream("rotation").rotation(width)
+    rotation = context.lasting_stream("rotation").rotation(width)
     mapped = kernels.Transformed(function=function, rotation=rotation)
     return Fitted(function=mapped, width=width, rank=rank)
 
 
 def _scaling(
-    view: View, params: DataCollaboration, mean: FloatArray, spread: FloatArray
+    context: PartyContext,
+    params: DataCollaboration,
+    mean: FloatArray,
+    spread: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return offset and scale of the features, as ``scaling`` says."""
     ones = np.ones_like(mean)
@@ -107,5 +112,5 @@ def _scaling(
         return mean, ones
     if params.scaling == "local":
         return mean, kernels.spread_or_one(spread)
-    shared = moments_of(view, params)
+    shared = moments_of(context, params)
     return shared.mean, kernels.spread_or_one(shared.spread)

@@ -13,17 +13,17 @@ from typing import Annotated
 
 from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
     Incoming,
     Outgoing,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
     ask_all,
 )
 from clustering_protocols.data import DataSource, matrix
@@ -67,35 +67,38 @@ class AnchorRows(Record):
 
 
 @dataclass(frozen=True)
-class Analyst(AnalystRole):
+class AnchorsAnalyst(AnalystRole):
     """Asks once and relays."""
 
     state = Making
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody; only first slots have something to make."""
-        return ask_all(plan, MakeAnchors(), expects=AnchorsMade, state=Making())
+        return ask_all(session, MakeAnchors(), expects=AnchorsMade, state=Making())
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Finish: the envelopes go out with the next stage."""
         return Finish()
 
 
-class Party(PartyRole):
+class AnchorsParty(PartyRole):
     """Makes anchors where it is the first slot of its column group."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Synthesise, seal, and say so."""
-        first, *others = group_of(view.plan.layout, view.slot, "column")
-        if view.slot.name != first:
+        first, *others = group_of(context.session.layout, context.slot, "column")
+        if context.slot.name != first:
             return Reply(contribution=AnchorsMade())
-        params = DataCollaboration.model_validate(view.plan.params)
+        params = DataCollaboration.model_validate(context.session.params)
         MakeAnchors.narrow(task)
-        n_rows = layouts.n_anchors(view.plan)
+        n_rows = layouts.n_anchors(context.session)
         made = anchors.synthesise(
-            params.anchor, n_rows, matrix(data), view.stream("anchors")
+            params.anchor, n_rows, matrix(data), context.stream("anchors")
         )
         rows = AnchorRows(rows=made)
         return Reply(
@@ -105,14 +108,16 @@ class Party(PartyRole):
             notes={"warning": _WARNING},
         )
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Keep the anchors that the first slot made."""
-        first = group_of(view.plan.layout, view.slot, "column")[0]
+        first = group_of(context.session.layout, context.slot, "column")[0]
         if [envelope.sender for envelope in envelopes] != [first]:
             raise EnvelopeRefused("Anchors came from a slot that does not lead.")
         rows = AnchorRows.narrow(envelopes[0].content)
-        width = view.plan.member(view.slot.name).n_columns
-        rows.require({"m": width, "r": layouts.n_anchors(view.plan)})
+        width = context.session.member(context.slot.name).n_columns
+        rows.require({"m": width, "r": layouts.n_anchors(context.session)})
         return [rows]
 
 
@@ -120,7 +125,7 @@ def stage() -> Stage:
     """Return the stage."""
     return Stage(
         name="anchors",
-        analyst=Analyst(),
-        party=Party(),
+        analyst=AnchorsAnalyst(),
+        party=AnchorsParty(),
         records=(MakeAnchors, AnchorsMade, Making, AnchorRows),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
-from clustering_protocols.terms import Lattice, Layout
+from clustering_protocols.terms import Layout
 
 from . import analyst, messages, party, pooled
 from .params import Dummy
@@ -73,8 +73,8 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         """Return a plain run and one with void attempts."""
         X = np.random.default_rng(0).normal(size=(40, 6))
         return [
-            Example(params=Dummy(n_clusters=3), layout=Lattice(2, 2), X=X),
-            Example(params=Dummy(void_attempts=1), layout=Lattice(1), X=X),
+            Example(params=Dummy(n_clusters=3), layout=Layout.lattice(2, 2), X=X),
+            Example(params=Dummy(void_attempts=1), layout=Layout.lattice(1), X=X),
         ]
 
     def pooled(self, params: Dummy, X: FloatArray, trace: Trace | None) -> IntArray:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+    ask_all,
+)
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
@@ -17,16 +24,22 @@ class Greeter(AnalystRole):
 
     state = messages.Greeting
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody for a greeting."""
-        _fail(plan, "start")
+        _fail(session, "start")
         return ask_all(
-            plan, messages.Greet(), expects=messages.Greeted, state=messages.Greeting()
+            session,
+            messages.Greet(),
+            expects=messages.Greeted,
+            state=messages.Greeting(),
         )
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Go on to the count."""
         return Finish()
 
@@ -36,62 +49,67 @@ class Counter(AnalystRole):
 
     state = messages.Counting
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody for its row numbers."""
         return ask_all(
-            plan,
+            session,
             messages.Count(),
             expects=messages.Counted,
             state=messages.Counting(voided=0, total=0),
-            dims={slot: {"n": plan.n_rows(slot)} for slot in plan.slots},
-            quorum=_params(plan).quorum,
+            dims={slot: {"n": session.n_rows(slot)} for slot in session.slots},
+            quorum=_params(session).quorum,
         )
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Return the count again, the confirmation round, then the labels."""
         counting = messages.Counting.narrow(state)
         if counting.total:
-            _fail(plan, "confirm")
-            return _finish(plan, counting.total)
-        _fail(plan, "count")
-        if counting.voided < _params(plan).void_attempts:
+            _fail(session, "confirm")
+            return _finish(session, counting.total)
+        _fail(session, "count")
+        if counting.voided < _params(session).void_attempts:
             voided = messages.Counting(voided=counting.voided + 1, total=0)
-            return Again(state=voided, reason="The dummy was told to.")
-        return _ask_confirm(plan, counting.voided)
+            return Reopen(state=voided, reason="The dummy was told to.")
+        return _ask_confirm(session, counting.voided)
 
 
-def _ask_confirm(plan: Plan, voided: int) -> Ask:
-    total = sum(_rows_per_group(plan))
+def _ask_confirm(session: SessionContext, voided: int) -> Ask:
+    total = sum(_rows_per_group(session))
     return ask_all(
-        plan,
+        session,
         messages.Confirm(total=total),
         expects=messages.Confirmed,
         state=messages.Counting(voided=voided, total=total),
     )
 
 
-def _finish(plan: Plan, total: int) -> Finish:
-    per_group = _rows_per_group(plan)
-    k = _params(plan).n_clusters
+def _finish(session: SessionContext, total: int) -> Finish:
+    per_group = _rows_per_group(session)
+    k = _params(session).n_clusters
     results: dict[str, Record] = {}
     for row, n_rows in enumerate(per_group):
         labels = kernels.turns(sum(per_group[:row]), n_rows, k)
-        for slot in plan.layout.row_group(row):
+        for slot in session.layout.row_group(row):
             results[slot] = messages.Labels(labels=labels)
     return Finish(results=results, summary=messages.Total(total=total))
 
 
-def _rows_per_group(plan: Plan) -> list[int]:
-    first = [plan.layout.row_group(row)[0] for row in range(plan.layout.n_row_groups)]
-    return [plan.n_rows(slot) for slot in first]
+def _rows_per_group(session: SessionContext) -> list[int]:
+    first = [
+        session.layout.row_group(row)[0] for row in range(session.layout.n_row_groups)
+    ]
+    return [session.n_rows(slot) for slot in first]
 
 
-def _params(plan: Plan) -> Dummy:
-    return Dummy.model_validate(plan.params)
+def _params(session: SessionContext) -> Dummy:
+    return Dummy.model_validate(session.params)
 
 
-def _fail(plan: Plan, step: str) -> None:
-    if _params(plan).fail_at == step:
+def _fail(session: SessionContext, step: str) -> None:
+    if _params(session).fail_at == step:
         raise ProtocolFailed(f"The dummy was told to fail at {step!r}.")

@@ -10,9 +10,9 @@ from clustering_protocols.contract import (
     Incoming,
     Outcome,
     Outgoing,
+    PartyContext,
     PartyRole,
     Reply,
-    View,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
@@ -24,19 +24,21 @@ from . import messages
 class Greeter(PartyRole):
     """Stage 1: sends a random word to the next slot."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Draw a word, send it, remember it."""
-        word = view.stream("word").words(1)
-        slots = view.plan.slots
-        following = slots[(slots.index(view.slot.name) + 1) % len(slots)]
+        word = context.stream("word").words(1)
+        slots = context.session.slots
+        following = slots[(slots.index(context.slot.name) + 1) % len(slots)]
         sent = [Outgoing(receiver=following, content=messages.Word(word=word))]
         return Reply(
             contribution=messages.Greeted(),
-            envelopes=sent if following != view.slot.name else [],
+            envelopes=sent if following != context.slot.name else [],
             remember=[messages.OwnWord(word=word)],
         )
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Remember the word that came."""
         return [
             messages.HeardWord(
@@ -50,25 +52,29 @@ class Greeter(PartyRole):
 class Counter(PartyRole):
     """Stage 2: counts its rows, echoes the word, confirms the total."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Answer the count or the confirmation."""
         if isinstance(task, messages.Confirm):
             return Reply(contribution=messages.Confirmed(total=task.total))
         counted = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))
-        heard = view.memory.recall(messages.HeardWord)
+        heard = context.memory.recall(messages.HeardWord)
         if heard is None:
             return Reply(contribution=counted)
         echo = Outgoing(receiver=heard.sender, content=messages.Word(word=heard.word))
         return Reply(contribution=counted, envelopes=[echo])
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Compare the echo with the word that was sent."""
-        own = view.recall(messages.OwnWord)
+        own = context.recall(messages.OwnWord)
         for envelope in envelopes:
             if messages.Word.narrow(envelope.content).word[0] != own.word[0]:
                 raise ProtocolFailed("The echo is not the word that was sent.")
         return ()
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return the labels."""
         return Outcome(labels=messages.Labels.narrow(result).labels)

@@ -11,8 +11,8 @@ from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
 from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled
+from .methods import METHODS
 from .params import CoClustering
-from .ways import WAYS
 
 __all__ = ["PROTOCOL", "CoClustering"]
 
@@ -54,7 +54,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         **aligning.RISKS,
     }
 
-    ways: ClassVar = WAYS
+    methods: ClassVar = METHODS
 
     def check(self, params: CoClustering, layout: Layout) -> None:
         """Refuse split rows, and fewer than three sites."""
@@ -81,8 +81,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         """Return secrets, alignment, the iterations."""
         iterations = Stage(
             name=party.NAME,
-            analyst=analyst.Analyst(),
-            party=party.Party(),
+            analyst=analyst.FccmAnalyst(),
+            party=party.FccmParty(),
             records=(
                 messages.Add,
                 messages.Share,

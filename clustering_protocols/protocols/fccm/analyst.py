@@ -13,7 +13,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+    ask_all,
+)
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all
@@ -25,28 +32,28 @@ from .shifts import params_of
 Given = Mapping[str, Record]
 
 
-class Analyst(AnalystRole):
+class FccmAnalyst(AnalystRole):
     """Runs iterations that it cannot follow; the sites know when they are done."""
 
     state = messages.Adding
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for the first sums."""
         first = messages.Adding(number=1, telling=False, tolerances=np.empty(0))
         nothing = np.empty(0, dtype=np.uint64)
         return _ask(
-            plan, first, messages.Add(number=1, overflowed=False, total=nothing)
+            session, first, messages.Add(number=1, overflowed=False, total=nothing)
         )
 
     def step(
-        self, plan: Plan, state: Record, contributions: Given
-    ) -> Ask | Again | Finish:
+        self, session: SessionContext, state: Record, contributions: Given
+    ) -> Ask | Reopen | Finish:
         """Return the next sums, the question for sizes, or the end."""
         now = messages.Adding.narrow(state)
         if now.telling:
-            return _told(plan, now, contributions)
+            return _told(session, now, contributions)
         shares = {s: messages.Share.narrow(each) for s, each in contributions.items()}
-        leader = shares[plan.slots[0]]
+        leader = shares[session.slots[0]]
         moved = now.tolerances
         if leader.moved is not None and leader.n_iterations > len(moved):
             moved = np.append(moved, leader.moved)
@@ -56,53 +63,55 @@ class Analyst(AnalystRole):
         number = now.number + 1
         if leader.stop:
             task = messages.Tell(number=number, overflowed=overflowed, total=total)
-            return _ask_tell(plan, moved, task)
+            return _ask_tell(session, moved, task)
         following = messages.Adding(number=number, telling=False, tolerances=moved)
         add = messages.Add(number=number, overflowed=overflowed, total=total)
-        return _ask(plan, following, add)
+        return _ask(session, following, add)
 
 
-def _ask(plan: Plan, now: messages.Adding, task: Record) -> Ask:
-    params = params_of(plan)
-    n_rows = plan.n_rows(plan.slots[0])
+def _ask(session: SessionContext, now: messages.Adding, task: Record) -> Ask:
+    params = params_of(session)
+    n_rows = session.n_rows(session.slots[0])
     words = n_words(params.is_global, n_rows, params.n_clusters)
     return ask_all(
-        plan,
+        session,
         task,
         expects=messages.Share,
         state=now,
-        dims={slot: {"words": words} for slot in plan.slots},
-        progress=_progress(plan, now),
+        dims={slot: {"words": words} for slot in session.slots},
+        progress=_progress(session, now),
     )
 
 
-def _ask_tell(plan: Plan, moved: FloatArray, task: messages.Tell) -> Ask:
+def _ask_tell(session: SessionContext, moved: FloatArray, task: messages.Tell) -> Ask:
     now = messages.Adding(number=0, telling=True, tolerances=moved)
-    k = params_of(plan).n_clusters
+    k = params_of(session).n_clusters
     return ask_all(
-        plan,
+        session,
         task,
         expects=messages.Told,
         state=now,
-        dims={slot: {"k": k} for slot in plan.slots},
-        progress=_progress(plan, now),
+        dims={slot: {"k": k} for slot in session.slots},
+        progress=_progress(session, now),
     )
 
 
-def _progress(plan: Plan, now: messages.Adding) -> dict[str, object]:
+def _progress(session: SessionContext, now: messages.Adding) -> dict[str, object]:
     return {
         "updates": len(now.tolerances),
-        "of_at_most": params_of(plan).max_iter,
+        "of_at_most": params_of(session).max_iter,
         "moved": [float(each) for each in now.tolerances],
     }
 
 
-def _told(plan: Plan, now: messages.Adding, contributions: Given) -> Finish:
+def _told(
+    session: SessionContext, now: messages.Adding, contributions: Given
+) -> Finish:
     told = {s: messages.Told.narrow(each) for s, each in contributions.items()}
-    leader = told[plan.slots[0]]
+    leader = told[session.slots[0]]
     if any((each.sizes != leader.sizes).any() for each in told.values()):
         raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
-    large = np.flatnonzero(leader.sizes >= params_of(plan).min_cluster_rows)
+    large = np.flatnonzero(leader.sizes >= params_of(session).min_cluster_rows)
     summary = messages.Summary(
         clusters=large,
         sizes=leader.sizes[large],
@@ -110,4 +119,4 @@ def _told(plan: Plan, now: messages.Adding, contributions: Given) -> Finish:
         tolerances=now.tolerances,
     )
     done = messages.Done(sizes=leader.sizes)
-    return Finish(results=dict.fromkeys(plan.slots, done), summary=summary)
+    return Finish(results=dict.fromkeys(session.slots, done), summary=summary)

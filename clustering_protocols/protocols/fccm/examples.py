@@ -9,7 +9,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 from .params import CoClustering
 
@@ -23,7 +23,7 @@ def examples() -> Sequence[Example[CoClustering]]:
         (3, CoClustering(n_clusters=3, lambda_u=0.05, lambda_w=0.5, max_iter=6)),
     )
     given = [
-        Example(params=params, layout=Lattice(1, sites), X=X)
+        Example(params=params, layout=Layout.lattice(1, sites), X=X)
         for sites, params in variants
     ]
     aligned = CoClustering(
@@ -33,7 +33,10 @@ def examples() -> Sequence[Example[CoClustering]]:
         max_iter=10,
         alignment=Alignment(method="ecdh"),
     )
-    return [*given, Example(params=aligned, layout=Lattice(1, 3), X=X, missing=0.1)]
+    return [
+        *given,
+        Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+    ]
 
 
 def _made(rng: np.random.Generator) -> FloatArray:

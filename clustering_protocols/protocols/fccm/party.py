@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
@@ -24,32 +24,34 @@ from .shifts import params_of
 NAME = "updates"
 
 
-class Party(PartyRole):
+class FccmParty(PartyRole):
     """Adds its share of the sums, and follows the memberships by the totals."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the next share, or the sizes of the clusters at the end."""
         if isinstance(task, messages.Tell):
-            return _tell(view, task)
+            return _tell(context, task)
         asked = messages.Add.narrow(task)
-        R = _in_travelling_order(view, data)
+        R = _in_travelling_order(context, data)
         if asked.number == 1:
-            _check_values(view, data)
-            known = _first(view, R)
+            _check_values(context, data)
+            known = _first(context, R)
         else:
-            known = _followed(view, asked, R)
+            known = _followed(context, asked, R)
         overflowed = bytes([asked.overflowed])
         inputs = sha256(overflowed + asked.total.tobytes()).digest()
-        share = _share(view, known, R, inputs)
+        share = _share(context, known, R, inputs)
         return Reply(contribution=share, remember=[known], inputs=inputs)
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return labels, memberships of objects and of this site's items."""
         done = messages.Done.narrow(result)
-        known = view.recall(Memberships)
+        known = context.recall(Memberships)
         if (done.sizes != _sizes(known)).any():
             raise ProtocolFailed("The analyst tells other sizes than memberships give.")
-        order = view.recall(RowOrder).order
+        order = context.recall(RowOrder).order
         U = np.empty_like(known.objects)
         U[order] = known.objects
         return Outcome(
@@ -61,10 +63,10 @@ class Party(PartyRole):
         )
 
 
-def _tell(view: View, task: messages.Tell) -> Reply:
-    known = view.recall(Memberships)
+def _tell(context: PartyContext, task: messages.Tell) -> Reply:
+    known = context.recall(Memberships)
     if not task.overflowed:
-        _read(view, task, known)  # noise if the last total was not the same for all
+        _read(context, task, known)  # noise if the last total was not the same for all
     told = messages.Told(sizes=_sizes(known), n_iterations=known.n_iterations)
     return Reply(contribution=told)
 
@@ -75,13 +77,13 @@ def _sizes(known: Memberships) -> IntArray:
     return np.bincount(clusters, minlength=known.objects.shape[1])
 
 
-def _in_travelling_order(view: View, data: DataSource) -> csr_array:
-    return csr_array(sparse_matrix(data)[view.recall(RowOrder).order])
+def _in_travelling_order(context: PartyContext, data: DataSource) -> csr_array:
+    return csr_array(sparse_matrix(data)[context.recall(RowOrder).order])
 
 
-def _check_values(view: View, data: DataSource) -> None:
+def _check_values(context: PartyContext, data: DataSource) -> None:
     """Refuse co-occurrences outside [0, r_max], before anything of them is sent."""
-    R, r_max = sparse_matrix(data), params_of(view.plan).r_max
+    R, r_max = sparse_matrix(data), params_of(context.session).r_max
     outside = np.unique(R.indices[(R.data < 0) | (R.data > r_max)])
     if len(outside):
         named = ", ".join(np.array(data.columns)[outside[:5]])
@@ -98,16 +100,16 @@ class _Total(NamedTuple):
     Z: FloatArray
 
 
-def _first(view: View, R: csr_array) -> Memberships:
-    params = params_of(view.plan)
+def _first(context: PartyContext, R: csr_array) -> Memberships:
+    params = params_of(context.session)
     n_rows, width = R.shape
-    rng = view.plan.generator("fccm", "start")
+    rng = context.session.generator("fccm", "start")
     U = kernels.first_memberships(n_rows, params.n_clusters, rng)
     nothing = np.zeros((width, params.n_clusters))
     known = Memberships(
         number=0,
-        round=view.round,
-        attempt=view.attempt,
+        round=context.round,
+        attempt=context.attempt,
         n_iterations=0,
         moved=None,
         repeats=0,
@@ -116,34 +118,36 @@ def _first(view: View, R: csr_array) -> Memberships:
         weights=nothing,
         shifts=np.zeros(params.n_clusters),
     )
-    return _under_way(view, known, R, shifts.safe(view.plan, U), repeats=0)
+    return _under_way(context, known, R, shifts.safe(context.session, U), repeats=0)
 
 
-def _followed(view: View, asked: messages.Add, R: csr_array) -> Memberships:
+def _followed(context: PartyContext, asked: messages.Add, R: csr_array) -> Memberships:
     """Return memberships after a total, with the weights of the next sums."""
-    known = view.recall(Memberships)
+    known = context.recall(Memberships)
     if asked.number != known.number + 1:
         raise ProtocolFailed("The analyst asks for sums out of order.")
     if known.repeats > shifts.MAX_REPEATS:
         raise ProtocolFailed(
             "Item memberships are too crisp for the sums: choose a larger lambda_w."
         )
-    plan, again = view.plan, known.repeats + 1
+    session, again = context.session, known.repeats + 1
     if asked.overflowed:
         asked.require({"before": 0})
-        safe = shifts.safe(plan, known.objects)
-        return _under_way(view, known, R, safe, repeats=again)
-    total = _read(view, asked, known)
-    if params_of(plan).is_global and shifts.too_coarse(plan, total.Z):
-        lower = shifts.lowered(plan, known.shifts, total.Z)
-        return _under_way(view, known, R, lower, repeats=again)
-    known = _iterated(view, known, total)
-    return _under_way(view, known, R, shifts.tracking(known.shifts, total.Z), repeats=0)
+        safe = shifts.safe(session, known.objects)
+        return _under_way(context, known, R, safe, repeats=again)
+    total = _read(context, asked, known)
+    if params_of(session).is_global and shifts.too_coarse(session, total.Z):
+        lower = shifts.lowered(session, known.shifts, total.Z)
+        return _under_way(context, known, R, lower, repeats=again)
+    known = _iterated(context, known, total)
+    return _under_way(
+        context, known, R, shifts.tracking(known.shifts, total.Z), repeats=0
+    )
 
 
-def _iterated(view: View, known: Memberships, total: _Total) -> Memberships:
+def _iterated(context: PartyContext, known: Memberships, total: _Total) -> Memberships:
     """Return U (equation 2) and W (equation 3) of the iteration that a total ends."""
-    params = params_of(view.plan)
+    params = params_of(context.session)
     U = kernels.object_memberships(total.sums / total.Z, params.lambda_u)
     changes = {
         "n_iterations": known.n_iterations + 1,
@@ -155,10 +159,15 @@ def _iterated(view: View, known: Memberships, total: _Total) -> Memberships:
 
 
 def _under_way(
-    view: View, known: Memberships, R: csr_array, taken_off: FloatArray, *, repeats: int
+    context: PartyContext,
+    known: Memberships,
+    R: csr_array,
+    taken_off: FloatArray,
+    *,
+    repeats: int,
 ) -> Memberships:
     """Return the same with the weights from which the next sums come."""
-    params = params_of(view.plan)
+    params = params_of(context.session)
     exponents = kernels.item_exponents(R, known.objects, params.lambda_w)
     if params.is_global:
         with np.errstate(over="ignore"):  # a share that overflows says so
@@ -168,8 +177,8 @@ def _under_way(
         weights = kernels.item_memberships(exponents)
     changes = {
         "number": known.number + 1,
-        "round": view.round,
-        "attempt": view.attempt,
+        "round": context.round,
+        "attempt": context.attempt,
         "repeats": repeats,
         "weights": weights,
         "shifts": taken_off,
@@ -177,14 +186,14 @@ def _under_way(
     return Memberships.model_validate(dict(known) | changes)
 
 
-def _read(view: View, asked: messages.Add, known: Memberships) -> _Total:
+def _read(context: PartyContext, asked: messages.Add, known: Memberships) -> _Total:
     """Return the total of the sums that were under way."""
-    plan, params = view.plan, params_of(view.plan)
+    session, params = context.session, params_of(context.session)
     n_rows, k = known.objects.shape
     asked.require({"before": n_words(params.is_global, n_rows, k)})
-    of = _sum_of(view, known.number, known.round, known.attempt)
-    words = unblind(view, asked.total, of, "row") if params.blind else asked.total
-    of_sums, of_Z = shifts.encodings(plan)
+    of = _sum_of(context, known.number, known.round, known.attempt)
+    words = unblind(context, asked.total, of, "row") if params.blind else asked.total
+    of_sums, of_Z = shifts.encodings(session)
     sums, Z = words[: n_rows * k], words[n_rows * k :]
     if not (of_sums.fits(sums) and of_Z.fits(Z)):
         raise ProtocolFailed(
@@ -203,17 +212,17 @@ def n_words(is_global: bool, n_rows: int, k: int) -> int:  # noqa: FBT001  a mod
 
 
 def _share(
-    view: View, known: Memberships, R: csr_array, inputs: bytes
+    context: PartyContext, known: Memberships, R: csr_array, inputs: bytes
 ) -> messages.Share:
-    params = params_of(view.plan)
-    overflow = params.is_global and shifts.overflows(view.plan, known.weights)
+    params = params_of(context.session)
+    overflow = params.is_global and shifts.overflows(context.session, known.weights)
     weights = np.zeros_like(known.weights) if overflow else known.weights
-    words = _encoded(view, R, weights)
-    of = _sum_of(view, known.number, view.round, view.attempt)
+    words = _encoded(context, R, weights)
+    of = _sum_of(context, known.number, context.round, context.attempt)
     if params.blind:
-        blind(view, words, of, "row")
-    mask(view, words, of, inputs=inputs)
-    if view.plan.slots[0] != view.slot.name:
+        blind(context, words, of, "row")
+    mask(context, words, of, inputs=inputs)
+    if context.session.slots[0] != context.slot.name:
         return messages.Share(words=words, overflows=overflow)
     moved = known.moved
     last = known.n_iterations >= params.max_iter and known.repeats == 0
@@ -226,14 +235,14 @@ def _share(
     )
 
 
-def _encoded(view: View, R: csr_array, weights: FloatArray) -> WordArray:
-    of_sums, of_Z = shifts.encodings(view.plan)
+def _encoded(context: PartyContext, R: csr_array, weights: FloatArray) -> WordArray:
+    of_sums, of_Z = shifts.encodings(context.session)
     sums = of_sums.encode(kernels.aggregation(R, weights).reshape(-1))
-    if not params_of(view.plan).is_global:
+    if not params_of(context.session).is_global:
         return sums
     return np.concatenate([sums, of_Z.encode(weights.sum(axis=0))])
 
 
-def _sum_of(view: View, number: int, round_: int, attempt: int) -> MaskedSum:
-    here = MaskedSum.here(view, view.plan.slots, f"sums-{number}")
+def _sum_of(context: PartyContext, number: int, round_: int, attempt: int) -> MaskedSum:
+    here = MaskedSum.here(context, context.session.slots, f"sums-{number}")
     return replace(here, round=round_, attempt=attempt)

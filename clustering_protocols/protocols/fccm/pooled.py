@@ -31,7 +31,7 @@ def labels(params: CoClustering, X: FloatArray, trace: Trace | None) -> IntArray
 
 def run(params: CoClustering, X: FloatArray, trace: Trace | None) -> Pooled:
     """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled."""
-    rng = trace.plan.generator("fccm", "start") if trace else generator(0, "fccm")
+    rng = trace.session.generator("fccm", "start") if trace else generator(0, "fccm")
     R = csr_array(X)
     U = kernels.first_memberships(R.shape[0], params.n_clusters, rng)
     n_iterations = 0

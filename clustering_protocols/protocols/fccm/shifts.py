@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Plan
+from clustering_protocols.contract import SessionContext
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from .params import CoClustering
@@ -29,64 +29,64 @@ FINE_BITS: Final = 40
 MAX_REPEATS: Final = 64
 
 
-def params_of(plan: Plan) -> CoClustering:
+def params_of(session: SessionContext) -> CoClustering:
     """Return the parameters with their type known."""
-    return CoClustering.model_validate(plan.params)
+    return CoClustering.model_validate(session.params)
 
 
-def n_items(plan: Plan) -> int:
+def n_items(session: SessionContext) -> int:
     """Return the number of items of all sites."""
-    return sum(plan.member(slot).n_columns for slot in plan.slots)
+    return sum(session.member(slot).n_columns for slot in session.slots)
 
 
-def encodings(plan: Plan) -> tuple[FixedPoint, FixedPoint]:
+def encodings(session: SessionContext) -> tuple[FixedPoint, FixedPoint]:
     """Return the encodings of the sums over items, and of the normalisers."""
-    params = params_of(plan)
+    params = params_of(session)
     if not params.is_global:  # weights of a site sum to 1
-        of_sums = FixedPoint.of(1.001 * len(plan.slots) * params.r_max)
+        of_sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
         return of_sums, of_sums
-    largest = largest_normaliser(plan)
+    largest = largest_normaliser(session)
     return FixedPoint.of(1.001 * largest * params.r_max), FixedPoint.of(1.001 * largest)
 
 
-def largest_normaliser(plan: Plan) -> float:
+def largest_normaliser(session: SessionContext) -> float:
     """Return the bound on Σ exp over all sites."""
-    return max(float(n_items(plan)), HEADROOM)
+    return max(float(n_items(session)), HEADROOM)
 
 
-def safe(plan: Plan, U: FloatArray) -> FloatArray:
+def safe(session: SessionContext, U: FloatArray) -> FloatArray:
     """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci r_max / λ_w."""
-    params = params_of(plan)
+    params = params_of(session)
     bound: FloatArray = U.sum(axis=0) * params.r_max / params.lambda_w
     return bound * (1.0 + 1e-9)  # sites round U differently
 
 
-def overflows(plan: Plan, weights: FloatArray) -> bool:
+def overflows(session: SessionContext, weights: FloatArray) -> bool:
     """Return whether a site's weights (m_t, C) exceed its part of the bound.
 
     Its part is that of its items: with the safe shift no weight is above 1.
     """
-    share = largest_normaliser(plan) * len(weights) / n_items(plan)
+    share = largest_normaliser(session) * len(weights) / n_items(session)
     return not bool((weights.sum(axis=0) <= share).all())
 
 
-def too_coarse(plan: Plan, Z: FloatArray) -> bool:
+def too_coarse(session: SessionContext, Z: FloatArray) -> bool:
     """Return whether a total of normalisers (C,) has too few bits in some cluster."""
-    params = params_of(plan)
-    unit = float(encodings(plan)[1].unit)
+    params = params_of(session)
+    unit = float(encodings(session)[1].unit)
     # bits with which memberships agree to 1e-6: sums are divided by lambda_u
     needed = math.log2(params.r_max / (1e-6 * params.lambda_u)) + 4
     finest = 2.0 ** min(max(FINE_BITS, needed), math.log2(unit) - 3)
     return bool((Z * unit < finest).any())
 
 
-def lowered(plan: Plan, shifts: FloatArray, Z: FloatArray) -> FloatArray:
+def lowered(session: SessionContext, shifts: FloatArray, Z: FloatArray) -> FloatArray:
     """Return shifts with which Σ exp is at most 1, given a coarse total.
 
     Rounding may have lost half a unit of each item and site.
     """
-    unit = float(encodings(plan)[1].unit)
-    lost = (n_items(plan) + len(plan.slots)) / unit
+    unit = float(encodings(session)[1].unit)
+    lost = (n_items(session) + len(session.slots)) / unit
     found: FloatArray = shifts + np.log(np.maximum(Z, 0.0) + lost)
     return found
 

@@ -20,8 +20,8 @@ from . import (
     rows_party,
     start_stage,
 )
+from .methods import METHODS
 from .params import LosslessFederated
-from .ways import WAYS
 
 __all__ = ["PROTOCOL", "LosslessFederated", "Range"]
 
@@ -95,7 +95,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         **aligning.RISKS,
     }
 
-    ways: ClassVar = WAYS
+    methods: ClassVar = METHODS
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse layouts split both ways, and parameters that do not fit the split."""
@@ -223,8 +223,8 @@ def _of_columns(params: LosslessFederated) -> str:
 def _updates_of_rows() -> Stage:
     return Stage(
         name=rows_party.NAME,
-        analyst=rows_analyst.Analyst(),
-        party=rows_party.Party(),
+        analyst=rows_analyst.RowsAnalyst(),
+        party=rows_party.RowsParty(),
         records=(
             messages.Update,
             messages.Sums,
@@ -242,8 +242,8 @@ def _updates_of_rows() -> Stage:
 def _updates_of_columns() -> Stage:
     return Stage(
         name=columns_party.NAME,
-        analyst=columns_analyst.Analyst(),
-        party=columns_party.Party(),
+        analyst=columns_analyst.ColumnsAnalyst(),
+        party=columns_party.ColumnsParty(),
         records=(
             messages.Measure,
             messages.Distances,

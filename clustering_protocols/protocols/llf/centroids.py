@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.contract import Plan
+from clustering_protocols.contract import SessionContext
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 
@@ -127,17 +127,19 @@ def move(
     return Moved(np.where(filled[:, None], centroids, centroids + nudge), moved)
 
 
-def nudge(plan: Plan, column: int, number: int, scale: Scaler) -> FloatArray:
+def nudge(
+    session: SessionContext, column: int, number: int, scale: Scaler
+) -> FloatArray:
     """Return the small seeded steps (k, m) of an update, for a column group."""
-    rng = plan.generator("llf", "nudge", column, number)
-    shape = (params_of(plan).n_clusters, scale.step.size)
+    rng = session.generator("llf", "nudge", column, number)
+    shape = (params_of(session).n_clusters, scale.step.size)
     drawn: FloatArray = NUDGE * scale.step * rng.normal(size=shape)
     return drawn
 
 
-def rows_of(plan: Plan, slots: Sequence[str]) -> int:
+def rows_of(session: SessionContext, slots: Sequence[str]) -> int:
     """Return how many rows some parties hold together."""
-    return sum(plan.n_rows(slot) for slot in slots)
+    return sum(session.n_rows(slot) for slot in slots)
 
 
 def digest(V: FloatArray, number: int) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import Plan
+from clustering_protocols.contract import SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -122,10 +122,13 @@ def read(
 
 
 def published(
-    plan: Plan, scale: Scaler, known: messages.Centroids, totals: ClosingTotals
+    session: SessionContext,
+    scale: Scaler,
+    known: messages.Centroids,
+    totals: ClosingTotals,
 ) -> messages.Published:
     """Return what the terms let out of clusters that are large enough."""
-    params = params_of(plan)
+    params = params_of(session)
     large = np.flatnonzero(totals.sizes >= params.min_cluster_rows)
     if params.publish == "nothing":
         large = large[:0]

@@ -13,7 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+    ask_all,
+)
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all
@@ -26,15 +33,15 @@ _NO_LABELS = np.empty(0, dtype=np.int64)
 _NOT_THE_SAME = "Distances are no distances: the parties did not add up the same."
 
 
-class Analyst(AnalystRole):
+class ColumnsAnalyst(AnalystRole):
     """Runs updates until labels (or distances) rest, then hands out labels."""
 
     state = messages.Measuring
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for the distances to the start."""
-        check_widths(plan)
-        nothing = np.empty((0, params_of(plan).n_clusters))
+        check_widths(session)
+        nothing = np.empty((0, params_of(session).n_clusters))
         first = messages.Measuring(
             number=1,
             labels=_NO_LABELS,
@@ -42,20 +49,23 @@ class Analyst(AnalystRole):
             roots=nothing,
             tolerances=np.empty(0),
         )
-        return _ask(plan, first)
+        return _ask(session, first)
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Return the next update, or the labels."""
         before = messages.Measuring.narrow(state)
         shares = (
             messages.Distances.narrow(each).words for each in contributions.values()
         )
         total = add_all(shares)
-        fuzzy = params_of(plan).fuzzy
+        fuzzy = params_of(session).fuzzy
         of = _degrees if fuzzy else _nearest
-        found = of(plan, total, before)
+        found = of(session, total, before)
         now = messages.Measuring(
             number=before.number + 1,
             labels=found.labels,
@@ -64,11 +74,11 @@ class Analyst(AnalystRole):
             tolerances=np.append(before.tolerances, found.moved),
         )
         rests = before.number > 1 and found.moved <= (
-            params_of(plan).tol if fuzzy else 0
+            params_of(session).tol if fuzzy else 0
         )
-        if rests or before.number > params_of(plan).max_iter:
-            return _finish(plan, now)
-        return _ask(plan, now)
+        if rests or before.number > params_of(session).max_iter:
+            return _finish(session, now)
+        return _ask(session, now)
 
 
 class _Found(NamedTuple):
@@ -80,14 +90,16 @@ class _Found(NamedTuple):
     moved: float
 
 
-def _nearest(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found:
+def _nearest(
+    session: SessionContext, total: WordArray, before: messages.Measuring
+) -> _Found:
     """Return the nearest clusters from distances that are shifted alike in each row.
 
     Differences to the first cluster are exact as signed numbers while none exceeds
     2^62; the shift falls out of them.
     """
     words = total - total[:, :1]
-    if not encoding(plan).fits(words):
+    if not encoding(session).fits(words):
         raise ProtocolFailed(_NOT_THE_SAME)
     differences = words.view(np.int64)
     labels = np.argmin(differences, axis=1).astype(np.int64)
@@ -97,9 +109,11 @@ def _nearest(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found
     return _Found(labels, nothing, nothing, float(moved))
 
 
-def _degrees(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found:
+def _degrees(
+    session: SessionContext, total: WordArray, before: messages.Measuring
+) -> _Found:
     """Return memberships from ratios to the smallest distance (equation 18)."""
-    code = encoding(plan)
+    code = encoding(session)
     if not code.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(_NOT_THE_SAME)
     D = np.maximum(code.decode(total), 0.0)
@@ -107,16 +121,16 @@ def _degrees(plan: Plan, total: WordArray, before: messages.Measuring) -> _Found
     smallest = D.min(axis=1, keepdims=True)
     near = smallest == D
     ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
-    ratios **= 1.0 / (params_of(plan).fuzzifier - 1.0)
+    ratios **= 1.0 / (params_of(session).fuzzifier - 1.0)
     roots = np.sqrt(D)
     known = len(before.roots) > 0
     moved = float(np.linalg.norm(roots - before.roots)) if known else 0.0
     return _Found(labels, ratios / ratios.sum(axis=1, keepdims=True), roots, moved)
 
 
-def _ask(plan: Plan, now: messages.Measuring) -> Ask:
-    params = params_of(plan)
-    n_rows = plan.n_rows(plan.slots[0])
+def _ask(session: SessionContext, now: messages.Measuring) -> Ask:
+    params = params_of(session)
+    n_rows = session.n_rows(session.slots[0])
     task = messages.Measure(
         number=now.number,
         labels=_NO_LABELS if params.fuzzy else now.labels,
@@ -124,11 +138,11 @@ def _ask(plan: Plan, now: messages.Measuring) -> Ask:
     )
     moved = [float(each) for each in now.tolerances[1:]]
     return ask_all(
-        plan,
+        session,
         task,
         expects=messages.Distances,
         state=now,
-        dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in plan.slots},
+        dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in session.slots},
         progress={
             "updates": now.number - 1,
             "of_at_most": params.max_iter,
@@ -137,8 +151,8 @@ def _ask(plan: Plan, now: messages.Measuring) -> Ask:
     )
 
 
-def _finish(plan: Plan, now: messages.Measuring) -> Finish:
-    params = params_of(plan)
+def _finish(session: SessionContext, now: messages.Measuring) -> Finish:
+    params = params_of(session)
     sizes = np.bincount(now.labels, minlength=params.n_clusters)
     n_updates = now.number - 2
     wanted = params.output == "memberships"
@@ -156,4 +170,4 @@ def _finish(plan: Plan, now: messages.Measuring) -> Finish:
         n_updates=n_updates,
         tolerances=now.tolerances[1:],
     )
-    return Finish(results=dict.fromkeys(plan.slots, result), summary=summary)
+    return Finish(results=dict.fromkeys(session.slots, result), summary=summary)

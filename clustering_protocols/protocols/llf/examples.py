@@ -10,7 +10,7 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.ranges import Range
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 from .params import LosslessFederated as Llf
 
@@ -78,11 +78,14 @@ def examples() -> Sequence[Example[Llf]]:
         ),
     )
     given = [
-        Example(params=params, layout=Lattice(*cells), X=X)
+        Example(params=params, layout=Layout.lattice(*cells), X=X)
         for cells, params in variants
     ]
     aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
-    return [*given, Example(params=aligned, layout=Lattice(1, 3), X=X, missing=0.1)]
+    return [
+        *given,
+        Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+    ]
 
 
 def _made(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Plan, View
+from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, InvalidParameters
 from clustering_protocols.preparation.ranges import Range
@@ -56,17 +56,17 @@ class Scaler:
         return unscaled
 
 
-def params_of(plan: Plan) -> LosslessFederated:
+def params_of(session: SessionContext) -> LosslessFederated:
     """Return the parameters with their type known."""
-    return LosslessFederated.model_validate(plan.params)
+    return LosslessFederated.model_validate(session.params)
 
 
-def check_widths(plan: Plan) -> None:
+def check_widths(session: SessionContext) -> None:
     """Refuse declarations that are not as wide as the data."""
-    params = params_of(plan)
+    params = params_of(session)
     widths = [
-        plan.member(plan.layout.column_group(column)[0]).n_columns
-        for column in range(plan.layout.n_column_groups)
+        session.member(session.layout.column_group(column)[0]).n_columns
+        for column in range(session.layout.n_column_groups)
     ]
     if isinstance(params.ranges, tuple):
         declared = [len(group) for group in params.ranges]
@@ -82,14 +82,16 @@ def check_widths(plan: Plan) -> None:
         )
 
 
-def scaler_of(view: View) -> Scaler:
+def scaler_of(context: PartyContext) -> Scaler:
     """Return the scaler of a party's column group."""
-    standard = params_of(view.plan).scaling == "standard"
-    moments = view.recall(PooledMoments) if standard else None
-    return scaler(view.plan, view.slot.column, moments)
+    standard = params_of(context.session).scaling == "standard"
+    moments = context.recall(PooledMoments) if standard else None
+    return scaler(context.session, context.slot.column, moments)
 
 
-def scaler(plan: Plan, column: int, moments: PooledMoments | None) -> Scaler:
+def scaler(
+    session: SessionContext, column: int, moments: PooledMoments | None
+) -> Scaler:
     """Return the scaler of a column group.
 
     Parameters
@@ -97,10 +99,10 @@ def scaler(plan: Plan, column: int, moments: PooledMoments | None) -> Scaler:
     moments : PooledMoments, optional
         For scaling 'standard'; the analyst, who has none, gets bounds and steps alone.
     """
-    params = params_of(plan)
-    group = plan.layout.column_group(column)
-    width = plan.member(group[0]).n_columns
-    n_rows = sum(plan.n_rows(slot) for slot in group)
+    params = params_of(session)
+    group = session.layout.column_group(column)
+    width = session.member(group[0]).n_columns
+    n_rows = sum(session.n_rows(slot) for slot in group)
     low, high = declared_range(params, column, width)
     ones = np.ones(width)
     if params.scaling == "standard":

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Plan, Trace
+from clustering_protocols.contract import SessionContext, Trace
 from clustering_protocols.randomness import generator
 
 from . import messages
@@ -44,25 +44,27 @@ def run(params: LosslessFederated, X: FloatArray, trace: Trace | None) -> Pooled
         seed = int(generator(0, "llf", "pooled").integers(2**31))
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _updates(params, Z, V, None)
-    plan = trace.plan
-    Z = _scaled(params, X, plan)
-    V = np.hstack([_start(trace, column) for column in range(_n_columns(plan))])
-    return _updates(params, Z, V, plan)
+    session = trace.session
+    Z = _scaled(params, X, session)
+    V = np.hstack([_start(trace, column) for column in range(_n_columns(session))])
+    return _updates(params, Z, V, session)
 
 
 def _start(trace: Trace, column: int) -> FloatArray:
-    slot = trace.plan.layout.column_group(column)[0]
+    slot = trace.session.layout.column_group(column)[0]
     start = trace.memories[slot].recall(messages.StartCentroids)
     if start is None:
         raise ValueError("the trace holds no start")
     return start.centroids
 
 
-def _n_columns(plan: Plan) -> int:
-    return plan.layout.n_column_groups
+def _n_columns(session: SessionContext) -> int:
+    return session.layout.n_column_groups
 
 
-def _scaled(params: LosslessFederated, X: FloatArray, plan: Plan | None) -> FloatArray:
+def _scaled(
+    params: LosslessFederated, X: FloatArray, session: SessionContext | None
+) -> FloatArray:
     if params.scaling == "none":
         return X
     if params.scaling == "standard":
@@ -71,9 +73,9 @@ def _scaled(params: LosslessFederated, X: FloatArray, plan: Plan | None) -> Floa
         scaled: FloatArray = (X - X.mean(axis=0)) / np.where(constant, 1.0, spread)
         return scaled
     widths = [X.shape[1]]
-    if plan is not None:
-        groups = map(plan.layout.column_group, range(_n_columns(plan)))
-        widths = [plan.member(group[0]).n_columns for group in groups]
+    if session is not None:
+        groups = map(session.layout.column_group, range(_n_columns(session)))
+        widths = [session.member(group[0]).n_columns for group in groups]
     ranges = [declared_range(params, column, m) for column, m in enumerate(widths)]
     low, high = (np.concatenate(ends) for ends in zip(*ranges, strict=True))
     minmax: FloatArray = (X - low) / np.where(high > low, high - low, 1.0)
@@ -81,9 +83,12 @@ def _scaled(params: LosslessFederated, X: FloatArray, plan: Plan | None) -> Floa
 
 
 def _updates(
-    params: LosslessFederated, Z: FloatArray, V: FloatArray, plan: Plan | None
+    params: LosslessFederated,
+    Z: FloatArray,
+    V: FloatArray,
+    session: SessionContext | None,
 ) -> Pooled:
-    rows_split = plan is None or _n_columns(plan) == 1
+    rows_split = session is None or _n_columns(session) == 1
     before = None
     n_updates = 0
     while n_updates < params.max_iter:
@@ -93,7 +98,7 @@ def _updates(
         before = D
         n_updates += 1
         degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
-        step = _nudge(plan, n_updates, V.shape)
+        step = _nudge(session, n_updates, V.shape)
         V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step)
         if rows_split and moved <= params.tol:
             break
@@ -125,10 +130,12 @@ def _memberships(params: LosslessFederated, D: FloatArray) -> FloatArray:
     return degrees
 
 
-def _nudge(plan: Plan | None, number: int, shape: tuple[int, ...]) -> FloatArray:
-    if plan is None:
+def _nudge(
+    session: SessionContext | None, number: int, shape: tuple[int, ...]
+) -> FloatArray:
+    if session is None:
         rng = generator(0, "llf", "pooled", "nudge", number)
         return 1e-3 * rng.normal(size=shape)
-    columns = range(_n_columns(plan))
-    steps = [nudge(plan, c, number, scaler(plan, c, None)) for c in columns]
+    columns = range(_n_columns(session))
+    steps = [nudge(session, c, number, scaler(session, c, None)) for c in columns]
     return np.hstack(steps)

@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+)
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all
@@ -31,37 +37,37 @@ from .features import check_widths, params_of, scaler
 Given = Mapping[str, Record]
 
 
-class Analyst(AnalystRole):
+class RowsAnalyst(AnalystRole):
     """Runs updates until the centroids rest, then closes."""
 
     state = messages.Updating
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for the first update."""
-        check_widths(plan)
-        return _ask_update(plan, _at_first(plan), 1)
+        check_widths(session)
+        return _ask_update(session, _at_first(session), 1)
 
     def step(
-        self, plan: Plan, state: Record, contributions: Given
-    ) -> Ask | Again | Finish:
+        self, session: SessionContext, state: Record, contributions: Given
+    ) -> Ask | Reopen | Finish:
         """Return the next round, or this one again without those who are away."""
         now = messages.Updating.narrow(state)
-        members = members_of(plan, now.cohort)
+        members = members_of(session, now.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
-            left = cohorts.without(plan, now, absent)
-            again = _ASKS[now.phase](plan, left)
-            return Again(state=left, reason="Parties missed the deadline.", ask=again)
+            left = cohorts.without(session, now, absent)
+            again = _ASKS[now.phase](session, left)
+            return Reopen(state=left, reason="Parties missed the deadline.", ask=again)
         now = cohorts.answered(now)
         if now.phase == "update":
-            return _updated(plan, now, contributions)
+            return _updated(session, now, contributions)
         if now.phase == "close":
-            return _closed(plan, now, contributions)
-        return _told(plan, now, contributions)
+            return _closed(session, now, contributions)
+        return _told(session, now, contributions)
 
 
-def _at_first(plan: Plan) -> messages.Updating:
-    n_slots, width = len(plan.slots), plan.member(plan.slots[0]).n_columns
+def _at_first(session: SessionContext) -> messages.Updating:
+    n_slots, width = len(session.slots), session.member(session.slots[0]).n_columns
     nobody = np.zeros(n_slots, dtype=np.int64)
     return messages.Updating(
         phase="update",
@@ -72,7 +78,7 @@ def _at_first(plan: Plan) -> messages.Updating:
         misses=nobody,
         updates=np.empty((0, 3), dtype=np.int64),
         cohorts=np.empty((0, n_slots), dtype=np.uint8),
-        totals=np.empty((0, _encoding(plan).n_words), dtype=np.uint64),
+        totals=np.empty((0, _encoding(session).n_words), dtype=np.uint64),
         tolerances=np.empty(0),
         known=np.empty((0, width)),
         closed_in=np.empty(0, dtype=np.int64),
@@ -84,25 +90,25 @@ def _at_first(plan: Plan) -> messages.Updating:
 # After an update
 
 
-def _updated(plan: Plan, now: messages.Updating, given: Given) -> Ask:
+def _updated(session: SessionContext, now: messages.Updating, given: Given) -> Ask:
     shares = {slot: messages.Sums.narrow(record) for slot, record in given.items()}
-    leader = shares[members_of(plan, now.cohort)[0]]
+    leader = shares[members_of(session, now.cohort)[0]]
     total = add_all(share.words for share in shares.values())
-    if params_of(plan).blind:
+    if params_of(session).blind:
         if leader.moved is not None:
             now = _moved(now, leader.moved)
         if leader.stop:
-            return _ask_close(plan, changed(now, number=now.number - 1))
-        return _next(plan, _kept(now, leader, total), stop=False)
-    V, moved = _read(plan, now, leader, total)
+            return _ask_close(session, changed(now, number=now.number - 1))
+        return _next(session, _kept(now, leader, total), stop=False)
+    V, moved = _read(session, now, leader, total)
     now = _moved(_kept(now, leader, total), moved)
-    return _next(plan, changed(now, known=V), stop=stops(params_of(plan), moved))
+    return _next(session, changed(now, known=V), stop=stops(params_of(session), moved))
 
 
-def _next(plan: Plan, now: messages.Updating, *, stop: bool) -> Ask:
-    if stop or now.number == params_of(plan).max_iter:
-        return _ask_close(plan, now)
-    return _ask_update(plan, now, now.number + 1)
+def _next(session: SessionContext, now: messages.Updating, *, stop: bool) -> Ask:
+    if stop or now.number == params_of(session).max_iter:
+        return _ask_close(session, now)
+    return _ask_update(session, now, now.number + 1)
 
 
 def _moved(now: messages.Updating, moved: float) -> messages.Updating:
@@ -124,50 +130,53 @@ def _kept(
 
 
 def _read(
-    plan: Plan, now: messages.Updating, leader: messages.Sums, total: WordArray
+    session: SessionContext,
+    now: messages.Updating,
+    leader: messages.Sums,
+    total: WordArray,
 ) -> Moved:
     """Return V(t) and how far it moved, where the analyst may read the total."""
-    scale = scaler(plan, 0, None)
-    sums, weights = _encoding(plan).decode(total)
-    members = members_of(plan, now.cohort)
-    check_weights(params_of(plan), weights, rows_of(plan, members))
+    scale = scaler(session, 0, None)
+    sums, weights = _encoding(session).decode(total)
+    members = members_of(session, now.cohort)
+    check_weights(params_of(session), weights, rows_of(session, members))
     V = leader.start if now.number == 1 else now.known
     if V.shape != sums.shape:
         raise ProtocolFailed("The leader did not say where the centroids start.")
-    return move(V, sums, weights, nudge(plan, 0, now.number, scale))
+    return move(V, sums, weights, nudge(session, 0, now.number, scale))
 
 
-def _encoding(plan: Plan) -> Encoding:
-    n_rows = rows_of(plan, plan.slots)
-    return Encoding.of(params_of(plan), scaler(plan, 0, None), n_rows)
+def _encoding(session: SessionContext) -> Encoding:
+    n_rows = rows_of(session, session.slots)
+    return Encoding.of(params_of(session), scaler(session, 0, None), n_rows)
 
 
 # The end
 
 
-def _closed(plan: Plan, now: messages.Updating, given: Given) -> Ask:
+def _closed(session: SessionContext, now: messages.Updating, given: Given) -> Ask:
     shares = {slot: messages.Closing.narrow(record) for slot, record in given.items()}
-    leader = shares[members_of(plan, now.cohort)[0]]
+    leader = shares[members_of(session, now.cohort)[0]]
     closed = changed(
         now,
         closed_in=np.array([leader.round, leader.attempt]),
         closed_by=now.cohort,
         closing=add_all(share.words for share in shares.values()),
     )
-    return _ask_tell(plan, cohorts.everybody(plan, closed))
+    return _ask_tell(session, cohorts.everybody(session, closed))
 
 
-def _told(plan: Plan, now: messages.Updating, given: Given) -> Finish:
+def _told(session: SessionContext, now: messages.Updating, given: Given) -> Finish:
     told = {slot: messages.Told.narrow(record) for slot, record in given.items()}
     if len({each.digest for each in told.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
-    leader = told[members_of(plan, now.cohort)[0]]
+    leader = told[members_of(session, now.cohort)[0]]
     shown = dict(leader)
     del shown["digest"]
     return Finish(
         results={
             slot: messages.Closed(**cohorts.lacking(now, index), **_closing(now))
-            for index, slot in enumerate(plan.slots)
+            for index, slot in enumerate(session.slots)
         },
         summary=messages.Summary(**shown, tolerances=now.tolerances),
     )
@@ -184,45 +193,46 @@ def _closing(now: messages.Updating) -> dict[str, Any]:
 # What is asked
 
 
-def _ask_update(plan: Plan, now: messages.Updating, number: int) -> Ask:
+def _ask_update(session: SessionContext, now: messages.Updating, number: int) -> Ask:
     return _update_task(
-        plan, changed(cohorts.draw(plan, now, number), number=number, phase="update")
+        session,
+        changed(cohorts.draw(session, now, number), number=number, phase="update"),
     )
 
 
-def _ask_close(plan: Plan, now: messages.Updating) -> Ask:
-    return _close_task(plan, changed(cohorts.everybody(plan, now), phase="close"))
+def _ask_close(session: SessionContext, now: messages.Updating) -> Ask:
+    return _close_task(session, changed(cohorts.everybody(session, now), phase="close"))
 
 
-def _ask_tell(plan: Plan, now: messages.Updating) -> Ask:
-    return _tell_task(plan, changed(now, phase="tell"))
+def _ask_tell(session: SessionContext, now: messages.Updating) -> Ask:
+    return _tell_task(session, changed(now, phase="tell"))
 
 
-def _update_task(plan: Plan, now: messages.Updating) -> Ask:
+def _update_task(session: SessionContext, now: messages.Updating) -> Ask:
     return _ask(
-        plan,
+        session,
         now,
         lambda members, lacking: messages.Update(
             number=now.number, members=members, **lacking
         ),
         messages.Sums,
-        n_words=_encoding(plan).n_words,
+        n_words=_encoding(session).n_words,
     )
 
 
-def _close_task(plan: Plan, now: messages.Updating) -> Ask:
+def _close_task(session: SessionContext, now: messages.Updating) -> Ask:
     return _ask(
-        plan,
+        session,
         now,
         lambda members, lacking: messages.Close(members=members, **lacking),
         messages.Closing,
-        n_words=closing.N_ARRAYS * params_of(plan).n_clusters,
+        n_words=closing.N_ARRAYS * params_of(session).n_clusters,
     )
 
 
-def _tell_task(plan: Plan, now: messages.Updating) -> Ask:
+def _tell_task(session: SessionContext, now: messages.Updating) -> Ask:
     return _ask(
-        plan,
+        session,
         now,
         lambda members, lacking: messages.Tell(
             members=members, **lacking, **_closing(now)
@@ -236,18 +246,18 @@ _ASKS = {"update": _update_task, "close": _close_task, "tell": _tell_task}
 
 
 def _ask(
-    plan: Plan,
+    session: SessionContext,
     now: messages.Updating,
     task: Callable[[list[str], dict[str, Any]], Record],
     expects: type[Record],
     *,
     n_words: int,
 ) -> Ask:
-    members = members_of(plan, now.cohort)
-    params = params_of(plan)
+    members = members_of(session, now.cohort)
+    params = params_of(session)
     tasks = {
         slot: task(members, cohorts.lacking(now, index))
-        for index, slot in enumerate(plan.slots)
+        for index, slot in enumerate(session.slots)
         if slot in members
     }
     return Ask(

@@ -9,7 +9,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     GuardRefused,
@@ -36,14 +36,14 @@ NAME = "updates"
 UPDATE_SUM, CLOSING_SUM = "update", "closing"
 
 
-class Party(PartyRole):
+class RowsParty(PartyRole):
     """Follows the centroids by the totals, and adds its share of the next ones."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Answer an update, the closing count or the question for the result."""
-        here = Here.of(view)
+        here = RowsRound.of(context)
         if isinstance(task, messages.Update | messages.Close | messages.Tell):
-            check_members(view, task.members, here.params.least_parties)
+            check_members(context, task.members, here.params.least_parties)
         if isinstance(task, messages.Update):
             return _update(here, task, data)
         if isinstance(task, messages.Close):
@@ -52,31 +52,33 @@ class Party(PartyRole):
             return _tell(here, task)
         raise Malformed(f"A {task.kind!r} is no task of this stage.")
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return labels, sizes and centroids; label the rows now if it was not done.
 
         A party that missed the last rounds gets their totals with the result.
         """
-        here = Here.of(view)
+        here = RowsRound.of(context)
         closed = messages.Closed.narrow(result)
         known = here.follow(closed)
-        rows = view.memory.recall(messages.FinalRows)
+        rows = context.memory.recall(messages.FinalRows)
         if rows is None:
             if data is None:
                 raise NotReady("The rows are not labelled yet: run again with data.")
             rows, _ = closing.final_rows(here.params, data, here.scale, known.centroids)
-        elif known.number != view.recall(messages.Centroids).number:
+        elif known.number != context.recall(messages.Centroids).number:
             raise ProtocolFailed("The result brings updates after the last one.")
         return _outcome(here, known, rows, here.closing_totals(closed, known))
 
 
 def _outcome(
-    here: Here,
+    here: RowsRound,
     known: messages.Centroids,
     rows: messages.FinalRows,
     totals: closing.ClosingTotals,
 ) -> Outcome:
-    wanted = params_of(here.view.plan).output == "memberships"
+    wanted = params_of(here.context.session).output == "memberships"
 
     def predict(new: DataSource) -> IntArray:
         found = [nearest(here.scale(batch), known.centroids) for batch in new.batches()]
@@ -97,28 +99,28 @@ def _outcome(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class RowsRound:
     """One party at one round: its view, scale and encodings."""
 
-    view: View
+    context: PartyContext
     scale: Scaler
     encoding: Encoding
 
     @classmethod
-    def of(cls, view: View) -> Here:
+    def of(cls, context: PartyContext) -> RowsRound:
         """Return where a party stands."""
-        scale = scaler_of(view)
-        total = rows_of(view.plan, view.plan.slots)
+        scale = scaler_of(context)
+        total = rows_of(context.session, context.session.slots)
         return cls(
-            view=view,
+            context=context,
             scale=scale,
-            encoding=Encoding.of(params_of(view.plan), scale, total),
+            encoding=Encoding.of(params_of(context.session), scale, total),
         )
 
     @property
     def params(self) -> LosslessFederated:
         """Return the parameters with their type known."""
-        return params_of(self.view.plan)
+        return params_of(self.context.session)
 
     def follow(self, totals: messages.Totals) -> messages.Centroids:
         """Return V after all updates whose totals came, starting from what is known.
@@ -128,9 +130,11 @@ class Here:
         InvalidArray, ProtocolFailed
             If the totals are of other sizes, out of order, or cannot be sums.
         """
-        sizes = {"slots": len(self.view.plan.slots), "w": self.encoding.n_words}
+        sizes = {"slots": len(self.context.session.slots), "w": self.encoding.n_words}
         totals.require(sizes)
-        known = self.view.memory.recall(messages.Centroids) or _at_start(self.start())
+        known = self.context.memory.recall(messages.Centroids) or _at_start(
+            self.start()
+        )
         for update, cohort, words in zip(
             totals.updates, totals.cohorts, totals.totals, strict=True
         ):
@@ -139,7 +143,7 @@ class Here:
                 continue  # it came with an attempt that this party was too late for
             if number != known.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
-            members = members_of(self.view.plan, cohort)
+            members = members_of(self.context.session, cohort)
             of = self.sum_of(members, UPDATE_SUM, round_, attempt)
             known = self._moved(known, self._readable(words, of), members)
         return known
@@ -149,14 +153,14 @@ class Here:
     ) -> closing.ClosingTotals:
         """Return sizes and indices of the result."""
         task.require({"closing": closing.N_ARRAYS * self.params.n_clusters})
-        members = members_of(self.view.plan, task.closed_by)
+        members = members_of(self.context.session, task.closed_by)
         of = self.sum_of(members, CLOSING_SUM, *map(int, task.closed_in))
         return closing.read(
             self.scale,
             self._readable(task.closing, of),
             known.centroids,
-            rows_of(self.view.plan, members),
-            rows_of(self.view.plan, self.view.plan.slots),
+            rows_of(self.context.session, members),
+            rows_of(self.context.session, self.context.session.slots),
         )
 
     def hide(
@@ -165,11 +169,11 @@ class Here:
         """Mask a share in place, as the terms say."""
         if not self.params.masked:
             return
-        of = MaskedSum.here(self.view, members, name)
+        of = MaskedSum.here(self.context, members, name)
         if self.params.blind:
-            blind(self.view, words, of, "column")
+            blind(self.context, words, of, "column")
         least = self.params.least_parties
-        mask(self.view, words, of, inputs=inputs, minimum_members=least)
+        mask(self.context, words, of, inputs=inputs, minimum_members=least)
 
     def sum_of(
         self, members: list[str], name: str, round_: int, attempt: int
@@ -181,25 +185,25 @@ class Here:
 
     def _readable(self, words: WordArray, of: MaskedSum) -> WordArray:
         if self.params.blind:
-            return unblind(self.view, words, of, "column")
+            return unblind(self.context, words, of, "column")
         return np.array(words)
 
     def _moved(
         self, known: messages.Centroids, total: WordArray, members: list[str]
     ) -> messages.Centroids:
         sums, weights = self.encoding.decode(total)
-        check_weights(self.params, weights, rows_of(self.view.plan, members))
+        check_weights(self.params, weights, rows_of(self.context.session, members))
         number = known.number + 1
-        step = nudge(self.view.plan, self.view.slot.column, number, self.scale)
+        step = nudge(self.context.session, self.context.slot.column, number, self.scale)
         V, moved = move(known.centroids, sums, weights, step)
         return messages.Centroids(number=number, centroids=V, moved=moved)
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
-        settled = self.view.memory.recall(messages.StartCentroids)
+        settled = self.context.memory.recall(messages.StartCentroids)
         if settled is not None:
             return settled
-        V = starts.without_messages(self.view, self.scale)
+        V = starts.without_messages(self.context, self.scale)
         return messages.StartCentroids(centroids=V)
 
 
@@ -207,7 +211,7 @@ def _at_start(start: messages.StartCentroids) -> messages.Centroids:
     return messages.Centroids(number=0, centroids=start.centroids, moved=None)
 
 
-def _update(here: Here, task: messages.Update, data: DataSource) -> Reply:
+def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     _check_first(here, data)
     known = here.follow(task)
     if task.number != known.number + 1:
@@ -216,13 +220,13 @@ def _update(here: Here, task: messages.Update, data: DataSource) -> Reply:
     words = here.encoding.encode(sums, weights)
     inputs = digest(known.centroids, known.number)
     here.hide(words, task.members, UPDATE_SUM, inputs)
-    leads = task.members[0] == here.view.slot.name
+    leads = task.members[0] == here.context.slot.name
     blind_leader = leads and here.params.blind
     tells_start = leads and task.number == 1 and not here.params.blind
     contribution = messages.Sums(
         words=words,
-        round=here.view.round,
-        attempt=here.view.attempt,
+        round=here.context.round,
+        attempt=here.context.attempt,
         start=known.centroids if tells_start else known.centroids[:0],
         moved=_two_digits(known.moved) if blind_leader else None,
         stop=blind_leader and stops(here.params, known.moved),
@@ -233,7 +237,7 @@ def _update(here: Here, task: messages.Update, data: DataSource) -> Reply:
 
 
 def local_sums(
-    here: Here, data: DataSource, V: FloatArray
+    here: RowsRound, data: DataSource, V: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return this party's sums (k, F) and weights (k,), in whole units.
 
@@ -271,34 +275,34 @@ def _check_rows(params: LosslessFederated, n_rows: int, width: int) -> None:
         )
 
 
-def _check_first(here: Here, data: DataSource) -> None:
+def _check_first(here: RowsRound, data: DataSource) -> None:
     """Refuse rows outside the declared ranges, the first time that they are used."""
-    if here.view.memory.recall(messages.Centroids) is None:
+    if here.context.memory.recall(messages.Centroids) is None:
         check_ranges(here.scale, data)
 
 
-def _close(here: Here, task: messages.Close, data: DataSource) -> Reply:
+def _close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     _check_first(here, data)
     known = here.follow(task)
     V = known.centroids
     rows, shares = closing.final_rows(here.params, data, here.scale, V)
-    total_rows = rows_of(here.view.plan, here.view.plan.slots)
+    total_rows = rows_of(here.context.session, here.context.session.slots)
     words = closing.encode(here.scale, shares, V, total_rows)
     inputs = digest(V, known.number)
     here.hide(words, task.members, CLOSING_SUM, inputs)
-    view = here.view
-    share = messages.Closing(words=words, round=view.round, attempt=view.attempt)
+    context = here.context
+    share = messages.Closing(words=words, round=context.round, attempt=context.attempt)
     return Reply(
         contribution=share, remember=[here.start(), known, rows], inputs=inputs
     )
 
 
-def _tell(here: Here, task: messages.Tell) -> Reply:
+def _tell(here: RowsRound, task: messages.Tell) -> Reply:
     known = here.follow(task)
     totals = here.closing_totals(task, known)
     mark = digest(known.centroids, known.number) + totals.mark
-    if task.members[0] == here.view.slot.name:
-        shown = closing.published(here.view.plan, here.scale, known, totals)
+    if task.members[0] == here.context.slot.name:
+        shown = closing.published(here.context.session, here.scale, known, totals)
     else:
         shown = closing.nothing(here.scale.offset.size, known.number)
     told = messages.Told(**dict(shown), digest=sha256(mark).hexdigest())

@@ -15,17 +15,17 @@ from typing import Literal
 import numpy as np
 
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
     Incoming,
     Outgoing,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
     ask_all,
 )
 from clustering_protocols.data import DataSource
@@ -39,26 +39,29 @@ NAME = "start"
 _Asked = Literal["propose", "settle", "confirm"]
 
 
-class Analyst(AnalystRole):
+class StartAnalyst(AnalystRole):
     """Relays; it learns nothing but that the parties answered."""
 
     state = messages.Starting
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for candidates, or straight for the start."""
-        check_widths(plan)
-        if params_of(plan).start(rows_split=True) == "careful":
-            return _ask(plan, "propose")
-        return _ask(plan, "settle")
+        check_widths(session)
+        if params_of(session).start(rows_split=True) == "careful":
+            return _ask(session, "propose")
+        return _ask(session, "settle")
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Have the first party settle, the others keep what it sealed; then go on."""
         asked = messages.Starting.narrow(state).asked
         if asked == "confirm":
             return Finish()
-        return _ask(plan, "settle" if asked == "propose" else "confirm")
+        return _ask(session, "settle" if asked == "propose" else "confirm")
 
 
 _ROUNDS: Mapping[_Asked, tuple[type[Record], type[Record]]] = {
@@ -68,35 +71,35 @@ _ROUNDS: Mapping[_Asked, tuple[type[Record], type[Record]]] = {
 }
 
 
-def _ask(plan: Plan, asked: _Asked) -> Ask:
+def _ask(session: SessionContext, asked: _Asked) -> Ask:
     task, contribution = _ROUNDS[asked]
     state = messages.Starting(asked=asked)
-    return ask_all(plan, task(), expects=contribution, state=state)
+    return ask_all(session, task(), expects=contribution, state=state)
 
 
-class Party(PartyRole):
+class StartParty(PartyRole):
     """Proposes; settles where it is the first party."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Seal candidates to the first party, or the start to all."""
-        params = params_of(view.plan)
-        first, *others = view.plan.slots
-        scale = scaler_of(view)
+        params = params_of(context.session)
+        first, *others = context.session.slots
+        scale = scaler_of(context)
         if isinstance(task, messages.Propose):
-            return _propose(view, data)
+            return _propose(context, data)
         if isinstance(task, messages.Confirm):
             return Reply(contribution=messages.Confirmed())
-        if view.slot.name != first:
+        if context.slot.name != first:
             check_ranges(scale, data)
             return Reply(contribution=messages.Settled())
         if params.start(rows_split=True) == "careful":
-            proposed = view.recall(messages.ProposedByAll).centroids
-            V = starts.merge(proposed, params.n_clusters, view.stream("merge"))
+            proposed = context.recall(messages.ProposedByAll).centroids
+            V = starts.merge(proposed, params.n_clusters, context.stream("merge"))
         else:
             check_ranges(scale, data)
             starts.check_enough_rows(data, params.n_clusters)
-            rows = starts.sample(data, scale, view.stream("sample"))
-            V = starts.random_means(rows, params.n_clusters, view.stream("start"))
+            rows = starts.sample(data, scale, context.stream("sample"))
+            V = starts.random_means(rows, params.n_clusters, context.stream("start"))
         settled = messages.StartCentroids(centroids=V)
         return Reply(
             contribution=messages.Settled(),
@@ -104,33 +107,35 @@ class Party(PartyRole):
             remember=[settled],
         )
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Keep the start, or collect the candidates of all."""
-        first, *others = view.plan.slots
-        if view.slot.name != first:
+        first, *others = context.session.slots
+        if context.slot.name != first:
             if [envelope.sender for envelope in envelopes] != [first]:
                 raise EnvelopeRefused("A start came from a party that does not lead.")
             return [
-                _checked(view, messages.StartCentroids.narrow(envelopes[0].content))
+                _checked(context, messages.StartCentroids.narrow(envelopes[0].content))
             ]
         contents = {e.sender: messages.Candidates.narrow(e.content) for e in envelopes}
         if set(contents) != set(others):
             raise ProtocolFailed("The candidates of a party are missing.")
-        own = view.recall(messages.ProposedByAll)
-        all_of_them = [own, *(_checked(view, contents[slot]) for slot in others)]
+        own = context.recall(messages.ProposedByAll)
+        all_of_them = [own, *(_checked(context, contents[slot]) for slot in others)]
         centroids = np.concatenate([each.centroids for each in all_of_them])
         return [messages.ProposedByAll(centroids=centroids)]
 
 
-def _propose(view: View, data: DataSource) -> Reply:
-    params = params_of(view.plan)
-    scale = scaler_of(view)
+def _propose(context: PartyContext, data: DataSource) -> Reply:
+    params = params_of(context.session)
+    scale = scaler_of(context)
     check_ranges(scale, data)
     starts.check_enough_rows(data, params.n_clusters)
-    rows = starts.sample(data, scale, view.stream("sample"))
-    V = starts.careful_candidates(rows, params.n_clusters, view.stream("candidates"))
-    first = view.plan.slots[0]
-    if view.slot.name == first:
+    rows = starts.sample(data, scale, context.stream("sample"))
+    V = starts.careful_candidates(rows, params.n_clusters, context.stream("candidates"))
+    first = context.session.slots[0]
+    if context.slot.name == first:
         return Reply(
             contribution=messages.Proposed(),
             remember=[messages.ProposedByAll(centroids=V)],
@@ -140,10 +145,10 @@ def _propose(view: View, data: DataSource) -> Reply:
 
 
 def _checked(
-    view: View, record: messages.Candidates | messages.StartCentroids
+    context: PartyContext, record: messages.Candidates | messages.StartCentroids
 ) -> messages.Candidates | messages.StartCentroids:
-    width = view.plan.member(view.slot.name).n_columns
-    record.require({"k": params_of(view.plan).n_clusters, "m": width})
+    width = context.session.member(context.slot.name).n_columns
+    record.require({"k": params_of(context.session).n_clusters, "m": width})
     return record
 
 
@@ -151,8 +156,8 @@ def stage() -> Stage:
     """Return the stage."""
     return Stage(
         name=NAME,
-        analyst=Analyst(),
-        party=Party(),
+        analyst=StartAnalyst(),
+        party=StartParty(),
         records=(
             messages.Propose,
             messages.Proposed,

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Plan, View
+from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.alignment import RowOrder
@@ -92,36 +92,36 @@ def merge(candidates: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
         return kmeans(candidates.copy(), starts, max_iter=300).centroids
 
 
-def without_messages(view: View, scale: Scaler) -> FloatArray:
+def without_messages(context: PartyContext, scale: Scaler) -> FloatArray:
     """Return a start that every party of the session finds for itself."""
-    params = params_of(view.plan)
+    params = params_of(context.session)
     if params.init == "given":
-        return scale(given(view.plan, view.slot.column))
+        return scale(given(context.session, context.slot.column))
     # one stream per column group: the parties of a row group hold different columns
-    scope: Scope = "column" if view.plan.layout.n_column_groups == 1 else "row"
-    stream = group_stream(view, scope, f"start/{view.slot.column}")
+    scope: Scope = "column" if context.session.layout.n_column_groups == 1 else "row"
+    stream = group_stream(context, scope, f"start/{context.slot.column}")
     drawn = stream.uniform(params.n_clusters, scale.offset.size)
     V = scale(scale.low + (scale.high - scale.low) * drawn)
     return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
 
 
-def given(plan: Plan, column: int) -> FloatArray:
+def given(session: SessionContext, column: int) -> FloatArray:
     """Return the columns (k, m) of the given centroids that a column group holds."""
     widths = [
-        plan.member(plan.layout.column_group(other)[0]).n_columns
-        for other in range(plan.layout.n_column_groups)
+        session.member(session.layout.column_group(other)[0]).n_columns
+        for other in range(session.layout.n_column_groups)
     ]
     begin = sum(widths[:column])
-    rows = np.array(params_of(plan).initial_centroids, dtype=np.float64)
+    rows = np.array(params_of(session).initial_centroids, dtype=np.float64)
     return rows[:, begin : begin + widths[column]]
 
 
-def random_rows(view: View, data: DataSource, scale: Scaler) -> FloatArray:
+def random_rows(context: PartyContext, data: DataSource, scale: Scaler) -> FloatArray:
     """Return this party's columns of k joint rows that the row group agrees on."""
-    k = params_of(view.plan).n_clusters
+    k = params_of(context.session).n_clusters
     check_enough_rows(data, k)
-    order = view.recall(RowOrder).order
-    places = group_stream(view, "row", "start").permutation(data.n_rows)[:k]
+    order = context.recall(RowOrder).order
+    places = group_stream(context, "row", "start").permutation(data.n_rows)[:k]
     return scale(take(data, order[places]))
 
 

@@ -18,8 +18,8 @@ from . import (
     pooled,
     sharing,
 )
+from .methods import METHODS
 from .params import OmniFC, Spread
-from .ways import WAYS
 
 __all__ = ["PROTOCOL", "OmniFC", "Spread"]
 
@@ -71,7 +71,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
     }
 
-    ways: ClassVar = WAYS
+    methods: ClassVar = METHODS
 
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
@@ -34,35 +34,38 @@ class Admitted(Record):
     kind = "admitted"
 
 
-class Analyst(AnalystRole):
+class AdmissionAnalyst(AnalystRole):
     """Looks at the roster."""
 
     state = Admitted
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Finish, or end the session with what does not fit."""
-        check(plan)
+        check(session)
         return Finish()
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Refuse: there is no round."""
         raise ValueError("admission has no round")
 
 
-class Party(PartyRole):
+class AdmissionParty(PartyRole):
     """Is never asked."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Refuse: there is no task."""
         raise ValueError("admission has no task")
 
 
-def check(plan: Plan) -> None:
+def check(session: SessionContext) -> None:
     """Refuse rows, features or clusters that the terms have no room for."""
-    params = rosters.params_of(plan)
-    n, d = rosters.n_rows(plan), rosters.n_features(plan)
+    params = rosters.params_of(session)
+    n, d = rosters.n_rows(session), rosters.n_features(session)
     if n > params.max_rows:
         raise ProtocolFailed(f"{n} rows came together; max_rows is {params.max_rows}.")
     needed = sizes.analyst_bytes(params, n, d)
@@ -84,4 +87,9 @@ def check(plan: Plan) -> None:
 
 def stage() -> Stage:
     """Return the stage."""
-    return Stage(name=NAME, analyst=Analyst(), party=Party(), records=(Admitted,))
+    return Stage(
+        name=NAME,
+        analyst=AdmissionAnalyst(),
+        party=AdmissionParty(),
+        records=(Admitted,),
+    )

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import Again, AnalystRole, Ask, Finish, Plan, ask_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    SessionContext,
+    ask_all,
+)
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
@@ -21,40 +28,43 @@ class Decoder(AnalystRole):
 
     state = messages.Comparing
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody for the distances between its shares."""
-        params = rosters.params_of(plan)
-        pairs = n_pairs(rosters.n_rows(plan))
+        params = rosters.params_of(session)
+        pairs = n_pairs(rosters.n_rows(session))
         enough = lagrange.needed(params.segments, params.noise)
         return ask_all(
-            plan,
+            session,
             messages.Compare(),
             expects=messages.Answer,
             state=messages.Comparing(),
-            dims={slot: {"pairs": pairs} for slot in plan.slots},
+            dims={slot: {"pairs": pairs} for slot in session.slots},
             quorum=None if params.hide_segments else enough,
         )
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Return the labels of all parties' rows."""
-        params = rosters.params_of(plan)
+        params = rosters.params_of(session)
         answers = {
             slot: messages.Answer.narrow(record)
             for slot, record in contributions.items()
         }
         bits = _common_bits(answers)
-        squared = np.empty(n_pairs(rosters.n_rows(plan)))
+        squared = np.empty(n_pairs(rosters.n_rows(session)))
         distances = {slot: answer.distances for slot, answer in answers.items()}
-        decoding.decode(params, plan.slots, distances, bits, squared)
+        decoding.decode(params, session.slots, distances, bits, squared)
         found = clustering.of_distances(
             params,
             squared,
-            rosters.n_features(plan),
-            lambda use: plan.generator("omnifc", use),
+            rosters.n_features(session),
+            lambda use: session.generator("omnifc", use),
         )
-        return _finish(plan, found, bits)
+        return _finish(session, found, bits)
 
 
 def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
@@ -66,13 +76,13 @@ def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
     return found.pop()
 
 
-def _finish(plan: Plan, found: Clusters, bits: int) -> Finish:
-    k = rosters.params_of(plan).n_clusters or int(found.labels.max(initial=-1)) + 1
+def _finish(session: SessionContext, found: Clusters, bits: int) -> Finish:
+    k = rosters.params_of(session).n_clusters or int(found.labels.max(initial=-1)) + 1
     inside = found.labels[found.labels >= 0]
     sizes = np.bincount(inside, minlength=k)
     results: dict[str, Record] = {}
     begin = 0
-    for slot, n_rows in zip(plan.slots, rosters.row_counts(plan), strict=True):
+    for slot, n_rows in zip(session.slots, rosters.row_counts(session), strict=True):
         rows = slice(begin, begin + n_rows)
         results[slot] = _result(found, rows, sizes)
         begin += n_rows

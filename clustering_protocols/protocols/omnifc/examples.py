@@ -8,7 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 from .params import OmniFC, Spread
 
@@ -45,7 +45,7 @@ def examples() -> Sequence[Example[OmniFC]]:
     ]
     X = _made(np.random.default_rng(0))
     return [
-        Example(params=params, layout=Lattice(parties), X=X)
+        Example(params=params, layout=Layout.lattice(parties), X=X)
         for parties, params in variants
     ]
 

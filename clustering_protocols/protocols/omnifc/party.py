@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
@@ -22,21 +22,23 @@ _Rows = TypeVar("_Rows", FloatArray, IntArray)
 class Comparer(PartyRole):
     """One round: w_j D^(j) + μ_j, or D^(j), out; labels back."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the condensed distances between this party's shares of all rows."""
         messages.Compare.narrow(task)
-        params = rosters.params_of(view.plan)
-        held = view.recall(messages.HeldShares)
+        params = rosters.params_of(context.session)
+        held = context.recall(messages.HeldShares)
         distances = field_distances(held.shares)
         if params.hide_segments:
-            streams = zero_sum.pairwise_streams(view)
-            zero_sum.hide(distances, _weight(view), streams)
+            streams = zero_sum.pairwise_streams(context)
+            zero_sum.hide(distances, _weight(context), streams)
         return Reply(contribution=messages.Answer(bits=held.bits, distances=distances))
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return the labels in the order of the party's own rows."""
         given = messages.RowGroupLabels.narrow(result)
-        order = view.recall(RowOrder).order
+        order = context.recall(RowOrder).order
         given.require({"n": len(order)})
         if (given.labels >= len(given.cluster_sizes)).any():
             raise ProtocolFailed("A label names no cluster.")
@@ -48,17 +50,19 @@ class Comparer(PartyRole):
             cluster_sizes=given.cluster_sizes,
             memberships=memberships,
             report={
-                "binary digits after the point": view.recall(messages.HeldShares).bits
+                "binary digits after the point": context.recall(
+                    messages.HeldShares
+                ).bits
             },
         )
 
 
-def _weight(view: View) -> int:
+def _weight(context: PartyContext) -> int:
     """Return w_j, where all parties are interpolation nodes."""
-    plan = view.plan
-    points = lagrange.share_points(len(plan.slots))
-    weights = lagrange.decoding(rosters.params_of(plan).segments, points)
-    return weights[plan.slots.index(view.slot.name)]
+    session = context.session
+    points = lagrange.share_points(len(session.slots))
+    weights = lagrange.decoding(rosters.params_of(session).segments, points)
+    return weights[session.slots.index(context.slot.name)]
 
 
 def _restore(travelled: _Rows, order: IntArray) -> _Rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import View
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.moments import PartialMoments
@@ -62,24 +62,26 @@ def factors(params: OmniFC, spread: FloatArray, ranges: FloatArray) -> FloatArra
     return 1.0 / np.where(divisor > 0, divisor, 1.0)
 
 
-def agreed(view: View, params: OmniFC) -> Scale:
+def agreed(context: PartyContext, params: OmniFC) -> Scale:
     """Return the scale that follows from declared or pooled statistics.
 
     Pooled moments come with a power of two that no value's distance from the mean
     reaches: a range at most four times too wide, which costs two binary digits and
     shows nobody's own values.
     """
-    n_features = view.plan.member(view.slot.name).n_columns
+    n_features = context.session.member(context.slot.name).n_columns
     if params.scaling == "unit_norm":
         ones = np.ones(n_features)
         return Scale(factor=ones, minimum=-ones, maximum=ones, unit_norm=True)
     if params.declared is not None:
         return declared(params)
-    known = view.recall(PooledMoments)
+    known = context.recall(PooledMoments)
     if params.scaling == "minmax":
         low, high, spread = known.minimum, known.maximum, np.ones(n_features)
     else:
-        reach = 2.0 ** view.recall(PartialMoments).deviation_powers.astype(np.float64)
+        reach = 2.0 ** context.recall(PartialMoments).deviation_powers.astype(
+            np.float64
+        )
         low, high, spread = known.mean - reach, known.mean + reach, known.spread
     return Scale(
         factor=factors(params, spread, high - low),

@@ -13,17 +13,17 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import (
-    Again,
     AnalystRole,
     Ask,
     Finish,
     Incoming,
     Outgoing,
+    PartyContext,
     PartyRole,
-    Plan,
+    Reopen,
     Reply,
+    SessionContext,
     Stage,
-    View,
     ask_all,
 )
 from clustering_protocols.data import DataSource
@@ -36,48 +36,51 @@ from . import coding, field, lagrange, messages, quantisation, rosters, scaling,
 NAME = "shares"
 
 
-class Analyst(AnalystRole):
+class SharingAnalyst(AnalystRole):
     """Relays the envelopes."""
 
     state = messages.Sharing
 
-    def start(self, plan: Plan) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody."""
         return ask_all(
-            plan, messages.Share(), expects=messages.Shared, state=messages.Sharing()
+            session, messages.Share(), expects=messages.Shared, state=messages.Sharing()
         )
 
     def step(
-        self, plan: Plan, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Again | Finish:
+        self,
+        session: SessionContext,
+        state: Record,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
         """Finish."""
         return Finish()
 
 
-class Party(PartyRole):
+class SharingParty(PartyRole):
     """Scales, quantises and encodes its rows."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Seal f_x(β_j) of each row x to party j; keep the party's own."""
         messages.Share.narrow(task)
-        if view.memory.recall(messages.OwnShares) is not None:
+        if context.memory.recall(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
-        params, plan = rosters.params_of(view.plan), view.plan
-        _check_memory(view)
-        scale = scaling.agreed(view, params)
+        params, session = rosters.params_of(context.session), context.session
+        _check_memory(context)
+        scale = scaling.agreed(context, params)
         bits = quantisation.bits_for(params.bits, scale.ranges)
-        order = view.recall(RowOrder).order
+        order = context.recall(RowOrder).order
         rows = scaling.scaled_rows(params, scale, data)[order]
         segments = coding.cut(quantisation.quantise(rows, bits), params.segments)
-        stream = view.stream("noise")
+        stream = context.stream("noise")
         noise = [field.draw(stream, len(segments[0])) for _ in range(params.noise)]
-        matrix = lagrange.encoding(params.segments, params.noise, len(plan.slots))
+        matrix = lagrange.encoding(params.segments, params.noise, len(session.slots))
         encoded = coding.encode(matrix, segments + noise)
         shares = {
             slot: share.reshape(len(rows), -1)
-            for slot, share in zip(plan.slots, encoded, strict=True)
+            for slot, share in zip(session.slots, encoded, strict=True)
         }
-        own = shares.pop(view.slot.name)
+        own = shares.pop(context.slot.name)
         return Reply(
             contribution=messages.Shared(),
             envelopes=[
@@ -88,27 +91,29 @@ class Party(PartyRole):
             notes={"binary digits after the point": bits},
         )
 
-    def receive(self, view: View, envelopes: Sequence[Incoming]) -> Sequence[Record]:
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[Incoming]
+    ) -> Sequence[Record]:
         """Stack the shares of all rows in slot order."""
-        plan = view.plan
-        own = view.recall(messages.OwnShares)
-        shares: dict[str, WordArray] = {view.slot.name: own.shares}
+        session = context.session
+        own = context.recall(messages.OwnShares)
+        shares: dict[str, WordArray] = {context.slot.name: own.shares}
         for envelope in envelopes:
             content = messages.RowShares.narrow(envelope.content)
-            n = plan.n_rows(envelope.sender)
-            content.require({"n": n, "width": rosters.width(plan)})
+            n = session.n_rows(envelope.sender)
+            content.require({"n": n, "width": rosters.width(session)})
             shares[envelope.sender] = content.shares
-        if set(shares) != set(plan.slots):
+        if set(shares) != set(session.slots):
             raise ProtocolFailed("The shares of a party's rows are missing.")
-        stacked = np.concatenate([shares[slot] for slot in plan.slots])
+        stacked = np.concatenate([shares[slot] for slot in session.slots])
         return [messages.HeldShares(shares=stacked, bits=own.bits)]
 
 
-def _check_memory(view: View) -> None:
+def _check_memory(context: PartyContext) -> None:
     """Refuse before any share leaves: the round after this one is the large one."""
-    params, plan = rosters.params_of(view.plan), view.plan
-    n, d = rosters.n_rows(plan), rosters.n_features(plan)
-    limit = int(view.choices.get("memory_limit", sizes.PARTY_LIMIT))
+    params, session = rosters.params_of(context.session), context.session
+    n, d = rosters.n_rows(session), rosters.n_features(session)
+    limit = int(context.choices.get("memory_limit", sizes.PARTY_LIMIT))
     needed = sizes.party_bytes(params, n, d)
     if needed > limit:
         most = sizes.most_rows(lambda rows: sizes.party_bytes(params, rows, d), limit)
@@ -122,8 +127,8 @@ def stage() -> Stage:
     """Return the stage; it needs row orders and, unless declared, pooled statistics."""
     return Stage(
         name=NAME,
-        analyst=Analyst(),
-        party=Party(),
+        analyst=SharingAnalyst(),
+        party=SharingParty(),
         records=(
             messages.Share,
             messages.Shared,

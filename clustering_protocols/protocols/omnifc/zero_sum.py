@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import View
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation import sums
 from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
@@ -25,7 +25,7 @@ Streams = Sequence[tuple[int, KeyedStream]]
 """One stream per other party, with its sign."""
 
 
-def pairwise_streams(view: View) -> Streams:
+def pairwise_streams(context: PartyContext) -> Streams:
     """Return the streams of this attempt: +1 where the other party comes later, else -1.
 
     Raises
@@ -33,11 +33,11 @@ def pairwise_streams(view: View) -> Streams:
     GuardRefused
         If there are fewer than three parties: each could subtract itself.
     """
-    slots = view.plan.slots
+    slots = context.session.slots
     if len(slots) < MINIMUM_MEMBERS:
         raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
-    when = (view.stage, view.round, view.attempt)
-    return list(sums.pairwise_streams(view, slots, "coterie/field-mask/1", *when))
+    when = (context.stage, context.round, context.attempt)
+    return list(sums.pairwise_streams(context, slots, "coterie/field-mask/1", *when))
 
 
 def hide(values: WordArray, weight: int, streams: Streams) -> None:

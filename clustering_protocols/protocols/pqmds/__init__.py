@@ -10,8 +10,8 @@ from clustering_protocols.preparation import aligning, secrets
 from clustering_protocols.terms import Layout
 
 from . import analyst, examples, messages, party, pooled
+from .methods import METHODS
 from .params import Privacy, ProductQuantisation
-from .ways import WAYS
 
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
@@ -61,7 +61,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         "epsilon_spent": "What earlier sessions on the same people have cost of it.",
     }
 
-    ways: ClassVar = WAYS
+    methods: ClassVar = METHODS
 
     def check(self, params: ProductQuantisation, layout: Layout) -> None:
         """Refuse split rows."""
@@ -85,7 +85,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         """Return secrets, alignment, the upload."""
         upload = Stage(
             name="upload",
-            analyst=analyst.Analyst(),
+            analyst=analyst.PqmdsAnalyst(),
             party=party.Encoder(),
             records=(
                 messages.Encode,

@@ -10,7 +10,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 
 from .params import Privacy, ProductQuantisation
 
@@ -40,7 +40,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
     }
     X = _made(np.random.default_rng(0))
     given = [
-        Example(params=params, layout=Lattice(1, parties), X=X)
+        Example(params=params, layout=Layout.lattice(1, parties), X=X)
         for parties, params in variants.items()
     ]
     return [*given, _aligned("ecdh", 3, X), _aligned("rsa", 2, X[:40])]
@@ -53,7 +53,7 @@ def _aligned(
     params = ProductQuantisation(
         n_clusters=3, codebook_size=8, alignment=Alignment(method=method)
     )
-    return Example(params=params, layout=Lattice(1, parties), X=X, missing=0.1)
+    return Example(params=params, layout=Layout.lattice(1, parties), X=X, missing=0.1)
 
 
 def _made(rng: np.random.Generator) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.contract import Outcome, PartyRole, Reply, View
+from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
@@ -22,12 +22,12 @@ _NEW_ROWS = (
 class Encoder(PartyRole):
     """One round: codes out, labels and abstract centres back."""
 
-    def reply(self, view: View, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
         """Return the codes, rows in the row group's secret order."""
         messages.Encode.narrow(task)
-        if view.memory.recall(messages.CodebookSizes) is not None:
+        if context.memory.recall(messages.CodebookSizes) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
-        params = subspaces.params_of(view.plan)
+        params = subspaces.params_of(context.session)
         single = params.sub_dim == 1
         if len(data.columns) == 1 and not single:
             raise GuardRefused(
@@ -36,15 +36,15 @@ class Encoder(PartyRole):
             )
         X = matrix(data)
         # one codebook whatever the attempt: the cells of two would cut each other
-        encoded = kernels.encode(params, X, view.lasting_stream("codebooks"))
-        released = release.release(view, encoded.codes)
+        encoded = kernels.encode(params, X, context.lasting_stream("codebooks"))
+        released = release.release(context, encoded.codes)
         cells = subspaces.cut(X.shape[1], params.sub_dim)
         found = selfcheck.recovered(X, released.codes, cells)
         spent = messages.Spent(
             epsilon=released.spent.epsilon, delta=released.spent.delta
         )
         largest = int(encoded.sizes.max())
-        order = view.recall(RowOrder).order
+        order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Codes(codes=released.codes[order]),
             remember=[messages.CodebookSizes(sizes=encoded.sizes), spent],
@@ -54,11 +54,13 @@ class Encoder(PartyRole):
             },
         )
 
-    def conclude(self, view: View, result: Record, data: DataSource | None) -> Outcome:
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
         """Return the labels in the order of the party's own rows."""
         given = messages.Clusters.narrow(result)
-        order = view.recall(RowOrder).order
-        sizes = view.recall(messages.CodebookSizes).sizes
+        order = context.recall(RowOrder).order
+        sizes = context.recall(messages.CodebookSizes).sizes
         given.require({"n": len(order), "s": len(sizes)})
         labels = np.empty_like(given.labels)
         labels[order] = given.labels
@@ -71,7 +73,8 @@ class Encoder(PartyRole):
                 "centres per subspace": f"{sizes.min()} to {sizes.max()}",
                 "new rows": _NEW_ROWS,
                 **_privacy(
-                    subspaces.params_of(view.plan).privacy, view.recall(messages.Spent)
+                    subspaces.params_of(context.session).privacy,
+                    context.recall(messages.Spent),
                 ),
             },
         )

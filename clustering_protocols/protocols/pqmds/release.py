@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import View
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.secrecy.budget import Account, Cost, noise, noise_scale
 
@@ -31,7 +31,7 @@ class Released(NamedTuple):
     spent: Cost
 
 
-def release(view: View, codes: FloatArray) -> Released:
+def release(context: PartyContext, codes: FloatArray) -> Released:
     """Return the codes with noise, as the terms say.
 
     Raises
@@ -39,16 +39,16 @@ def release(view: View, codes: FloatArray) -> Released:
     GuardRefused
         If the session would spend more than this party allows.
     """
-    privacy = subspaces.params_of(view.plan).privacy
+    privacy = subspaces.params_of(context.session).privacy
     if privacy.mechanism == "none":
         return Released(codes, Cost(0.0, 0.0))
-    _check_limit(view, privacy)
-    n_codes = sum(subspaces.counts(view.plan).values())
+    _check_limit(context, privacy)
+    n_codes = sum(subspaces.counts(context.session).values())
     share = Cost(privacy.epsilon / n_codes, privacy.delta / n_codes)
     account = Account(Cost(privacy.epsilon, privacy.delta))
     scale = noise_scale(privacy.mechanism, _STEPS, share)
     # the same noise whatever the attempt: a second draw would be a second release
-    stream = view.lasting_stream("noise")
+    stream = context.lasting_stream("noise")
     noisy = np.empty_like(codes)
     for number, column in enumerate(codes.T):
         account.spend(share)
@@ -67,12 +67,12 @@ def _on_steps(column: FloatArray, drawn: FloatArray) -> FloatArray:
     return moved
 
 
-def _check_limit(view: View, privacy: Privacy) -> None:
+def _check_limit(context: PartyContext, privacy: Privacy) -> None:
     """Refuse terms beyond what this party allows for its people over all sessions."""
-    limit = view.choices.get("epsilon_limit")
+    limit = context.choices.get("epsilon_limit")
     if limit is None:
         return
-    earlier = Cost(float(view.choices.get("epsilon_spent", 0.0)), 0.0)
+    earlier = Cost(float(context.choices.get("epsilon_spent", 0.0)), 0.0)
     account = Account(Cost(float(limit), 1.0), earlier)
     try:
         account.spend(Cost(privacy.epsilon, privacy.delta))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustering_protocols.contract import Plan
+from clustering_protocols.contract import SessionContext
 
 from .params import ProductQuantisation
 
 
-def params_of(plan: Plan) -> ProductQuantisation:
+def params_of(session: SessionContext) -> ProductQuantisation:
     """Return the parameters of a session of `pqmds`."""
-    return ProductQuantisation.model_validate(plan.params)
+    return ProductQuantisation.model_validate(session.params)
 
 
 def cut(n_features: int, sub_dim: int) -> Sequence[slice]:
@@ -28,7 +28,10 @@ def cut(n_features: int, sub_dim: int) -> Sequence[slice]:
     return [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
-def counts(plan: Plan) -> dict[str, int]:
+def counts(session: SessionContext) -> dict[str, int]:
     """Return how many subspaces each slot has."""
-    sub_dim = params_of(plan).sub_dim
-    return {slot: len(cut(plan.member(slot).n_columns, sub_dim)) for slot in plan.slots}
+    sub_dim = params_of(session).sub_dim
+    return {
+        slot: len(cut(session.member(slot).n_columns, sub_dim))
+        for slot in session.slots
+    }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Note:
+class RequestContext:
     """One request. Nothing in it is secret: a credential is named by its id."""
 
     request_id: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -16,19 +16,19 @@ class Note:
     problem: str | None = None
 
 
-_note: ContextVar[Note | None] = ContextVar("coterie_note", default=None)
+_note: ContextVar[RequestContext | None] = ContextVar("coterie_note", default=None)
 
 
-def begin() -> Note:
+def begin() -> RequestContext:
     """Return the note of a request that begins now."""
-    note = Note()
+    note = RequestContext()
     _note.set(note)
     return note
 
 
-def current() -> Note:
+def current() -> RequestContext:
     """Return the note of the running request; outside of any, one of its own."""
-    return _note.get() or Note()
+    return _note.get() or RequestContext()
 
 
 def current_id() -> str | None:

@@ -28,7 +28,7 @@ _LIBRARIES: dict[Method, tuple[str, ...]] = {
 }
 
 
-class KeyHolder(ABC):
+class OprfServer(ABC):
     """Evaluates the function."""
 
     @property
@@ -51,7 +51,7 @@ class KeyHolder(ABC):
         """
 
 
-class Asker(ABC):
+class OprfClient(ABC):
     """Blinds ids, and reads what the key holder answers."""
 
     @abstractmethod

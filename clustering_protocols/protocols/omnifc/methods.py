@@ -1,22 +1,22 @@
 """What `omnifc` is good for."""
 
-from clustering_protocols.suitability import Rounds, Sees, Shape, Way
+from clustering_protocols.suitability import Exposure, Method, RoundBudget, Shape
 
 
-def _way(name: str, *shapes: Shape) -> Way:
-    return Way(
+def _way(name: str, *shapes: Shape) -> Method:
+    return Method(
         name=name,
         partitionings=("horizontal",),
         shapes=shapes,
-        rounds=Rounds.FEW,
-        analyst_sees=Sees.GEOMETRY,
-        together_see=Sees.ROWS,
+        rounds=RoundBudget.FEW,
+        analyst_sees=Exposure.GEOMETRY,
+        exposure_with_one_party=Exposure.ROWS,
         params={} if name == "kmeans" else {"algorithm": name},
         counted=name != "dbscan",
     )
 
 
-WAYS = (
+METHODS = (
     _way("kmeans", "spherical"),
     _way("fuzzy_cmeans", "fuzzy"),
     _way("kmedoids", "spherical"),

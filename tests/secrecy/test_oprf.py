@@ -11,7 +11,7 @@ import pytest
 
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.secrecy import blind_rsa, oblivious, ristretto
+from clustering_protocols.secrecy import blind_rsa, oprf, ristretto
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
 
@@ -183,7 +183,7 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for method in SCHEMES:
-        oblivious.require(method)  # type: ignore[arg-type]  # keys of a table
-    monkeypatch.setitem(oblivious._LIBRARIES, "ecdh", ("no_such_library",))
+        oprf.require(method)  # type: ignore[arg-type]  # keys of a table
+    monkeypatch.setitem(oprf._LIBRARIES, "ecdh", ("no_such_library",))
     with pytest.raises(GuardRefused, match=r"pip install 'coterie\[psi\]'"):
-        oblivious.require("ecdh")
+        oprf.require("ecdh")

@@ -38,7 +38,7 @@ class Params(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SessionContext:
     """What both roles know once all parties have joined.
 
     Attributes
@@ -77,6 +77,6 @@ class Plan:
         """Return how many rows of a slot take part: by the roster, or as selected."""
         return self.selected.get(slot, self.member(slot).n_rows)
 
-    def with_rows(self, selected: Mapping[str, int]) -> Plan:
+    def with_rows(self, selected: Mapping[str, int]) -> SessionContext:
         """Return the plan from where on so many rows of each of these slots take part."""
         return replace(self, selected={**self.selected, **selected})

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
-class Ear:
+class Waiter:
     """One request that waits."""
 
     def __init__(self) -> None:
@@ -27,21 +27,21 @@ class Ear:
             await asyncio.wait_for(self._heard.wait(), seconds)
         self._heard.clear()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake the request, from any thread."""
         with suppress(RuntimeError):  # its loop has been closed
             self._loop.call_soon_threadsafe(self._heard.set)
 
 
-class Bell:
+class Notifier:
     """Rings for the driver and for requests; safe from any thread."""
 
     def __init__(self) -> None:
         self._driver = threading.Event()
-        self._ears: defaultdict[str, set[Ear]] = defaultdict(set)
+        self._ears: defaultdict[str, set[Waiter]] = defaultdict(set)
         self._lock = threading.Lock()
 
-    def ring(self) -> None:
+    def notify_driver(self) -> None:
         """Tell the driver that there may be something to do."""
         self._driver.set()
 
@@ -50,12 +50,12 @@ class Bell:
         self._driver.wait(seconds)
         self._driver.clear()
 
-    def ring_for(self, session: str) -> None:
+    def notify_session(self, session: str) -> None:
         """Tell the requests that wait for a session that it has moved."""
         with self._lock:
             ears = list(self._ears.get(session, ()))
         for ear in ears:
-            ear.ring()
+            ear.notify()
 
     @property
     def awaited(self) -> frozenset[str]:
@@ -64,9 +64,9 @@ class Bell:
             return frozenset(self._ears)
 
     @contextmanager
-    def listening(self, session: str) -> Iterator[Ear]:
+    def subscribe(self, session: str) -> Iterator[Waiter]:
         """Listen, before looking whether there is anything to wait for."""
-        ear = Ear()
+        ear = Waiter()
         with self._lock:
             self._ears[session].add(ear)
         try:

@@ -9,7 +9,7 @@ from analyst_service.settings import Settings
 from clustering_protocols.problems import Problem
 
 
-class Traffic:
+class RequestLimits:
     """Refuses at once what this process cannot take; nothing is queued."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

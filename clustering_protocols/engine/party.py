@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 from typing_extensions import Buffer
 
 from clustering_protocols import packets
-from clustering_protocols.chain.stages import load, stage_of
 from clustering_protocols.contract import (
     Incoming,
     Memory,
     Outcome,
     Outgoing,
-    Plan,
+    PartyContext,
     Selection,
+    SessionContext,
     Stage,
-    View,
 )
 from clustering_protocols.contract.selection import put_back
 from clustering_protocols.data import DataSource, keep_rows
+from clustering_protocols.engine.stages import load, stage_of
 from clustering_protocols.errors import AgreementMismatch, EnvelopeRefused
 from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.records import Record
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartyChain:
+class PartyEngine:
     """One party of a session, between rounds: everything but memory and data.
 
     Parameters
@@ -59,7 +59,7 @@ class PartyChain:
     entropy : bytes
         32 bytes from which every private draw follows.
     choices : mapping, optional
-        What this party decides alone; see :class:`~clustering_protocols.contract.View`.
+        What this party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
     """
 
     agreement: bytes = field(repr=False)
@@ -78,17 +78,19 @@ class PartyChain:
         AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray
             If the task is not for this party, or not what the protocol declares.
         """
-        plan, stages = load(self.agreement)
+        session, stages = load(self.agreement)
         asked = packets.read(task)
-        self._check_address(plan, asked)
-        memory = self._receive(plan, stages, memory, asked)
+        self._check_address(session, asked)
+        memory = self._receive(session, stages, memory, asked)
         stage = stage_of(stages, asked)
-        view = self._view(plan, stage.name, asked, memory)
-        reply = stage.party.reply(view, asked.read(stage), _taking_part(memory, data))
+        context = self._view(session, stage.name, asked, memory)
+        reply = stage.party.reply(
+            context, asked.read(stage), _taking_part(memory, data)
+        )
         contribution = packets.write(
             asked.address,
             reply.contribution,
-            envelopes=[self._seal(plan, asked, item) for item in reply.envelopes],
+            envelopes=[self._seal(session, asked, item) for item in reply.envelopes],
         )
         packets.check_answers(asked, packets.read(contribution), stage)
         position = Position(round=asked.address.round, attempt=asked.address.attempt)
@@ -103,28 +105,32 @@ class PartyChain:
         Without data :class:`NotReady` where labels are computed from the rows.
         Rows that a stage has not selected get the label -1.
         """
-        plan, stages = load(self.agreement)
+        session, stages = load(self.agreement)
         packet = packets.read(result)
-        self._check_address(plan, packet)
-        view = self._view(plan, stages[-1].name, packet, memory)
+        self._check_address(session, packet)
+        context = self._view(session, stages[-1].name, packet, memory)
         rows = None if data is None else _taking_part(memory, data)
-        outcome = stages[-1].party.conclude(view, packet.read(stages[-1]), rows)
+        outcome = stages[-1].party.conclude(context, packet.read(stages[-1]), rows)
         selection = memory.recall(Selection)
         if selection is None:
             return outcome
-        return put_back(outcome, selection, plan.member(self.slot).n_rows)
+        return put_back(outcome, selection, session.member(self.slot).n_rows)
 
-    def _check_address(self, plan: Plan, packet: Packet) -> None:
-        expected = (plan.terms.session, plan.agreement_digest, self.slot)
+    def _check_address(self, session: SessionContext, packet: Packet) -> None:
+        expected = (session.terms.session, session.agreement_digest, self.slot)
         address = packet.address
         if (address.session, address.agreement, address.slot) != expected:
             raise AgreementMismatch("The analyst sent a message of another session.")
 
-    def _view(self, plan: Plan, stage: str, packet: Packet, memory: Memory) -> View:
+    def _view(
+        self, session: SessionContext, stage: str, packet: Packet, memory: Memory
+    ) -> PartyContext:
         selection = memory.recall(Selection)
-        return View(
-            plan=plan if selection is None else plan.with_rows(selection.n_rows),
-            slot=plan.layout.slot(self.slot),
+        return PartyContext(
+            session=session
+            if selection is None
+            else session.with_rows(selection.n_rows),
+            slot=session.layout.slot(self.slot),
             stage=stage,
             round=packet.address.round,
             attempt=packet.address.attempt,
@@ -133,10 +139,10 @@ class PartyChain:
             choices=self.choices,
         )
 
-    def _keys(self, plan: Plan) -> PartyKeys:
-        return party_keys(self.entropy, plan.terms.session, self.slot)
+    def _keys(self, session: SessionContext) -> PartyKeys:
+        return party_keys(self.entropy, session.terms.session, self.slot)
 
-    def _seal(self, plan: Plan, asked: Packet, item: Outgoing) -> Envelope:
+    def _seal(self, session: SessionContext, asked: Packet, item: Outgoing) -> Envelope:
         here = asked.address
         label = EnvelopeLabel(
             peer=item.receiver,
@@ -145,15 +151,19 @@ class PartyChain:
             round=here.round,
             attempt=here.attempt,
         )
-        bound = _bound(plan, label, sender=self.slot, receiver=item.receiver)
-        peer = plan.member(item.receiver).keys
+        bound = _bound(session, label, sender=self.slot, receiver=item.receiver)
+        peer = session.member(item.receiver).keys
         content = item.content.encode()
         return Envelope(
-            label=label, sealed=sealing.seal(content, bound, self._keys(plan), peer)
+            label=label, sealed=sealing.seal(content, bound, self._keys(session), peer)
         )
 
     def _receive(
-        self, plan: Plan, stages: Sequence[Stage], memory: Memory, asked: Packet
+        self,
+        session: SessionContext,
+        stages: Sequence[Stage],
+        memory: Memory,
+        asked: Packet,
     ) -> Memory:
         """Open the envelopes that came with a task and let their stages keep them."""
         if not asked.envelopes:
@@ -163,9 +173,9 @@ class PartyChain:
         stage = next((stage for stage in stages if stage.name == name), None)
         if stage is None:
             raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
-        opened = [self._open(plan, stage, envelope) for envelope in asked.envelopes]
-        view = self._view(plan, name, asked, memory)
-        return memory.remember(stage.party.receive(view, opened))
+        opened = [self._open(session, stage, envelope) for envelope in asked.envelopes]
+        context = self._view(session, name, asked, memory)
+        return memory.remember(stage.party.receive(context, opened))
 
     def _check_freshness(self, memory: Memory, asked: Packet) -> None:
         """Refuse envelopes of another round than the last, or of a void attempt."""
@@ -178,14 +188,18 @@ class PartyChain:
         if answered and last is not None and sealed - {(before, last.attempt)}:
             raise EnvelopeRefused("It was sealed under an attempt that was void.")
 
-    def _open(self, plan: Plan, stage: Stage, envelope: Envelope) -> Incoming:
+    def _open(
+        self, session: SessionContext, stage: Stage, envelope: Envelope
+    ) -> Incoming:
         label = envelope.label
         kind = stage.record(label.kind)
-        if kind is None or label.peer not in plan.slots:
+        if kind is None or label.peer not in session.slots:
             raise EnvelopeRefused("Its label names no known sender or kind.")
-        bound = _bound(plan, label, sender=label.peer, receiver=self.slot)
-        peer = plan.member(label.peer).keys
-        content = sealing.open_envelope(envelope.sealed, bound, self._keys(plan), peer)
+        bound = _bound(session, label, sender=label.peer, receiver=self.slot)
+        peer = session.member(label.peer).keys
+        content = sealing.open_envelope(
+            envelope.sealed, bound, self._keys(session), peer
+        )
         return Incoming(sender=label.peer, content=kind.decode(content))
 
 
@@ -196,11 +210,11 @@ def _taking_part(memory: Memory, data: DataSource) -> DataSource:
 
 
 def _bound(
-    plan: Plan, label: EnvelopeLabel, *, sender: str, receiver: str
+    session: SessionContext, label: EnvelopeLabel, *, sender: str, receiver: str
 ) -> sealing.Address:
     return sealing.Address(
-        agreement=plan.agreement_digest,
-        session=plan.terms.session,
+        agreement=session.agreement_digest,
+        session=session.terms.session,
         stage=label.stage,
         round=label.round,
         attempt=label.attempt,

@@ -6,7 +6,7 @@ disk or a network hold) into the next bytes; they relay envelopes, number rounds
 all stages and open a round again where a step declares it void.
 """
 
-from clustering_protocols.chain.analyst import (
+from clustering_protocols.engine.analyst import (
     MAX_ATTEMPTS,
     Closed,
     Opened,
@@ -15,15 +15,15 @@ from clustering_protocols.chain.analyst import (
     check_contribution,
     read_result,
 )
-from clustering_protocols.chain.party import Answer, PartyChain, Position
-from clustering_protocols.chain.stages import load
+from clustering_protocols.engine.party import Answer, PartyEngine, Position
+from clustering_protocols.engine.stages import load
 
 __all__ = [
     "MAX_ATTEMPTS",
     "Answer",
     "Closed",
     "Opened",
-    "PartyChain",
+    "PartyEngine",
     "Position",
     "advance",
     "begin",

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from clustering_protocols import registry
-from clustering_protocols.contract import Plan, Stage
+from clustering_protocols.contract import SessionContext, Stage
 from clustering_protocols.errors import Malformed
 from clustering_protocols.packets import Packet
 
 
 @lru_cache(maxsize=64)
-def load(agreement: bytes) -> tuple[Plan, tuple[Stage, ...]]:
+def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return plan and stages of an agreement, given its exact bytes."""
-    plan = registry.plan(agreement)
-    known = registry.protocol(plan.terms.protocol.name)
-    return plan, tuple(known.stages(plan.params, plan.layout))
+    session = registry.session_context(agreement)
+    known = registry.protocol(session.terms.protocol.name)
+    return session, tuple(known.stages(session.params, session.layout))
 
 
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:

@@ -8,7 +8,7 @@ import time
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from analyst_service import notes
+from analyst_service import request_context
 from analyst_service.errors import problem_response
 from analyst_service.logs import describe
 from analyst_service.metrics import Metrics
@@ -17,7 +17,7 @@ from clustering_protocols.problems import Problem
 log = logging.getLogger("coterie.requests")
 
 
-class Tracing:
+class RequestLog:
     """The outermost part: names each request, and tells how it went.
 
     A path may name people's projects, so the log has the route's pattern instead.
@@ -68,7 +68,7 @@ class _Exchange:
     """Counts what comes and goes of one request, and names it in its response."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
-        self.note = notes.begin()
+        self.note = request_context.begin()
         self.status: int | None = None
         self.received = self.sent = 0
         self._receive, self._send = receive, send

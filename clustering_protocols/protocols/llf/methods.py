@@ -1,27 +1,33 @@
 """What `llf` is good for."""
 
-from clustering_protocols.suitability import Partitioning, Rounds, Sees, Shape, Way
+from clustering_protocols.suitability import (
+    Exposure,
+    Method,
+    Partitioning,
+    RoundBudget,
+    Shape,
+)
 
 
 def _way(
-    partitioning: Partitioning, seen: tuple[Sees, Sees], name: str, shape: Shape
-) -> Way:
+    partitioning: Partitioning, seen: tuple[Exposure, Exposure], name: str, shape: Shape
+) -> Method:
     fuzzy = {"algorithm": "fuzzy_cmeans", "output": "memberships"}
-    return Way(
+    return Method(
         name=name,
         partitionings=(partitioning,),
         shapes=(shape,),
-        rounds=Rounds.MANY,
+        rounds=RoundBudget.MANY,
         analyst_sees=seen[0],
-        together_see=seen[1],
+        exposure_with_one_party=seen[1],
         params=fuzzy if shape == "fuzzy" else {},
     )
 
 
-_ROWS = (Sees.NOTHING, Sees.TOTALS)
-_COLUMNS = (Sees.GEOMETRY, Sees.ROWS)
+_ROWS = (Exposure.NOTHING, Exposure.TOTALS)
+_COLUMNS = (Exposure.GEOMETRY, Exposure.ROWS)
 
-WAYS = (
+METHODS = (
     _way("horizontal", _ROWS, "cmeans", "spherical"),
     _way("horizontal", _ROWS, "fuzzy_cmeans", "fuzzy"),
     _way("vertical", _COLUMNS, "cmeans", "spherical"),

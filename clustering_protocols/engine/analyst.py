@@ -11,8 +11,8 @@ from typing_extensions import Buffer
 
 from clustering_protocols import packets
 from clustering_protocols.arrays import ByteArray, Spec
-from clustering_protocols.chain.stages import load, stage_of
-from clustering_protocols.contract import Again, Ask, Finish, Plan, Stage
+from clustering_protocols.contract import Ask, Finish, Reopen, SessionContext, Stage
+from clustering_protocols.engine.stages import load, stage_of
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.packets import Address, Envelope, Expectation
 from clustering_protocols.records import Record
@@ -58,8 +58,8 @@ class Closed:
 
 def begin(agreement: bytes) -> Opened | Closed:
     """Return the first round of a session whose parties have all joined."""
-    plan, stages = load(agreement)
-    return _enter(plan, stages, index=0, last_round=0, relay=[])
+    session, stages = load(agreement)
+    return _enter(session, stages, index=0, last_round=0, relay=[])
 
 
 def advance(
@@ -86,32 +86,32 @@ def advance(
     CoterieError
         If the session cannot go on; its problem is the reason of the end.
     """
-    plan, stages = load(agreement)
+    session, stages = load(agreement)
     current = AnalystState.decode(state)
-    plan = plan.with_rows(current.n_rows)
+    session = session.with_rows(current.n_rows)
     stage = stages[current.stage]
     given = {
-        s: packets.read(contributions[s]) for s in plan.slots if s in contributions
+        s: packets.read(contributions[s]) for s in session.slots if s in contributions
     }
     records = {
         slot: packets.check_answers(packets.read(tasks[slot]), packet, stage)
         for slot, packet in given.items()
     }
     stage_state = stage.analyst.state.decode(current.stage_state.data)
-    move = stage.analyst.step(plan, stage_state, records)
-    if isinstance(move, Again):
-        return _open_again(plan, current, stages, tasks, move)
+    move = stage.analyst.step(session, stage_state, records)
+    if isinstance(move, Reopen):
+        return _open_again(session, current, stages, tasks, move)
     relay = [
         _relayed(slot, envelope)
         for slot, packet in given.items()
         for envelope in packet.envelopes
     ]
-    return _follow(plan, stages, current.stage, current.round, move, relay)
+    return _follow(session, stages, current.stage, current.round, move, relay)
 
 
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
     """Refuse bytes that do not answer a task; see :func:`packets.check_answers`."""
-    plan, stages = load(agreement)
+    session, stages = load(agreement)
     asked, given = packets.read(task), packets.read(contribution)
     stage = stage_of(stages, asked)
     packets.check_answers(asked, given, stage)
@@ -122,7 +122,7 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
             here.round,
             here.attempt,
         )
-        if not sealed_now or label.peer not in plan.slots or label.peer == here.slot:
+        if not sealed_now or label.peer not in session.slots or label.peer == here.slot:
             raise Malformed("An envelope's label names another round or no other slot.")
 
 
@@ -133,18 +133,18 @@ def read_result(agreement: bytes, result: Buffer) -> Record:
 
 
 def _enter(
-    plan: Plan,
+    session: SessionContext,
     stages: Sequence[Stage],
     index: int,
     last_round: int,
     relay: Sequence[tuple[str, Envelope]],
 ) -> Opened | Closed:
-    move = stages[index].analyst.start(plan)
-    return _follow(plan, stages, index, last_round, move, relay)
+    move = stages[index].analyst.start(session)
+    return _follow(session, stages, index, last_round, move, relay)
 
 
 def _follow(
-    plan: Plan,
+    session: SessionContext,
     stages: Sequence[Stage],
     index: int,
     last_round: int,
@@ -153,15 +153,15 @@ def _follow(
 ) -> Opened | Closed:
     """Go on in this stage, in the next one, or close."""
     if isinstance(move, Ask):
-        return _open(plan, stages, index, last_round + 1, move, relay)
-    plan = plan.with_rows(move.n_rows)
+        return _open(session, stages, index, last_round + 1, move, relay)
+    session = session.with_rows(move.n_rows)
     if index + 1 < len(stages):
-        return _enter(plan, stages, index + 1, last_round, relay)
-    return _close(plan, stages, index, max(last_round, 1), move)
+        return _enter(session, stages, index + 1, last_round, relay)
+    return _close(session, stages, index, max(last_round, 1), move)
 
 
 def _open(
-    plan: Plan,
+    session: SessionContext,
     stages: Sequence[Stage],
     index: int,
     round_: int,
@@ -169,16 +169,16 @@ def _open(
     relay: Sequence[tuple[str, Envelope]],
 ) -> Opened:
     place = _Place(stage=index, round=round_, attempt=1)
-    packed = _packed(plan, stages, place, ask, relay)
-    return _opened(plan, place, ask, packed, stages)
+    packed = _packed(session, stages, place, ask, relay)
+    return _opened(session, place, ask, packed, stages)
 
 
 def _open_again(
-    plan: Plan,
+    session: SessionContext,
     current: AnalystState,
     stages: Sequence[Stage],
     tasks: Mapping[str, Buffer],
-    move: Again,
+    move: Reopen,
 ) -> Opened:
     attempt = current.attempt + 1
     if attempt > MAX_ATTEMPTS:
@@ -192,10 +192,10 @@ def _open_again(
             for slot, task in tasks.items()
             for envelope in packets.read(task).envelopes
         ]
-        packed = _packed(plan, stages, place, move.ask, relay)
-        return _opened(plan, place, move.ask, packed, stages)
+        packed = _packed(session, stages, place, move.ask, relay)
+        return _opened(session, place, move.ask, packed, stages)
     same = {slot: packets.restamp(task, attempt) for slot, task in tasks.items()}
-    return _opened(plan, place, _Kept(move.state, current.quorum), same, stages)
+    return _opened(session, place, _Kept(move.state, current.quorum), same, stages)
 
 
 class _Kept(NamedTuple):
@@ -215,7 +215,7 @@ class _Place(NamedTuple):
 
 
 def _packed(
-    plan: Plan,
+    session: SessionContext,
     stages: Sequence[Stage],
     place: _Place,
     ask: Ask,
@@ -224,7 +224,7 @@ def _packed(
     """Return the tasks of a round as bytes, each with the envelopes for its slot."""
     return {
         slot: packets.write(
-            _address(plan, slot, stages[place.stage], place.round, place.attempt),
+            _address(session, slot, stages[place.stage], place.round, place.attempt),
             task,
             expects=Expectation(
                 kind=ask.expects.kind, dims=dict(ask.dims.get(slot, {}))
@@ -236,7 +236,7 @@ def _packed(
 
 
 def _opened(
-    plan: Plan,
+    session: SessionContext,
     place: _Place,
     ask: Ask | _Kept,
     tasks: Mapping[str, bytes],
@@ -247,7 +247,7 @@ def _opened(
         round=place.round,
         attempt=place.attempt,
         quorum=ask.quorum or len(tasks),
-        n_rows=dict(plan.selected),
+        n_rows=dict(session.selected),
         stage_state=np.frombuffer(ask.state.encode(), np.uint8),
     )
     return Opened(
@@ -264,10 +264,14 @@ def _opened(
 
 
 def _close(
-    plan: Plan, stages: Sequence[Stage], index: int, round_: int, move: Finish
+    session: SessionContext,
+    stages: Sequence[Stage],
+    index: int,
+    round_: int,
+    move: Finish,
 ) -> Closed:
     def packet(slot: str, record: Record) -> bytes:
-        return packets.write(_address(plan, slot, stages[index], round_), record)
+        return packets.write(_address(session, slot, stages[index], round_), record)
 
     return Closed(
         results={slot: packet(slot, record) for slot, record in move.results.items()},
@@ -276,11 +280,11 @@ def _close(
 
 
 def _address(
-    plan: Plan, slot: str, stage: Stage, round_: int, attempt: int = 1
+    session: SessionContext, slot: str, stage: Stage, round_: int, attempt: int = 1
 ) -> Address:
     return Address(
-        session=plan.terms.session,
-        agreement=plan.agreement_digest,
+        session=session.terms.session,
+        agreement=session.agreement_digest,
         slot=slot,
         stage=stage.name,
         round=round_,

@@ -13,7 +13,7 @@ from analyst_service.retention.service import RetentionService
 log = logging.getLogger(__name__)
 
 
-class Keeper:
+class Sweeper:
     """Purges and sweeps while it is entered; several may, side by side."""
 
     def __init__(self, service: Service) -> None:

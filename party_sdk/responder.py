@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from clustering_protocols import chain, packets
+from clustering_protocols import engine, packets
 from clustering_protocols.contract import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
@@ -43,7 +43,7 @@ class Oversight:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounds:
+class Responder:
     """The rounds of one party in one session."""
 
     folder: PartyFolder
@@ -52,7 +52,7 @@ class Rounds:
     policy: Policy
     oversight: Oversight
 
-    def answer(self, party: chain.PartyChain, task: bytes, data: DataSource) -> None:
+    def answer(self, party: engine.PartyEngine, task: bytes, data: DataSource) -> None:
         """Answer a task; one that was answered before gets the same bytes again.
 
         Raises
@@ -97,7 +97,7 @@ class Rounds:
         if self.folder.ledger.awaits_receipt(here):
             self._send(here, self.folder.load_contribution(answered))
 
-    def _keep(self, fresh: Answered, answer: chain.Answer) -> None:
+    def _keep(self, fresh: Answered, answer: engine.Answer) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
         selection = answer.memory.recall(Selection)
         if selection is not None:

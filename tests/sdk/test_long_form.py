@@ -16,10 +16,10 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, SparseSource, matrix
 from clustering_protocols.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms import Lattice
+from clustering_protocols.terms import Layout
 from party_sdk.frames import Result, open_long, open_table
-from party_sdk.occurrences import LongForm, occurrences, read_objects
-from party_sdk.pictures import block_order, draw
+from party_sdk.long_form import LongForm, occurrences, read_objects
+from party_sdk.plots import block_order, draw
 
 LINES = {
     "customer": ["b", "a", "b", "b", "d"],
@@ -88,7 +88,7 @@ def test_a_sparse_matrix_is_a_table_and_stays_sparse() -> None:
 def result_of(params: CoClustering) -> tuple[SparseSource, Result]:
     rng = np.random.default_rng(0)
     R = coo_array((rng.random((40, 12)) < 0.3).astype(float))
-    parts = simulation.split(R.toarray(), Lattice(1, 3), 0)
+    parts = simulation.split(R.toarray(), Layout.lattice(1, 3), 0)
     run = simulation.run(params, parts.layout, parts.data, 0)
     source = SparseSource(matrix(parts.data["r1c1"]))
     return source, Result.of(run.outcomes["r1c1"], None)

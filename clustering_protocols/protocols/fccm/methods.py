@@ -1,0 +1,15 @@
+"""What `fccm` is good for."""
+
+from clustering_protocols.suitability import Exposure, Method, RoundBudget
+
+METHODS = (
+    Method(
+        name="fccm",
+        partitionings=("vertical",),
+        shapes=("co-clusters", "fuzzy"),
+        data="counts",
+        rounds=RoundBudget.MANY,
+        analyst_sees=Exposure.NOTHING,
+        exposure_with_one_party=Exposure.TOTALS,
+    ),
+)
