@@ -7,7 +7,7 @@ replayed elsewhere is refused; a task also says which contribution it expects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,12 +85,13 @@ class Packet:
         """Return where the packet belongs."""
         return self.header.address
 
-    def read(self, stage: Stage) -> Record:
-        """Return the record, by the stage's closed list of kinds."""
-        kind = stage.record(self.header.record.get("kind"))
-        if kind is None:
-            raise Malformed(f"Stage {stage.name!r} has no record of that kind.")
-        return kind.parse(self.header.record, self.arrays)
+    def read(self, kinds: Iterable[type[Record]]) -> Record:
+        """Return the record; :class:`Malformed` unless it is of one of these kinds."""
+        kind = self.header.record.get("kind")
+        for known in kinds:
+            if known.kind == kind:
+                return known.parse(self.header.record, self.arrays)
+        raise Malformed("A record of that kind has no place here.")
 
 
 def write(
@@ -169,10 +170,11 @@ def check_answers(task: Packet, contribution: Packet, stage: Stage) -> Record:
             if getattr(given, name) != getattr(asked, name)
         ]
         raise AgreementMismatch(f"The message differs in {', '.join(wrong)}.")
-    record = contribution.read(stage)
+    answer = stage.answer_to(task.read(stage.tasks).kind)
     expected = task.header.expects
-    if expected is None or record.kind != expected.kind:
-        raise Malformed(f"The task does not ask for a {record.kind!r}.")
+    if expected is None or expected.kind != answer.kind:
+        raise Malformed(f"The task does not ask for a {answer.kind!r}.")
+    record = contribution.read([answer])
     record.require(expected.dims)
     return record
 

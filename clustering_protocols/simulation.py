@@ -218,7 +218,7 @@ class _Run:
 
     def order(self, slot: str) -> IntArray:
         memory = self.memories[slot]
-        selection, order = memory.recall(Selection), memory.recall(RowOrder)
+        selection, order = memory.get(Selection), memory.get(RowOrder)
         rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
         return rows if order is None else rows[order.order]
 

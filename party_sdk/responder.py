@@ -99,7 +99,7 @@ class Responder:
 
     def _keep(self, fresh: Answered, answer: engine.Answer) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
-        selection = answer.memory.recall(Selection)
+        selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows))
         # before it counts as answered

@@ -7,11 +7,23 @@ task. The analyst's state between rounds and the party's memory are records too.
 
 A protocol is one folder under ``protocols/`` with a ``PROTOCOL`` of the class below.
 Roles are pure: what they need comes in as arguments, chance included.
+
+A task is named by what it asks (``measure``), a contribution by what was done
+(``measured``) or sent (``sums``), the analyst's state by what goes on (``measuring``).
 """
 
-from .analyst import AnalystRole, Ask, Finish, Reopen, ask_all
-from .party import Incoming, Memory, Outcome, Outgoing, PartyContext, PartyRole, Reply
-from .protocol import ClusteringProtocol, Example, Stage, Trace
+from .analyst import AnalystRole, Ask, Finish, Nothing, Relay, Reopen, all_of
+from .party import (
+    Incoming,
+    Memory,
+    Outcome,
+    Outgoing,
+    PartyContext,
+    PartyRole,
+    Reply,
+    content_of,
+)
+from .protocol import ClusteringProtocol, Example, Exchange, Stage, Trace
 from .selection import Selection
 from .session import Params, SessionContext
 
@@ -20,19 +32,23 @@ __all__ = [
     "Ask",
     "ClusteringProtocol",
     "Example",
+    "Exchange",
     "Finish",
     "Incoming",
     "Memory",
+    "Nothing",
     "Outcome",
     "Outgoing",
     "Params",
     "PartyContext",
     "PartyRole",
+    "Relay",
     "Reopen",
     "Reply",
     "Selection",
     "SessionContext",
     "Stage",
     "Trace",
-    "ask_all",
+    "all_of",
+    "content_of",
 ]

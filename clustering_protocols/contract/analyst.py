@@ -5,11 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self
+
+from typing_extensions import TypeVar
 
 from clustering_protocols.records import Record
 
-from .session import SessionContext
+from .session import Params, SessionContext
+
+R = TypeVar("R", bound=Record)
+P = TypeVar("P", bound=Params, default=Params)
+State = TypeVar("State", bound=Record, default=Record)
+Answer = TypeVar("Answer", bound=Record, default=Record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +28,7 @@ class Ask:
     state : Record
         What the analyst role wants back at the next step.
     tasks : mapping of slot to Record
-        One task per slot that takes part.
-    expects : type of Record
-        The kind of contribution that answers these tasks.
+        One task per slot that takes part, all of one kind.
     dims : mapping of slot to mapping of symbol to int
         Sizes that the contribution's arrays must have.
     quorum : int, optional
@@ -34,31 +39,17 @@ class Ask:
 
     state: Record
     tasks: Mapping[str, Record]
-    expects: type[Record]
     dims: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quorum: int | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
+        """Return a round in which every slot gets the same task.
 
-def ask_all(
-    session: SessionContext,
-    task: Record,
-    *,
-    expects: type[Record],
-    state: Record,
-    dims: Mapping[str, Mapping[str, int]] | None = None,
-    quorum: int | None = None,
-    progress: Mapping[str, Any] | None = None,
-) -> Ask:
-    """Return a round in which every slot gets the same task; see :class:`Ask`."""
-    return Ask(
-        state=state,
-        tasks=dict.fromkeys(session.slots, task),
-        expects=expects,
-        dims=dims or {},
-        quorum=quorum,
-        progress=progress or {},
-    )
+        ``more`` are the other attributes, ``state`` among them.
+        """
+        return cls(tasks=dict.fromkeys(session.slots, task), **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +91,11 @@ class Finish:
     n_rows: Mapping[str, int] = field(default_factory=dict)
 
 
-class AnalystRole(ABC):
+class AnalystRole(ABC, Generic[P, State, Answer]):
     """The analyst's side of a stage: pure, deterministic.
+
+    Generic in the protocol's parameters, the state, and the answers to its tasks (a
+    union, where a stage asks for several kinds).
 
     Class attributes
     ----------------
@@ -112,18 +106,51 @@ class AnalystRole(ABC):
     state: ClassVar[type[Record]]
 
     @abstractmethod
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: SessionContext[P]) -> Ask | Finish:
         """Return the first round, or Finish where there is nothing to ask."""
 
     @abstractmethod
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: SessionContext[P],
+        state: State,
+        contributions: Mapping[str, Answer],
     ) -> Ask | Reopen | Finish:
         """Return what follows from a round's contributions, in slot order.
 
         Raises :class:`~clustering_protocols.errors.CoterieError` where the session
         cannot go on; its problem becomes the reason of the session's end.
         """
+
+
+def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
+    """Return the contributions of a round that asked for one kind, with their type."""
+    return {slot: kind.narrow(record) for slot, record in contributions.items()}
+
+
+class Nothing(Record):
+    """The state of an analyst that has nothing to remember between its rounds."""
+
+    kind = "nothing"
+
+
+@dataclass(frozen=True)
+class Relay(AnalystRole[Params, Nothing, Record]):
+    """Gives everybody one task, once; the answers' envelopes go out with the next stage."""
+
+    task: Record
+
+    state = Nothing
+
+    def start(self, session: SessionContext) -> Ask | Finish:
+        """Ask everybody."""
+        return Ask.everybody(session, self.task, state=Nothing())
+
+    def step(
+        self,
+        session: SessionContext,
+        state: Nothing,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
+        """Finish."""
+        return Finish()

@@ -5,19 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, derive_key
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.terms import Slot
 
-from .session import SessionContext
+from .session import P_co, Params, SessionContext
 
 R = TypeVar("R", bound=Record)
+P = TypeVar("P", bound=Params, default=Params)
+Task = TypeVar("Task", bound=Record, default=Record)
+Content = TypeVar("Content", bound=Record, default=Record)
+Content_co = TypeVar("Content_co", bound=Record, covariant=True, default=Record)
+Result = TypeVar("Result", bound=Record, default=Record)
 
 
 class Memory:
@@ -31,7 +38,7 @@ class Memory:
         added = {record.kind: record.encode() for record in records}
         return Memory(self.entries | added)
 
-    def recall(self, kind: type[R]) -> R | None:
+    def get(self, kind: type[R]) -> R | None:
         """Return the record of a kind, or None."""
         encoded = self.entries.get(kind.kind)
         return None if encoded is None else kind.decode(encoded)
@@ -41,14 +48,14 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartyContext:
+class PartyContext(Generic[P_co]):
     """Where a party stands in a session, and what it may draw from.
 
     ``choices`` are what this party decides alone, for example a reduction of its own or
     a limit above which it refuses; no other role learns of them.
     """
 
-    session: SessionContext
+    session: SessionContext[P_co]
     slot: Slot
     stage: str
     round: int
@@ -63,7 +70,7 @@ class PartyContext:
         Raises :class:`ProtocolFailed` if none came, for example from a group's first
         slot.
         """
-        record = self.memory.recall(kind)
+        record = self.memory.get(kind)
         if record is None:
             raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
         return record
@@ -106,11 +113,11 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
+class Incoming(Generic[Content_co]):
     """A record from another party; the envelope has been opened and checked."""
 
     sender: str
-    content: Record
+    content: Content_co
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,15 +168,20 @@ class Outcome:
     report: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PartyRole(ABC):
-    """A party's side of a stage: a function of view, task and data."""
+class PartyRole(ABC, Generic[P, Task, Content, Result]):
+    """A party's side of a stage: a function of context, task and data.
+
+    Generic in the protocol's parameters, the tasks (a union, where there are several),
+    the contents of envelopes, and the result. What arrives is of the kinds that the
+    stage declares: the engine refuses the rest.
+    """
 
     @abstractmethod
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext[P], task: Task, data: DataSource) -> Reply:
         """Return the answer to a task."""
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: PartyContext[P], envelopes: Sequence[Incoming[Content]]
     ) -> Sequence[Record]:
         """Return what to remember of the envelopes that this stage's round sent."""
         del context
@@ -178,10 +190,22 @@ class PartyRole(ABC):
         return ()
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self, context: PartyContext[P], result: Result, data: DataSource | None
     ) -> Outcome:
         """Return what the operator gets from the result of the last stage.
 
         ``data`` is None where the result is read again later, without the rows.
         """
         raise ValueError(f"{type(self).__name__} is not the role of a last stage")
+
+
+def content_of(
+    leader: str, envelopes: Sequence[Incoming[Content]], what: str
+) -> Content:
+    """Return the content of the one envelope that a group's leader sends.
+
+    Raises :class:`EnvelopeRefused` if another slot sent it, or more than one came.
+    """
+    if [envelope.sender for envelope in envelopes] != [leader]:
+        raise EnvelopeRefused(f"{what} came from a slot that does not lead.")
+    return envelopes[0].content

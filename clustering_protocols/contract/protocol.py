@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.records import Record
@@ -14,23 +14,54 @@ from clustering_protocols.terms import Layout
 
 from .analyst import AnalystRole
 from .party import Memory, PartyRole
-from .session import Params, SessionContext
+from .session import P_co, Params, SessionContext
 
 P = TypeVar("P", bound=Params)
 
 
+class Exchange(NamedTuple):
+    """One kind of round: a task, and the contribution that answers it."""
+
+    task: type[Record]
+    answer: type[Record]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Two roles that talk to each other, and the closed list of their records."""
+    """Two roles that talk to each other, and the closed list of their messages.
+
+    Attributes
+    ----------
+    exchanges : tuple of Exchange
+        Every task of the stage, in the order in which they first come.
+    envelopes : tuple of type of Record
+        What parties send each other.
+    results : tuple of type of Record
+        What a last stage hands out, to a slot or to the coordinator.
+    """
 
     name: str
-    analyst: AnalystRole
-    party: PartyRole
-    records: tuple[type[Record], ...]
+    analyst: AnalystRole[Any, Any, Any]
+    party: PartyRole[Any, Any, Any, Any]
+    exchanges: tuple[Exchange, ...]
+    envelopes: tuple[type[Record], ...] = ()
+    results: tuple[type[Record], ...] = ()
 
-    def record(self, kind: Any) -> type[Record] | None:
-        """Return the class of a kind, or None where this stage has no such record."""
-        return next((record for record in self.records if record.kind == kind), None)
+    @property
+    def tasks(self) -> tuple[type[Record], ...]:
+        """Return the kinds of task."""
+        return tuple(exchange.task for exchange in self.exchanges)
+
+    @property
+    def records(self) -> tuple[type[Record], ...]:
+        """Return every kind that this stage writes: sent, sealed, or kept as state."""
+        sent = (record for exchange in self.exchanges for record in exchange)
+        kinds = (*sent, *self.envelopes, self.analyst.state, *self.results)
+        return tuple(dict.fromkeys(kinds))
+
+    def answer_to(self, task: str) -> type[Record]:
+        """Return the kind of the answer to a task's kind."""
+        return next(e.answer for e in self.exchanges if e.task.kind == task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,10 +79,10 @@ class Example(Generic[P]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """What a simulated session left: its plan, summary and every party's memory."""
+class Trace(Generic[P_co]):
+    """What a simulated session left: its context, summary and every party's memory."""
 
-    session: SessionContext
+    session: SessionContext[P_co]
     summary: Record | None
     memories: Mapping[str, Memory] = field(repr=False)
 
@@ -91,6 +122,13 @@ class ClusteringProtocol(ABC, Generic[P]):
     def check(self, params: P, layout: Layout) -> None:
         """Raise :class:`InvalidParameters` unless parameters and layout fit."""
 
+    def check_roster(self, session: SessionContext[P]) -> None:
+        """Refuse rows and features that do not fit, before anybody works.
+
+        The engine calls it before the first round, and again whenever the rows that take
+        part have changed. Raises :class:`ProtocolFailed` with the numbers that would fit.
+        """
+
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
@@ -104,7 +142,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return small examples that together use what the parameters offer."""
 
     @abstractmethod
-    def pooled(self, params: P, X: FloatArray, trace: Trace | None) -> IntArray:
+    def pooled(self, params: P, X: FloatArray, trace: Trace[P] | None) -> IntArray:
         """Return the labels of the same clustering on pooled data.
 
         Parameters

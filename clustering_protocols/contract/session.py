@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
 
 from clustering_protocols.data import DataSource, check_unique
 from clustering_protocols.randomness import generator
@@ -37,8 +39,12 @@ class Params(BaseModel):
         check_unique(data.ids)
 
 
+P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
+"""The parameters of a protocol; what serves every protocol leaves them open."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionContext:
+class SessionContext(Generic[P_co]):
     """What both roles know once all parties have joined.
 
     Attributes
@@ -52,7 +58,7 @@ class SessionContext:
     agreement: Agreement = field(repr=False)
     agreement_digest: str
     terms: Terms = field(repr=False)
-    params: Params
+    params: P_co
     selected: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -77,6 +83,6 @@ class SessionContext:
         """Return how many rows of a slot take part: by the roster, or as selected."""
         return self.selected.get(slot, self.member(slot).n_rows)
 
-    def with_rows(self, selected: Mapping[str, int]) -> SessionContext:
-        """Return the plan from where on so many rows of each of these slots take part."""
+    def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
+        """Return the context with the numbers of participating rows replaced."""
         return replace(self, selected={**self.selected, **selected})

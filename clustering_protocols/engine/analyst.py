@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 from clustering_protocols import packets
 from clustering_protocols.arrays import ByteArray, Spec
 from clustering_protocols.contract import Ask, Finish, Reopen, SessionContext, Stage
-from clustering_protocols.engine.stages import load, stage_of
+from clustering_protocols.engine.stages import check_roster, load, stage_of
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.packets import Address, Envelope, Expectation
 from clustering_protocols.records import Record
@@ -59,6 +59,7 @@ class Closed:
 def begin(agreement: bytes) -> Opened | Closed:
     """Return the first round of a session whose parties have all joined."""
     session, stages = load(agreement)
+    check_roster(session)
     return _enter(session, stages, index=0, last_round=0, relay=[])
 
 
@@ -129,7 +130,7 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
 def read_result(agreement: bytes, result: Buffer) -> Record:
     """Return the record in a result or summary of the last stage."""
     _, stages = load(agreement)
-    return packets.read(result).read(stages[-1])
+    return packets.read(result).read(stages[-1].results)
 
 
 def _enter(
@@ -154,7 +155,9 @@ def _follow(
     """Go on in this stage, in the next one, or close."""
     if isinstance(move, Ask):
         return _open(session, stages, index, last_round + 1, move, relay)
-    session = session.with_rows(move.n_rows)
+    if move.n_rows:
+        session = session.with_rows(move.n_rows)
+        check_roster(session)
     if index + 1 < len(stages):
         return _enter(session, stages, index + 1, last_round, relay)
     return _close(session, stages, index, max(last_round, 1), move)
@@ -199,7 +202,7 @@ def _open_again(
 
 
 class _Kept(NamedTuple):
-    """What an attempt with the same tasks brings beside them."""
+    """An Ask that keeps the tasks."""
 
     state: Record
     quorum: int
@@ -222,12 +225,13 @@ def _packed(
     relay: Sequence[tuple[str, Envelope]],
 ) -> dict[str, bytes]:
     """Return the tasks of a round as bytes, each with the envelopes for its slot."""
+    stage = stages[place.stage]
     return {
         slot: packets.write(
-            _address(session, slot, stages[place.stage], place.round, place.attempt),
+            _address(session, slot, stage, place.round, place.attempt),
             task,
             expects=Expectation(
-                kind=ask.expects.kind, dims=dict(ask.dims.get(slot, {}))
+                kind=stage.answer_to(task.kind).kind, dims=dict(ask.dims.get(slot, {}))
             ),
             envelopes=[envelope for receiver, envelope in relay if receiver == slot],
         )

@@ -84,9 +84,8 @@ class PartyEngine:
         memory = self._receive(session, stages, memory, asked)
         stage = stage_of(stages, asked)
         context = self._view(session, stage.name, asked, memory)
-        reply = stage.party.reply(
-            context, asked.read(stage), _taking_part(memory, data)
-        )
+        record = asked.read(stage.tasks)
+        reply = stage.party.reply(context, record, _taking_part(memory, data))
         contribution = packets.write(
             asked.address,
             reply.contribution,
@@ -110,8 +109,10 @@ class PartyEngine:
         self._check_address(session, packet)
         context = self._view(session, stages[-1].name, packet, memory)
         rows = None if data is None else _taking_part(memory, data)
-        outcome = stages[-1].party.conclude(context, packet.read(stages[-1]), rows)
-        selection = memory.recall(Selection)
+        outcome = stages[-1].party.conclude(
+            context, packet.read(stages[-1].results), rows
+        )
+        selection = memory.get(Selection)
         if selection is None:
             return outcome
         return put_back(outcome, selection, session.member(self.slot).n_rows)
@@ -125,7 +126,7 @@ class PartyEngine:
     def _view(
         self, session: SessionContext, stage: str, packet: Packet, memory: Memory
     ) -> PartyContext:
-        selection = memory.recall(Selection)
+        selection = memory.get(Selection)
         return PartyContext(
             session=session
             if selection is None
@@ -179,7 +180,7 @@ class PartyEngine:
 
     def _check_freshness(self, memory: Memory, asked: Packet) -> None:
         """Refuse envelopes of another round than the last, or of a void attempt."""
-        last = memory.recall(Position)
+        last = memory.get(Position)
         sealed = {(e.label.round, e.label.attempt) for e in asked.envelopes}
         before = asked.address.round - 1
         answered = last is not None and last.round == before
@@ -192,7 +193,7 @@ class PartyEngine:
         self, session: SessionContext, stage: Stage, envelope: Envelope
     ) -> Incoming:
         label = envelope.label
-        kind = stage.record(label.kind)
+        kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
         if kind is None or label.peer not in session.slots:
             raise EnvelopeRefused("Its label names no known sender or kind.")
         bound = _bound(session, label, sender=label.peer, receiver=self.slot)
@@ -205,7 +206,7 @@ class PartyEngine:
 
 def _taking_part(memory: Memory, data: DataSource) -> DataSource:
     """Return the rows that roles may see: all, or those that a stage has selected."""
-    selection = memory.recall(Selection)
+    selection = memory.get(Selection)
     return data if selection is None else keep_rows(data, selection.rows)
 
 

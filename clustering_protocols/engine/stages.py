@@ -13,10 +13,15 @@ from clustering_protocols.packets import Packet
 
 @lru_cache(maxsize=64)
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return plan and stages of an agreement, given its exact bytes."""
+    """Return context and stages of an agreement, given its exact bytes."""
     session = registry.session_context(agreement)
     known = registry.protocol(session.terms.protocol.name)
     return session, tuple(known.stages(session.params, session.layout))
+
+
+def check_roster(session: SessionContext) -> None:
+    """Let the protocol refuse rows and features that do not fit."""
+    registry.protocol(session.terms.protocol.name).check_roster(session)
 
 
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:

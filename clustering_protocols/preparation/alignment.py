@@ -16,20 +16,24 @@ import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from clustering_protocols.arrays import IntArray, Spec
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
+    Exchange,
     Finish,
+    Nothing,
+    Params,
     PartyContext,
     PartyRole,
     Reopen,
     Reply,
     SessionContext,
     Stage,
-    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ColumnsNotAligned, CoterieError, RowsNotAligned
@@ -37,6 +41,8 @@ from clustering_protocols.preparation.secrets import Scope, group_key, group_str
 from clustering_protocols.records import Record
 
 NAME = "alignment"
+
+_Rows = TypeVar("_Rows", FloatArray, IntArray)
 
 
 class CompareDigests(Record):
@@ -54,12 +60,6 @@ class Digests(Record):
     columns: str
 
 
-class Comparing(Record):
-    """The analyst's state."""
-
-    kind = "comparing"
-
-
 class RowOrder(Record):
     """Memory: the order in which this row group's rows travel.
 
@@ -70,28 +70,34 @@ class RowOrder(Record):
 
     order: Annotated[IntArray, Spec("n", low=0)]
 
+    def restore(self, travelled: _Rows) -> _Rows:
+        """Return per-row values (n, …) in the order of the party's own rows."""
+        own = np.empty_like(travelled)
+        own[self.order] = travelled
+        return own
 
-class AlignmentAnalyst(AnalystRole):
+
+class AlignmentAnalyst(AnalystRole[Params, Nothing, Digests]):
     """Compares digests within each row group and each column group."""
 
-    state = Comparing
+    state = Nothing
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody."""
-        return ask_all(session, CompareDigests(), expects=Digests, state=Comparing())
+        return Ask.everybody(session, CompareDigests(), state=Nothing())
 
     def step(
         self,
         session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        state: Nothing,
+        contributions: Mapping[str, Digests],
     ) -> Ask | Reopen | Finish:
         """Finish, or end the session with the group that is not aligned."""
         compare(session, contributions)
         return Finish()
 
 
-def compare(session: SessionContext, contributions: Mapping[str, Record]) -> None:
+def compare(session: SessionContext, digests: Mapping[str, Digests]) -> None:
     """Refuse digests that differ within a row group or a column group.
 
     Raises
@@ -99,7 +105,6 @@ def compare(session: SessionContext, contributions: Mapping[str, Record]) -> Non
     RowsNotAligned, ColumnsNotAligned
         With the parties of the group.
     """
-    digests = {s: Digests.narrow(record) for s, record in contributions.items()}
     layout = session.layout
     for row in range(layout.n_row_groups):
         group = layout.row_group(row)
@@ -118,12 +123,14 @@ def _compare(
 
 
 @dataclass(frozen=True)
-class AlignmentParty(PartyRole):
+class AlignmentParty(PartyRole[Params, CompareDigests]):
     """Digests its ids and names; draws the row group's secret order."""
 
     rows_travel: bool
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: PartyContext, task: CompareDigests, data: DataSource
+    ) -> Reply:
         """Send the digests and remember the order, if rows are to travel in one."""
         return Reply(
             contribution=digests(context, data, data.ids or [f"rows:{data.n_rows}"]),
@@ -165,5 +172,5 @@ def stage(*, rows_travel: bool = True) -> Stage:
         name=NAME,
         analyst=AlignmentAnalyst(),
         party=AlignmentParty(rows_travel),
-        records=(CompareDigests, Digests, Comparing),
+        exchanges=(Exchange(CompareDigests, Digests),),
     )

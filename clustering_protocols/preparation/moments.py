@@ -13,7 +13,7 @@ squares would keep no digit of the spread.
 | 2 | `add-up` → `share`: sums of values |
 | 3 | `add-up` → `share`: powers of two of the largest deviations |
 | 4 | `add-up` → `share`: sums of squared deviations |
-| 5 | `add-up` → `share`: a one, under masks that the outcome is bound to |
+| 5 | `add-up` → `share`: the constant 1, masked with keys derived from the outcome |
 | 6 | `add-up` → `share`, empty: the ones add up, so all have the same outcome |
 
 All sums are of whole units, one rounding per row: they do not depend on how rows are cut
@@ -33,7 +33,9 @@ from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
+    Exchange,
     Finish,
+    Params,
     PartyContext,
     PartyRole,
     Reopen,
@@ -108,7 +110,7 @@ def groups(layout: Layout) -> list[tuple[str, ...]]:
     return [group for group in found if len(group) >= MINIMUM_MEMBERS]
 
 
-class MomentsAnalyst(AnalystRole):
+class MomentsAnalyst(AnalystRole[Params, AddingUp, Share]):
     """Adds up, phase by phase, what it cannot read."""
 
     state = AddingUp
@@ -121,19 +123,17 @@ class MomentsAnalyst(AnalystRole):
     def step(
         self,
         session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        state: AddingUp,
+        contributions: Mapping[str, Share],
     ) -> Ask | Reopen | Finish:
         """Hand back the totals with the next phase."""
-        phase = AddingUp.narrow(state).phase
-        if phase == _LAST_PHASE:
+        if state.phase == _LAST_PHASE:
             return Finish()
-        shares = {s: Share.narrow(record).words for s, record in contributions.items()}
         totals = {
-            group: add_all(shares[slot] for slot in group)
+            group: add_all(contributions[slot].words for slot in group)
             for group in groups(session.layout)
         }
-        return _ask(session, phase + 1, totals)
+        return _ask(session, state.phase + 1, totals)
 
 
 def _ask(
@@ -147,7 +147,6 @@ def _ask(
     return Ask(
         state=AddingUp(phase=phase),
         tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
-        expects=Share,
         dims={
             slot: {"words": _n_words(phase, session.member(slot).n_columns)}
             for slot in tasks
@@ -161,15 +160,14 @@ def _n_words(phase: int, n_columns: int) -> int:
     return of_phase.get(phase, {_CONFIRM: 1, _LAST_PHASE: 0}.get(phase, n_columns))
 
 
-class MomentsParty(PartyRole):
+class MomentsParty(PartyRole[Params, AddUp]):
     """Adds its share, and reads each total when it comes back."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
-        asked = AddUp.narrow(task)
-        known = _learn(context, asked) if asked.phase > 1 else _nothing_yet(context)
-        if asked.phase == _LAST_PHASE:
-            _check_agreed(context, asked)
+        known = _learn(context, task) if task.phase > 1 else _nothing_yet(context)
+        if task.phase == _LAST_PHASE:
+            _check_agreed(context, task)
             return Reply(contribution=Share(words=np.empty(0, dtype=np.uint64)))
         remember: list[Record] = [known]
         alike: list[FloatArray | IntArray] = [
@@ -177,14 +175,14 @@ class MomentsParty(PartyRole):
             known.mean,
             known.deviation_powers,
         ]
-        if asked.phase == _CONFIRM:
-            outcome = _pooled(context, asked, known)
+        if task.phase == _CONFIRM:
+            outcome = _pooled(context, task, known)
             remember.append(outcome)
             alike.append(outcome.deviations)
             words = np.ones(1, dtype=np.uint64)
         else:
-            words = _share(context, asked.phase, known, data)
-        of = _sum_of(context, asked.phase, context.round, context.attempt)
+            words = _share(context, task.phase, known, data)
+        of = _sum_of(context, task.phase, context.round, context.attempt)
         blind(context, words, of, "column")
         inputs = _digest(alike)
         mask(context, words, of, inputs=inputs)
@@ -333,5 +331,5 @@ def stage() -> Stage:
         name=NAME,
         analyst=MomentsAnalyst(),
         party=MomentsParty(),
-        records=(AddUp, Share, AddingUp),
+        exchanges=(Exchange(AddUp, Share),),
     )

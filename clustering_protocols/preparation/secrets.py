@@ -17,18 +17,15 @@ from typing import Literal
 from pydantic import Field
 
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
+    Exchange,
     Incoming,
     Outgoing,
+    Params,
     PartyContext,
     PartyRole,
-    Reopen,
+    Relay,
     Reply,
-    SessionContext,
     Stage,
-    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused
@@ -50,12 +47,6 @@ class SecretsShared(Record):
     """Contribution."""
 
     kind = "secrets-shared"
-
-
-class Sharing(Record):
-    """The analyst's state."""
-
-    kind = "sharing"
 
 
 class GroupSecret(Record):
@@ -119,32 +110,15 @@ def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStre
     return KeyedStream(group_key(context, scope, purpose))
 
 
-class SecretsAnalyst(AnalystRole):
-    """Asks once and relays."""
-
-    state = Sharing
-
-    def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask everybody."""
-        return ask_all(session, ShareSecrets(), expects=SecretsShared, state=Sharing())
-
-    def step(
-        self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
-        """Finish: the envelopes go out with the next stage."""
-        return Finish()
-
-
 @dataclass(frozen=True)
-class SecretsParty(PartyRole):
+class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
     """Draws the secrets of the groups that it leads, and keeps those that it gets."""
 
     scopes: tuple[Scope, ...]
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: PartyContext, task: ShareSecrets, data: DataSource
+    ) -> Reply:
         """Draw and seal."""
         envelopes: list[Outgoing] = []
         remember: list[Record] = []
@@ -158,12 +132,12 @@ class SecretsParty(PartyRole):
         )
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: PartyContext, envelopes: Sequence[Incoming[GroupSecret]]
     ) -> Sequence[Record]:
         """Keep the secrets that the groups' first slots sent."""
         kept: list[Record] = []
         for envelope in envelopes:
-            content = GroupSecret.narrow(envelope.content)
+            content = envelope.content
             group = group_of(context.session.layout, context.slot, content.scope)
             if envelope.sender != group[0] or content.scope not in self.scopes:
                 raise EnvelopeRefused("A secret came from a slot that does not lead.")
@@ -181,7 +155,8 @@ def stage(*scopes: Scope) -> Stage:
     """Return the stage for the secrets that a protocol needs."""
     return Stage(
         name=NAME,
-        analyst=SecretsAnalyst(),
+        analyst=Relay(ShareSecrets()),
         party=SecretsParty(scopes),
-        records=(ShareSecrets, SecretsShared, Sharing, GroupSecret),
+        exchanges=(Exchange(ShareSecrets, SecretsShared),),
+        envelopes=(GroupSecret,),
     )

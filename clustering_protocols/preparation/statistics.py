@@ -25,18 +25,21 @@ from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
+    Exchange,
     Finish,
     Incoming,
     Outgoing,
+    Params,
     PartyContext,
     PartyRole,
     Reopen,
     Reply,
     SessionContext,
     Stage,
+    content_of,
 )
 from clustering_protocols.data import DataSource
-from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 
@@ -165,7 +168,7 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
 
 
 @dataclass(frozen=True)
-class StatisticsAnalyst(AnalystRole):
+class StatisticsAnalyst(AnalystRole[Params, Progress, Measured | Pooled]):
     """Relays; it learns nothing but that the parties answered."""
 
     largest_group: int | None
@@ -174,47 +177,38 @@ class StatisticsAnalyst(AnalystRole):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Have the members measure."""
-        return self._ask(session, Measure(), Measured, measured=False)
+        return self._ask(session, Measure(), measured=False)
 
     def step(
         self,
         session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        state: Progress,
+        contributions: Mapping[str, Measured | Pooled],
     ) -> Ask | Reopen | Finish:
         """Have the first slots pool, then finish."""
-        if Progress.narrow(state).measured:
+        if state.measured:
             return Finish()
-        return self._ask(session, Pool(), Pooled, measured=True)
+        return self._ask(session, Pool(), measured=True)
 
-    def _ask(
-        self,
-        session: SessionContext,
-        task: Record,
-        expects: type[Record],
-        *,
-        measured: bool,
-    ) -> Ask:
+    def _ask(self, session: SessionContext, task: Record, *, measured: bool) -> Ask:
         sizes = {
             s: len(group_of(session.layout, session.layout.slot(s), "column"))
             for s in session.slots
         }
         served = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
-        return Ask(
-            state=Progress(measured=measured),
-            tasks=dict.fromkeys(served, task),
-            expects=expects,
-        )
+        return Ask(state=Progress(measured=measured), tasks=dict.fromkeys(served, task))
 
 
 @dataclass(frozen=True)
-class StatisticsParty(PartyRole):
+class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     """Measures; pools where it is the first slot of its column group."""
 
     moments: bool
     ranges: bool
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: PartyContext, task: Measure | Pool, data: DataSource
+    ) -> Reply:
         """Seal own moments to the first slot, or pooled ones to the members."""
         first, *others = group_of(context.session.layout, context.slot, "column")
         if isinstance(task, Measure):
@@ -234,18 +228,18 @@ class StatisticsParty(PartyRole):
         return Reply(contribution=Measured(), remember=kept)
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: PartyContext, envelopes: Sequence[Incoming[Moments]]
     ) -> Sequence[Record]:
         """Pool the members' moments, or keep what the first slot pooled."""
         group = group_of(context.session.layout, context.slot, "column")
-        contents = {e.sender: Moments.narrow(e.content) for e in envelopes}
+        contents = {envelope.sender: envelope.content for envelope in envelopes}
         width = context.session.member(context.slot.name).n_columns
         for content in contents.values():
             content.require(
                 {"moments": width * self.moments, "ranges": width * self.ranges}
             )
         if context.slot.name != group[0]:
-            return [_from_first(group[0], contents)]
+            return [content_of(group[0], envelopes, "Pooled moments")]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(
                 "The moments of a member of the column group are missing."
@@ -261,12 +255,6 @@ def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
     )
 
 
-def _from_first(first: str, contents: Mapping[str, Moments]) -> PooledMoments:
-    if list(contents) != [first]:
-        raise EnvelopeRefused("Pooled moments came from a slot that does not lead.")
-    return PooledMoments.narrow(contents[first])
-
-
 def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:
     """Return the stage for what a protocol needs of each feature.
 
@@ -276,5 +264,6 @@ def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> S
         name=NAME,
         analyst=StatisticsAnalyst(largest_group),
         party=StatisticsParty(moments=moments, ranges=ranges),
-        records=(Measure, Measured, Pool, Pooled, Progress, Moments, PooledMoments),
+        exchanges=(Exchange(Measure, Measured), Exchange(Pool, Pooled)),
+        envelopes=(Moments, PooledMoments),
     )

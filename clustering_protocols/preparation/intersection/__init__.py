@@ -21,7 +21,7 @@ which it joined. A row group of one slot keeps all rows.
 
 from __future__ import annotations
 
-from clustering_protocols.contract import Stage
+from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.preparation.alignment import Digests
 from clustering_protocols.preparation.alignment_params import Alignment
 
@@ -38,20 +38,12 @@ def stage(alignment: Alignment) -> Stage:
         name=NAME,
         analyst=IntersectionAnalyst(alignment),
         party=IntersectionParty(alignment),
-        records=(
-            messages.ShowKey,
-            messages.KeyShown,
-            messages.PublicKey,
-            messages.Blind,
-            messages.Counted,
-            messages.BlindedIds,
-            messages.Evaluate,
-            messages.Evaluated,
-            messages.Answers,
-            messages.Unblind,
-            messages.Shown,
-            messages.Select,
-            Digests,
-            messages.Intersecting,
+        exchanges=(
+            Exchange(messages.ShowKey, messages.KeyShown),
+            Exchange(messages.Blind, messages.Counted),
+            Exchange(messages.Evaluate, messages.Evaluated),
+            Exchange(messages.Unblind, messages.Shown),
+            Exchange(messages.Select, Digests),
         ),
+        envelopes=(messages.PublicKey, messages.BlindedIds, messages.Answers),
     )

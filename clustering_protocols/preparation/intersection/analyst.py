@@ -15,9 +15,10 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
+    Params,
     Reopen,
     SessionContext,
-    ask_all,
+    all_of,
 )
 from clustering_protocols.errors import InvalidArray, OverlapTooSmall
 from clustering_protocols.preparation.alignment import Digests, compare
@@ -32,7 +33,7 @@ _Sorted = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True)
-class IntersectionAnalyst(AnalystRole):
+class IntersectionAnalyst(AnalystRole[Params, Intersecting, Record]):
     """Five rounds; four where blinding takes no public key."""
 
     alignment: Alignment
@@ -41,30 +42,27 @@ class IntersectionAnalyst(AnalystRole):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask for public keys where there are any, else for blinded ids."""
-        state = _state("show-key")
         if self.alignment.method != "rsa":
             return _ask_blind(session)
-        task = messages.ShowKey()
-        return ask_all(session, task, expects=messages.KeyShown, state=state)
+        return Ask.everybody(session, messages.ShowKey(), state=_state("show-key"))
 
     def step(
         self,
         session: SessionContext,
-        state: Record,
+        state: Intersecting,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
         """Return the next round; at the end the numbers of rows that take part."""
-        now = Intersecting.narrow(state)
-        if now.asked == "show-key":
+        if state.asked == "show-key":
             return _ask_blind(session)
-        if now.asked == "blind":
+        if state.asked == "blind":
             return _ask_evaluate(session, contributions)
-        if now.asked == "evaluate":
-            return _ask_unblind(session, now)
-        if now.asked == "unblind":
-            return self._ask_select(session, now, contributions)
-        compare(session, contributions)
-        return Finish(n_rows=now.n_rows)
+        if state.asked == "evaluate":
+            return _ask_unblind(session, state)
+        if state.asked == "unblind":
+            return self._ask_select(session, state, contributions)
+        compare(session, all_of(Digests, contributions))
+        return Finish(n_rows=state.n_rows)
 
     def _ask_select(
         self,
@@ -89,7 +87,6 @@ class IntersectionAnalyst(AnalystRole):
                 slot: messages.Select(common=common[slot], n_rows=n_rows)
                 for slot in session.slots
             },
-            expects=Digests,
         )
 
     def _check_rows(
@@ -113,13 +110,11 @@ def _state(asked: Any, **known: Any) -> Intersecting:
 
 
 def _ask_blind(session: SessionContext) -> Ask:
-    return ask_all(
-        session, messages.Blind(), expects=messages.Counted, state=_state("blind")
-    )
+    return Ask.everybody(session, messages.Blind(), state=_state("blind"))
 
 
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
-    counted = {s: messages.Counted.narrow(each) for s, each in contributions.items()}
+    counted = all_of(messages.Counted, contributions)
     leaders = led_by(session)
     for slot, told in counted.items():
         _check_count(session, slot, told, told.n_ids if slot in leaders else 0)
@@ -130,7 +125,6 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
             tokens=np.concatenate([counted[slot].tokens for slot in leaders]),
         ),
         tasks=dict.fromkeys(leaders, messages.Evaluate()),
-        expects=messages.Evaluated,
     )
 
 
@@ -148,7 +142,6 @@ def _ask_unblind(session: SessionContext, now: Intersecting) -> Ask:
     return Ask(
         state=_state("unblind", n_ids=now.n_ids, tokens=now.tokens),
         tasks=dict.fromkeys(members, messages.Unblind()),
-        expects=messages.Shown,
         dims={slot: {"t": now.n_ids[slot]} for slot in members},
     )
 
@@ -160,7 +153,8 @@ def _all_tokens(
     ends = np.cumsum([now.n_ids[slot] for slot in led_by(session)])
     of_firsts = np.split(now.tokens, ends[:-1])
     found = dict(zip(led_by(session), of_firsts, strict=True))
-    found |= {s: messages.Shown.narrow(e).tokens for s, e in contributions.items()}
+    shown = all_of(messages.Shown, contributions)
+    found |= {slot: each.tokens for slot, each in shown.items()}
     return {slot: _sorted(slot, tokens) for slot, tokens in found.items()}
 
 

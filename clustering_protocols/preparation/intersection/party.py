@@ -13,10 +13,12 @@ from clustering_protocols.arrays import ByteArray, IntArray
 from clustering_protocols.contract import (
     Incoming,
     Outgoing,
+    Params,
     PartyContext,
     PartyRole,
     Reply,
     Selection,
+    content_of,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
@@ -48,6 +50,16 @@ _SCHEMES: Final[Mapping[str, _Scheme]] = {
 }
 
 
+_Task = (
+    messages.ShowKey
+    | messages.Blind
+    | messages.Evaluate
+    | messages.Unblind
+    | messages.Select
+)
+_Content = messages.PublicKey | messages.BlindedIds | messages.Answers
+
+
 class _Tokens(NamedTuple):
     """A party's tokens (t, 32), sorted, and the places of their ids."""
 
@@ -56,12 +68,12 @@ class _Tokens(NamedTuple):
 
 
 @dataclass(frozen=True)
-class IntersectionParty(PartyRole):
+class IntersectionParty(PartyRole[Params, _Task, _Content]):
     """Holds the key where it is the first of its row group, asks it elsewhere."""
 
     alignment: Alignment
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
         if isinstance(task, messages.ShowKey):
             return self._show_key(context)
@@ -72,30 +84,31 @@ class IntersectionParty(PartyRole):
             return self._blind(context, own)
         if isinstance(task, messages.Unblind):
             return self._unblind(context, own)
-        asked = messages.Select.narrow(task)
-        return _select(context, asked, own, data, self.alignment.minimum_overlap)
+        return _select(context, task, own, data, self.alignment.minimum_overlap)
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
     ) -> Sequence[Record]:
         """Keep blinded ids, a public key or answers, from whom they may come."""
         if context.slot.name in led_by(context.session):
             return [self._collected(context, envelopes)]
-        first = others(context.session).get(context.slot.name)
-        if [envelope.sender for envelope in envelopes] != [first]:
-            raise EnvelopeRefused("It came from a slot that does not lead.")
-        content = envelopes[0].content
-        if not isinstance(content, messages.PublicKey | messages.Answers):
-            raise EnvelopeRefused("A first slot sends a key, and answers.")
+        leader = others(context.session).get(context.slot.name, "")
+        content = content_of(leader, envelopes, "A key or answers")
+        if isinstance(content, messages.BlindedIds):
+            raise EnvelopeRefused("A leader sends a key, and answers.")
         return [content]
 
     def _collected(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
     ) -> messages.ToEvaluate:
         """Refuse more ids from a member than the rows with which it joined."""
         members = led_by(context.session)[context.slot.name]
-        sent = {e.sender: messages.BlindedIds.narrow(e.content) for e in envelopes}
-        if set(sent) != set(members):
+        sent = {
+            e.sender: e.content
+            for e in envelopes
+            if isinstance(e.content, messages.BlindedIds)
+        }
+        if set(sent) != set(members) or len(sent) != len(envelopes):
             raise EnvelopeRefused("Blinded ids came from others than the row group.")
         for slot, blinded in sent.items():
             quota = context.session.member(slot).n_rows
@@ -133,7 +146,7 @@ class IntersectionParty(PartyRole):
 
     def _evaluate(self, context: PartyContext) -> Reply:
         """Answer each member, once in a session: quotas hold for all rounds together."""
-        if context.memory.recall(messages.Evaluated) is not None:
+        if context.memory.get(messages.Evaluated) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         asked = context.recall(messages.ToEvaluate)
         found = self._holder(context).evaluate(asked.elements)
@@ -240,7 +253,7 @@ def _select(
     minimum_overlap: int,
 ) -> Reply:
     """Return the checksum of the common ids in canonical order; keep their rows."""
-    if context.memory.recall(Selection) is not None:
+    if context.memory.get(Selection) is not None:
         raise ProtocolFailed("The analyst selects rows a second time.")
     chosen = _chosen(context, asked, own)
     _check_numbers(context, asked, len(chosen), minimum_overlap)

@@ -4,14 +4,33 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import aligning, pooling, secrets
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled, shared_anchors
+from . import (
+    analyst,
+    examples,
+    layouts,
+    messages,
+    party,
+    pooled,
+    shared_anchors,
+)
 from .methods import METHODS
-from .params import Anchor, DataCollaboration, Feature
+from .params import (
+    Anchor,
+    DataCollaboration,
+    DcSession,
+    Feature,
+)
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration", "Feature"]
 
@@ -88,6 +107,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                 f"{layout.n_column_groups}."
             )
 
+    def check_roster(self, session: DcSession) -> None:
+        """Refuse declared features, anchors or clusters that the roster does not fit."""
+        layouts.check(session)
+
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = ["colluding-party-opens-column-group"]
@@ -111,10 +134,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             name="upload",
             analyst=analyst.Collaborator(),
             party=party.Projector(),
-            records=(
-                messages.Project,
-                messages.Projections,
-                messages.Waiting,
+            exchanges=(Exchange(messages.Project, messages.Projections),),
+            results=(
                 messages.RowGroupLabels,
                 messages.RowGroupModel,
                 messages.Summary,
@@ -133,7 +154,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return examples.examples()
 
     def pooled(
-        self, params: DataCollaboration, X: FloatArray, trace: Trace | None
+        self,
+        params: DataCollaboration,
+        X: FloatArray,
+        trace: Trace[DataCollaboration] | None,
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
         return pooled.labels(params, X, trace.summary if trace else None)

@@ -13,46 +13,46 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
+    Nothing,
     Reopen,
-    SessionContext,
-    ask_all,
 )
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.records import Record
 
 from . import collaboration, layouts, messages
 from .collaboration import CollaborationMap
-from .params import DataCollaboration
+from .params import (
+    DataCollaboration,
+    DcSession,
+)
 
 Cells = Mapping[int, messages.Projections]
 """The projections of one row group, by column group."""
 
 
-class Collaborator(AnalystRole):
+class Collaborator(AnalystRole[DataCollaboration, Nothing, messages.Projections]):
     """One round: projections in, labels per row group out."""
 
-    state = messages.Waiting
+    state = Nothing
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: DcSession) -> Ask | Finish:
         """Ask everybody for projections."""
-        layouts.check(session)
         r = layouts.n_anchors(session)
-        return ask_all(
+        return Ask.everybody(
             session,
             messages.Project(),
-            expects=messages.Projections,
-            state=messages.Waiting(),
+            state=Nothing(),
             dims={slot: {"n": session.n_rows(slot), "r": r} for slot in session.slots},
         )
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: DcSession,
+        state: Nothing,
+        contributions: Mapping[str, messages.Projections],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all row groups."""
-        params = layouts.params_of(session)
+        params = session.params
         row_groups = _row_groups(session, contributions)
         maps = fit_maps(params, row_groups, layouts.widths(session))
         Z = common_space(row_groups, maps)
@@ -110,7 +110,7 @@ def common_space(
 
 
 def _row_groups(
-    session: SessionContext, contributions: Mapping[str, Record]
+    session: DcSession, contributions: Mapping[str, messages.Projections]
 ) -> list[Cells]:
     layout = session.layout
     return [
@@ -122,16 +122,15 @@ def _row_groups(
     ]
 
 
-def _checked(name: str, contribution: Record) -> messages.Projections:
+def _checked(name: str, given: messages.Projections) -> messages.Projections:
     """Refuse projections without columns: a declaration cannot."""
-    given = messages.Projections.narrow(contribution)
     if given.rows.shape[1] == 0:
         raise InvalidArray(f"{name!r} sent projections of no dimension.")
     return given
 
 
 def _finish(
-    session: SessionContext,
+    session: DcSession,
     found: Clustering,
     Z: FloatArray,
     maps: Sequence[CollaborationMap],
@@ -158,14 +157,14 @@ def _finish(
 
 
 def _let_out(
-    session: SessionContext,
+    session: DcSession,
     labels: messages.RowGroupLabels,
     Z: FloatArray,
     centroids: FloatArray,
     mapping: CollaborationMap,
 ) -> messages.RowGroupLabels:
     """Return labels alone, or with what else the terms let out."""
-    params = layouts.params_of(session)
+    params = session.params
     if params.output == "labels" and not params.predictor:
         return labels
     out = params.output == "coordinates"

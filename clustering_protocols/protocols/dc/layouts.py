@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from clustering_protocols.contract import SessionContext
 from clustering_protocols.errors import ProtocolFailed
 
 from . import anchors
-from .params import DataCollaboration
+from .params import (
+    DcSession,
+)
 
 
-def params_of(session: SessionContext) -> DataCollaboration:
-    """Return the parameters of a session of `dc`."""
-    return DataCollaboration.model_validate(session.params)
-
-
-def widths(session: SessionContext) -> list[int]:
+def widths(session: DcSession) -> list[int]:
     """Return m_j, the number of features of each column group."""
     layout = session.layout
     first = [layout.column_group(column)[0] for column in range(layout.n_column_groups)]
     return [session.member(slot).n_columns for slot in first]
 
 
-def row_counts(session: SessionContext) -> list[int]:
+def row_counts(session: DcSession) -> list[int]:
     """Return n_i, the number of rows of each row group."""
     layout = session.layout
     first = [layout.row_group(row)[0] for row in range(layout.n_row_groups)]
     return [session.n_rows(slot) for slot in first]
 
 
-def n_anchors(session: SessionContext) -> int:
+def n_anchors(session: DcSession) -> int:
     """Return r; :class:`ProtocolFailed` if it is too small for the features."""
     n_features = sum(widths(session))
-    r = anchors.n_anchors(params_of(session).anchor, n_features)
+    r = anchors.n_anchors(session.params.anchor, n_features)
     needed = anchors.minimum_anchors(n_features)
     if r < needed:
         raise ProtocolFailed(
@@ -40,9 +36,10 @@ def n_anchors(session: SessionContext) -> int:
     return r
 
 
-def check(session: SessionContext) -> None:
-    """Refuse declared features or a number of clusters that the roster does not fit."""
-    params = params_of(session)
+def check(session: DcSession) -> None:
+    """Refuse declared features, anchors or clusters that the roster does not fit."""
+    n_anchors(session)
+    params = session.params
     if params.features is not None:
         declared = [len(group) for group in params.features]
         if declared != widths(session):

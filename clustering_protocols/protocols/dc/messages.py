@@ -23,12 +23,6 @@ class Projections(Record):
     anchors: Annotated[FloatArray, Spec("r", "width")]
 
 
-class Waiting(Record):
-    """The analyst's state: there is one round, and nothing to remember."""
-
-    kind = "waiting"
-
-
 class Reduction(Record):
     """Memory: what a party wants to tell its operator about f_ij."""
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.preparation.alignment_params import AlignedParams
 from clustering_protocols.preparation.ranges import Range
 
@@ -102,3 +102,7 @@ class DataCollaboration(AlignedParams):
     def needs_ranges(self) -> bool:
         """Return whether ranges over all parties are needed."""
         return self.anchor.kind == "uniform"
+
+
+DcSession = SessionContext[DataCollaboration]
+DcContext = PartyContext[DataCollaboration]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
+from clustering_protocols.contract import (
+    Outcome,
+    PartyRole,
+    Reply,
+)
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
@@ -16,13 +18,16 @@ from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.records import Record
 
 from . import anchors, kernels, layouts, messages, private_map, selfcheck
-from .params import DataCollaboration
+from .params import (
+    DataCollaboration,
+    DcContext,
+)
 from .shared_anchors import AnchorRows
 
-_Rows = TypeVar("_Rows", FloatArray, IntArray)
 
-
-class Projector(PartyRole):
+class Projector(
+    PartyRole[DataCollaboration, messages.Project, Record, messages.RowGroupLabels]
+):
     """One round: X̃_ij and X̃^anc_ij out, labels back.
 
     Knows the choices ``transformer`` (a fitted scikit-learn transformer of the party's
@@ -30,12 +35,13 @@ class Projector(PartyRole):
     self-check may find rebuilt within 10 %).
     """
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: DcContext, task: messages.Project, data: DataSource
+    ) -> Reply:
         """Return the projections, rows in the row group's secret order."""
-        messages.Project.narrow(task)
-        if context.memory.recall(messages.Reduction) is not None:
+        if context.memory.get(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
-        params = DataCollaboration.model_validate(context.session.params)
+        params = context.session.params
         fitted = private_map.fit(context, params, data)
         drawn = _anchors(context, params)
         rows, images = fitted.function.rows(data), fitted.function(drawn)
@@ -52,30 +58,32 @@ class Projector(PartyRole):
         )
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self,
+        context: DcContext,
+        result: messages.RowGroupLabels,
+        data: DataSource | None,
     ) -> Outcome:
         """Return the labels in the order of the party's own rows."""
-        given = messages.RowGroupLabels.narrow(result)
-        order = context.recall(RowOrder).order
-        given.require({"n": len(order)})
+        order = context.recall(RowOrder)
+        result.require({"n": len(order.order)})
         report = _report(context)
-        if not isinstance(given, messages.RowGroupModel):
+        if not isinstance(result, messages.RowGroupModel):
             return Outcome(
-                labels=_restore(given.labels, order),
-                cluster_sizes=given.cluster_sizes,
+                labels=order.restore(result.labels),
+                cluster_sizes=result.cluster_sizes,
                 report=report,
             )
         coordinates = None
-        if len(given.coordinates):
-            _check_nearest(given)
-            coordinates = _restore(given.coordinates, order)
-        kept = context.memory.recall(messages.KeptMap)
+        if len(result.coordinates):
+            _check_nearest(result)
+            coordinates = order.restore(result.coordinates)
+        kept = context.memory.get(messages.KeptMap)
         return Outcome(
-            labels=_restore(given.labels, order),
-            cluster_sizes=given.cluster_sizes,
-            centroids=given.centroids,
+            labels=order.restore(result.labels),
+            cluster_sizes=result.cluster_sizes,
+            centroids=result.centroids,
             coordinates=coordinates,
-            predict=None if kept is None else _Predictor(kept, given),
+            predict=None if kept is None else _Predictor(kept, result),
             report=report,
         )
 
@@ -97,7 +105,7 @@ class _Predictor:
         return nearest(Z, self._model.centroids)
 
 
-def _anchors(context: PartyContext, params: DataCollaboration) -> FloatArray:
+def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
         return context.recall(AnchorRows).rows
     return anchors.draw(
@@ -108,7 +116,7 @@ def _anchors(context: PartyContext, params: DataCollaboration) -> FloatArray:
     )
 
 
-def _check_limit(context: PartyContext, rebuilt: selfcheck.Rebuilt) -> None:
+def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:
     limit = context.choices.get("rebuild_limit")
     if limit is not None and rebuilt.close_rows > float(limit):
         raise GuardRefused(
@@ -137,13 +145,6 @@ def _check_nearest(given: messages.RowGroupModel) -> None:
             raise ProtocolFailed("The labels are not those of the nearest centroids.")
 
 
-def _restore(travelled: _Rows, order: IntArray) -> _Rows:
-    """Return per-row values in the order of the party's own rows."""
-    own = np.empty_like(travelled)
-    own[order] = travelled
-    return own
-
-
 def _one_dimension(rank: int) -> dict[str, object]:
     """Return the warning that such data bring."""
     if rank > 1:
@@ -151,7 +152,7 @@ def _one_dimension(rank: int) -> dict[str, object]:
     return {"warning": "The data have one dimension: it is sent up to shift and scale."}
 
 
-def _report(context: PartyContext) -> dict[str, object]:
+def _report(context: DcContext) -> dict[str, object]:
     reduction = context.recall(messages.Reduction)
     report: dict[str, object] = {
         "dimensions sent": reduction.width,

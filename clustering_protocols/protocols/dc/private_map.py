@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import PartyContext
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation.statistics import PooledMoments, measure
 
 from . import kernels, reductions
-from .params import DataCollaboration
+from .params import (
+    DataCollaboration,
+    DcContext,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Fitted:
     rank: int
 
 
-def fit(context: PartyContext, params: DataCollaboration, data: DataSource) -> Fitted:
+def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitted:
     """Return f_ij.
 
     Raises
@@ -65,7 +67,7 @@ def fit(context: PartyContext, params: DataCollaboration, data: DataSource) -> F
     return Fitted(function=linear, width=width, rank=rank)
 
 
-def moments_of(context: PartyContext, params: DataCollaboration) -> PooledMoments:
+def moments_of(context: DcContext, params: DataCollaboration) -> PooledMoments:
     """Return the column group's statistics, declared or pooled."""
     if params.features is None:
         return context.recall(PooledMoments)
@@ -79,7 +81,7 @@ def moments_of(context: PartyContext, params: DataCollaboration) -> PooledMoment
     )
 
 
-def _own_transformer(context: PartyContext, data: DataSource, rank: int) -> Fitted:
+def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
     """Return the party's own fitted transformer, which takes rows as they are."""
     transform = context.choices["transformer"].transform
 
@@ -99,7 +101,7 @@ def _own_transformer(context: PartyContext, data: DataSource, rank: int) -> Fitt
 
 
 def _scaling(
-    context: PartyContext,
+    context: DcContext,
     params: DataCollaboration,
     mean: FloatArray,
     spread: FloatArray,

@@ -7,32 +7,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated
 
 from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
+    Exchange,
     Incoming,
     Outgoing,
-    PartyContext,
     PartyRole,
-    Reopen,
+    Relay,
     Reply,
-    SessionContext,
     Stage,
-    ask_all,
+    content_of,
 )
 from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.errors import EnvelopeRefused
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 
 from . import anchors, layouts
-from .params import DataCollaboration
+from .params import (
+    DataCollaboration,
+    DcContext,
+)
 
 _WARNING = (
     "The anchors of your column group were synthesised from your rows; its other "
@@ -52,12 +49,6 @@ class AnchorsMade(Record):
     kind = "anchors-made"
 
 
-class Making(Record):
-    """The analyst's state."""
-
-    kind = "making"
-
-
 class AnchorRows(Record):
     """Envelope and memory: X^anc of the column group."""
 
@@ -66,36 +57,15 @@ class AnchorRows(Record):
     rows: Annotated[FloatArray, Spec("r", "m")]
 
 
-@dataclass(frozen=True)
-class AnchorsAnalyst(AnalystRole):
-    """Asks once and relays."""
-
-    state = Making
-
-    def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask everybody; only first slots have something to make."""
-        return ask_all(session, MakeAnchors(), expects=AnchorsMade, state=Making())
-
-    def step(
-        self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
-        """Finish: the envelopes go out with the next stage."""
-        return Finish()
-
-
-class AnchorsParty(PartyRole):
+class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
     """Makes anchors where it is the first slot of its column group."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: DcContext, task: MakeAnchors, data: DataSource) -> Reply:
         """Synthesise, seal, and say so."""
         first, *others = group_of(context.session.layout, context.slot, "column")
         if context.slot.name != first:
             return Reply(contribution=AnchorsMade())
-        params = DataCollaboration.model_validate(context.session.params)
-        MakeAnchors.narrow(task)
+        params = context.session.params
         n_rows = layouts.n_anchors(context.session)
         made = anchors.synthesise(
             params.anchor, n_rows, matrix(data), context.stream("anchors")
@@ -109,13 +79,11 @@ class AnchorsParty(PartyRole):
         )
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: DcContext, envelopes: Sequence[Incoming[AnchorRows]]
     ) -> Sequence[Record]:
         """Keep the anchors that the first slot made."""
         first = group_of(context.session.layout, context.slot, "column")[0]
-        if [envelope.sender for envelope in envelopes] != [first]:
-            raise EnvelopeRefused("Anchors came from a slot that does not lead.")
-        rows = AnchorRows.narrow(envelopes[0].content)
+        rows = content_of(first, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
         rows.require({"m": width, "r": layouts.n_anchors(context.session)})
         return [rows]
@@ -125,7 +93,8 @@ def stage() -> Stage:
     """Return the stage."""
     return Stage(
         name="anchors",
-        analyst=AnchorsAnalyst(),
+        analyst=Relay(MakeAnchors()),
         party=AnchorsParty(),
-        records=(MakeAnchors, AnchorsMade, Making, AnchorRows),
+        exchanges=(Exchange(MakeAnchors, AnchorsMade),),
+        envelopes=(AnchorRows,),
     )

@@ -10,7 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+)
 from clustering_protocols.terms import Layout
 
 from . import analyst, messages, party, pooled
@@ -45,27 +51,19 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 name="greeting",
                 analyst=analyst.Greeter(),
                 party=party.Greeter(),
-                records=(
-                    messages.Greet,
-                    messages.Greeted,
-                    messages.Word,
-                    messages.Greeting,
-                ),
+                exchanges=(Exchange(messages.Greet, messages.Greeted),),
+                envelopes=(messages.Word,),
             ),
             Stage(
                 name="count",
                 analyst=analyst.Counter(),
                 party=party.Counter(),
-                records=(
-                    messages.Count,
-                    messages.Counted,
-                    messages.Confirm,
-                    messages.Confirmed,
-                    messages.Word,
-                    messages.Counting,
-                    messages.Labels,
-                    messages.Total,
+                exchanges=(
+                    Exchange(messages.Count, messages.Counted),
+                    Exchange(messages.Confirm, messages.Confirmed),
                 ),
+                envelopes=(messages.Word,),
+                results=(messages.Labels, messages.Total),
             ),
         )
 
@@ -77,7 +75,9 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
             Example(params=Dummy(void_attempts=1), layout=Layout.lattice(1), X=X),
         ]
 
-    def pooled(self, params: Dummy, X: FloatArray, trace: Trace | None) -> IntArray:
+    def pooled(
+        self, params: Dummy, X: FloatArray, trace: Trace[Dummy] | None
+    ) -> IntArray:
         """Return the labels of all rows in turn."""
         return pooled.labels(params, X)
 

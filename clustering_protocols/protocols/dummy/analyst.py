@@ -8,89 +8,82 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
+    Nothing,
     Reopen,
-    SessionContext,
-    ask_all,
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
 from . import kernels, messages
-from .params import Dummy
+from .params import Dummy, DummySession
 
 
-class Greeter(AnalystRole):
+class Greeter(AnalystRole[Dummy, Nothing, messages.Greeted]):
     """Stage 1: lets the parties greet each other."""
 
-    state = messages.Greeting
+    state = Nothing
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: DummySession) -> Ask | Finish:
         """Ask everybody for a greeting."""
         _fail(session, "start")
-        return ask_all(
-            session,
-            messages.Greet(),
-            expects=messages.Greeted,
-            state=messages.Greeting(),
-        )
+        return Ask.everybody(session, messages.Greet(), state=Nothing())
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: DummySession,
+        state: Nothing,
+        contributions: Mapping[str, messages.Greeted],
     ) -> Ask | Reopen | Finish:
         """Go on to the count."""
         return Finish()
 
 
-class Counter(AnalystRole):
+class Counter(
+    AnalystRole[Dummy, messages.Counting, messages.Counted | messages.Confirmed]
+):
     """Stage 2: counts the rows, has the total confirmed, hands out labels."""
 
     state = messages.Counting
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: DummySession) -> Ask | Finish:
         """Ask everybody for its row numbers."""
-        return ask_all(
+        return Ask.everybody(
             session,
             messages.Count(),
-            expects=messages.Counted,
             state=messages.Counting(voided=0, total=0),
             dims={slot: {"n": session.n_rows(slot)} for slot in session.slots},
-            quorum=_params(session).quorum,
+            quorum=session.params.quorum,
         )
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: DummySession,
+        state: messages.Counting,
+        contributions: Mapping[str, messages.Counted | messages.Confirmed],
     ) -> Ask | Reopen | Finish:
         """Return the count again, the confirmation round, then the labels."""
-        counting = messages.Counting.narrow(state)
-        if counting.total:
+        if state.total:
             _fail(session, "confirm")
-            return _finish(session, counting.total)
+            return _finish(session, state.total)
         _fail(session, "count")
-        if counting.voided < _params(session).void_attempts:
-            voided = messages.Counting(voided=counting.voided + 1, total=0)
+        if state.voided < session.params.void_attempts:
+            voided = messages.Counting(voided=state.voided + 1, total=0)
             return Reopen(state=voided, reason="The dummy was told to.")
-        return _ask_confirm(session, counting.voided)
+        return _ask_confirm(session, state.voided)
 
 
-def _ask_confirm(session: SessionContext, voided: int) -> Ask:
+def _ask_confirm(session: DummySession, voided: int) -> Ask:
     total = sum(_rows_per_group(session))
-    return ask_all(
+    return Ask.everybody(
         session,
         messages.Confirm(total=total),
-        expects=messages.Confirmed,
         state=messages.Counting(voided=voided, total=total),
     )
 
 
-def _finish(session: SessionContext, total: int) -> Finish:
+def _finish(session: DummySession, total: int) -> Finish:
     per_group = _rows_per_group(session)
-    k = _params(session).n_clusters
+    k = session.params.n_clusters
     results: dict[str, Record] = {}
     for row, n_rows in enumerate(per_group):
         labels = kernels.turns(sum(per_group[:row]), n_rows, k)
@@ -99,17 +92,13 @@ def _finish(session: SessionContext, total: int) -> Finish:
     return Finish(results=results, summary=messages.Total(total=total))
 
 
-def _rows_per_group(session: SessionContext) -> list[int]:
+def _rows_per_group(session: DummySession) -> list[int]:
     first = [
         session.layout.row_group(row)[0] for row in range(session.layout.n_row_groups)
     ]
     return [session.n_rows(slot) for slot in first]
 
 
-def _params(session: SessionContext) -> Dummy:
-    return Dummy.model_validate(session.params)
-
-
-def _fail(session: SessionContext, step: str) -> None:
-    if _params(session).fail_at == step:
+def _fail(session: DummySession, step: str) -> None:
+    if session.params.fail_at == step:
         raise ProtocolFailed(f"The dummy was told to fail at {step!r}.")

@@ -20,12 +20,6 @@ class Greeted(Record):
     kind = "greeted"
 
 
-class Greeting(Record):
-    """The analyst's state in the first stage."""
-
-    kind = "greeting"
-
-
 class Word(Record):
     """Envelope of rounds 1 and 2: a word to the next slot, and its echo."""
 

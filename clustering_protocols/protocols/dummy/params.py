@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import Params, PartyContext, SessionContext
 
 
 class Dummy(Params):
@@ -22,3 +22,7 @@ class Dummy(Params):
     quorum: int | None = Field(
         default=None, ge=1, description="Answers that suffice at a round's deadline."
     )
+
+
+DummySession = SessionContext[Dummy]
+DummyContext = PartyContext[Dummy]

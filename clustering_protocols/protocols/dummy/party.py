@@ -10,7 +10,6 @@ from clustering_protocols.contract import (
     Incoming,
     Outcome,
     Outgoing,
-    PartyContext,
     PartyRole,
     Reply,
 )
@@ -19,12 +18,15 @@ from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
 from . import messages
+from .params import Dummy, DummyContext
 
 
-class Greeter(PartyRole):
+class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
     """Stage 1: sends a random word to the next slot."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: DummyContext, task: messages.Greet, data: DataSource
+    ) -> Reply:
         """Draw a word, send it, remember it."""
         word = context.stream("word").words(1)
         slots = context.session.slots
@@ -37,44 +39,47 @@ class Greeter(PartyRole):
         )
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: DummyContext, envelopes: Sequence[Incoming[messages.Word]]
     ) -> Sequence[Record]:
         """Remember the word that came."""
         return [
             messages.HeardWord(
                 sender=envelope.sender,
-                word=messages.Word.narrow(envelope.content).word,
+                word=envelope.content.word,
             )
             for envelope in envelopes
         ]
 
 
-class Counter(PartyRole):
+_Counting = messages.Count | messages.Confirm
+
+
+class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
     """Stage 2: counts its rows, echoes the word, confirms the total."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: DummyContext, task: _Counting, data: DataSource) -> Reply:
         """Answer the count or the confirmation."""
         if isinstance(task, messages.Confirm):
             return Reply(contribution=messages.Confirmed(total=task.total))
         counted = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))
-        heard = context.memory.recall(messages.HeardWord)
+        heard = context.memory.get(messages.HeardWord)
         if heard is None:
             return Reply(contribution=counted)
         echo = Outgoing(receiver=heard.sender, content=messages.Word(word=heard.word))
         return Reply(contribution=counted, envelopes=[echo])
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: DummyContext, envelopes: Sequence[Incoming[messages.Word]]
     ) -> Sequence[Record]:
         """Compare the echo with the word that was sent."""
         own = context.recall(messages.OwnWord)
         for envelope in envelopes:
-            if messages.Word.narrow(envelope.content).word[0] != own.word[0]:
+            if envelope.content.word[0] != own.word[0]:
                 raise ProtocolFailed("The echo is not the word that was sent.")
         return ()
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self, context: DummyContext, result: messages.Labels, data: DataSource | None
     ) -> Outcome:
         """Return the labels."""
-        return Outcome(labels=messages.Labels.narrow(result).labels)
+        return Outcome(labels=result.labels)

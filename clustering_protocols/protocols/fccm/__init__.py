@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import aligning, secrets
 from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
@@ -83,15 +89,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             name=party.NAME,
             analyst=analyst.FccmAnalyst(),
             party=party.FccmParty(),
-            records=(
-                messages.Add,
-                messages.Share,
-                messages.Adding,
-                messages.Tell,
-                messages.Told,
-                messages.Done,
-                messages.Summary,
+            exchanges=(
+                Exchange(messages.Add, messages.Share),
+                Exchange(messages.Tell, messages.Told),
             ),
+            results=(messages.Done, messages.Summary),
         )
         return (
             secrets.stage("row", "column"),
@@ -104,7 +106,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         return examples.examples()
 
     def pooled(
-        self, params: CoClustering, X: FloatArray, trace: Trace | None
+        self, params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
     ) -> IntArray:
         """Return the clusters of the objects by FCCM on the pooled matrix."""
         return pooled.labels(params, X, trace)

@@ -18,26 +18,25 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    SessionContext,
-    ask_all,
+    all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
+from .params import CoClustering, FccmSession
 from .party import n_words
-from .shifts import params_of
 
 Given = Mapping[str, Record]
 
 
-class FccmAnalyst(AnalystRole):
+class FccmAnalyst(AnalystRole[CoClustering, messages.Adding, Record]):
     """Runs iterations that it cannot follow; the sites know when they are done."""
 
     state = messages.Adding
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: FccmSession) -> Ask | Finish:
         """Ask for the first sums."""
         first = messages.Adding(number=1, telling=False, tolerances=np.empty(0))
         nothing = np.empty(0, dtype=np.uint64)
@@ -46,21 +45,20 @@ class FccmAnalyst(AnalystRole):
         )
 
     def step(
-        self, session: SessionContext, state: Record, contributions: Given
+        self, session: FccmSession, state: messages.Adding, contributions: Given
     ) -> Ask | Reopen | Finish:
         """Return the next sums, the question for sizes, or the end."""
-        now = messages.Adding.narrow(state)
-        if now.telling:
-            return _told(session, now, contributions)
-        shares = {s: messages.Share.narrow(each) for s, each in contributions.items()}
+        if state.telling:
+            return _told(session, state, contributions)
+        shares = all_of(messages.Share, contributions)
         leader = shares[session.slots[0]]
-        moved = now.tolerances
+        moved = state.tolerances
         if leader.moved is not None and leader.n_iterations > len(moved):
             moved = np.append(moved, leader.moved)
         overflowed = any(share.overflows for share in shares.values())
         total = add_all(share.words for share in shares.values())
         total = total[:0] if overflowed else total
-        number = now.number + 1
+        number = state.number + 1
         if leader.stop:
             task = messages.Tell(number=number, overflowed=overflowed, total=total)
             return _ask_tell(session, moved, task)
@@ -69,49 +67,45 @@ class FccmAnalyst(AnalystRole):
         return _ask(session, following, add)
 
 
-def _ask(session: SessionContext, now: messages.Adding, task: Record) -> Ask:
-    params = params_of(session)
+def _ask(session: FccmSession, now: messages.Adding, task: Record) -> Ask:
+    params = session.params
     n_rows = session.n_rows(session.slots[0])
     words = n_words(params.is_global, n_rows, params.n_clusters)
-    return ask_all(
+    return Ask.everybody(
         session,
         task,
-        expects=messages.Share,
         state=now,
         dims={slot: {"words": words} for slot in session.slots},
         progress=_progress(session, now),
     )
 
 
-def _ask_tell(session: SessionContext, moved: FloatArray, task: messages.Tell) -> Ask:
+def _ask_tell(session: FccmSession, moved: FloatArray, task: messages.Tell) -> Ask:
     now = messages.Adding(number=0, telling=True, tolerances=moved)
-    k = params_of(session).n_clusters
-    return ask_all(
+    k = session.params.n_clusters
+    return Ask.everybody(
         session,
         task,
-        expects=messages.Told,
         state=now,
         dims={slot: {"k": k} for slot in session.slots},
         progress=_progress(session, now),
     )
 
 
-def _progress(session: SessionContext, now: messages.Adding) -> dict[str, object]:
+def _progress(session: FccmSession, now: messages.Adding) -> dict[str, object]:
     return {
         "updates": len(now.tolerances),
-        "of_at_most": params_of(session).max_iter,
+        "of_at_most": session.params.max_iter,
         "moved": [float(each) for each in now.tolerances],
     }
 
 
-def _told(
-    session: SessionContext, now: messages.Adding, contributions: Given
-) -> Finish:
-    told = {s: messages.Told.narrow(each) for s, each in contributions.items()}
+def _told(session: FccmSession, now: messages.Adding, contributions: Given) -> Finish:
+    told = all_of(messages.Told, contributions)
     leader = told[session.slots[0]]
     if any((each.sizes != leader.sizes).any() for each in told.values()):
         raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
-    large = np.flatnonzero(leader.sizes >= params_of(session).min_cluster_rows)
+    large = np.flatnonzero(leader.sizes >= session.params.min_cluster_rows)
     summary = messages.Summary(
         clusters=large,
         sizes=leader.sizes[large],

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.preparation.alignment_params import AlignedParams
 
 
@@ -64,3 +65,7 @@ class CoClustering(AlignedParams):
     def blind(self) -> bool:
         """Return whether the analyst cannot read totals."""
         return self.analyst_view == "blind"
+
+
+FccmSession = SessionContext[CoClustering]
+FccmContext = PartyContext[CoClustering]

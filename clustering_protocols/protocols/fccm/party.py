@@ -10,7 +10,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
+from clustering_protocols.contract import (
+    Outcome,
+    PartyRole,
+    Reply,
+)
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
@@ -19,51 +23,51 @@ from clustering_protocols.records import Record
 
 from . import kernels, messages, shifts
 from .messages import Memberships
-from .shifts import params_of
+from .params import CoClustering, FccmContext
 
 NAME = "updates"
 
 
-class FccmParty(PartyRole):
+class FccmParty(
+    PartyRole[CoClustering, messages.Add | messages.Tell, Record, messages.Done]
+):
     """Adds its share of the sums, and follows the memberships by the totals."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: FccmContext, task: messages.Add | messages.Tell, data: DataSource
+    ) -> Reply:
         """Return the next share, or the sizes of the clusters at the end."""
         if isinstance(task, messages.Tell):
             return _tell(context, task)
-        asked = messages.Add.narrow(task)
         R = _in_travelling_order(context, data)
-        if asked.number == 1:
+        if task.number == 1:
             _check_values(context, data)
             known = _first(context, R)
         else:
-            known = _followed(context, asked, R)
-        overflowed = bytes([asked.overflowed])
-        inputs = sha256(overflowed + asked.total.tobytes()).digest()
+            known = _followed(context, task, R)
+        overflowed = bytes([task.overflowed])
+        inputs = sha256(overflowed + task.total.tobytes()).digest()
         share = _share(context, known, R, inputs)
         return Reply(contribution=share, remember=[known], inputs=inputs)
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self, context: FccmContext, result: messages.Done, data: DataSource | None
     ) -> Outcome:
         """Return labels, memberships of objects and of this site's items."""
-        done = messages.Done.narrow(result)
         known = context.recall(Memberships)
-        if (done.sizes != _sizes(known)).any():
+        if (result.sizes != _sizes(known)).any():
             raise ProtocolFailed("The analyst tells other sizes than memberships give.")
-        order = context.recall(RowOrder).order
-        U = np.empty_like(known.objects)
-        U[order] = known.objects
+        U = context.recall(RowOrder).restore(known.objects)
         return Outcome(
             labels=kernels.clusters(U),
-            cluster_sizes=done.sizes,
+            cluster_sizes=result.sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(known.items.T),
             report={"n_iterations": known.n_iterations},
         )
 
 
-def _tell(context: PartyContext, task: messages.Tell) -> Reply:
+def _tell(context: FccmContext, task: messages.Tell) -> Reply:
     known = context.recall(Memberships)
     if not task.overflowed:
         _read(context, task, known)  # noise if the last total was not the same for all
@@ -77,13 +81,13 @@ def _sizes(known: Memberships) -> IntArray:
     return np.bincount(clusters, minlength=known.objects.shape[1])
 
 
-def _in_travelling_order(context: PartyContext, data: DataSource) -> csr_array:
+def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
     return csr_array(sparse_matrix(data)[context.recall(RowOrder).order])
 
 
-def _check_values(context: PartyContext, data: DataSource) -> None:
+def _check_values(context: FccmContext, data: DataSource) -> None:
     """Refuse co-occurrences outside [0, r_max], before anything of them is sent."""
-    R, r_max = sparse_matrix(data), params_of(context.session).r_max
+    R, r_max = sparse_matrix(data), context.session.params.r_max
     outside = np.unique(R.indices[(R.data < 0) | (R.data > r_max)])
     if len(outside):
         named = ", ".join(np.array(data.columns)[outside[:5]])
@@ -100,8 +104,8 @@ class _Total(NamedTuple):
     Z: FloatArray
 
 
-def _first(context: PartyContext, R: csr_array) -> Memberships:
-    params = params_of(context.session)
+def _first(context: FccmContext, R: csr_array) -> Memberships:
+    params = context.session.params
     n_rows, width = R.shape
     rng = context.session.generator("fccm", "start")
     U = kernels.first_memberships(n_rows, params.n_clusters, rng)
@@ -121,7 +125,7 @@ def _first(context: PartyContext, R: csr_array) -> Memberships:
     return _under_way(context, known, R, shifts.safe(context.session, U), repeats=0)
 
 
-def _followed(context: PartyContext, asked: messages.Add, R: csr_array) -> Memberships:
+def _followed(context: FccmContext, asked: messages.Add, R: csr_array) -> Memberships:
     """Return memberships after a total, with the weights of the next sums."""
     known = context.recall(Memberships)
     if asked.number != known.number + 1:
@@ -136,7 +140,7 @@ def _followed(context: PartyContext, asked: messages.Add, R: csr_array) -> Membe
         safe = shifts.safe(session, known.objects)
         return _under_way(context, known, R, safe, repeats=again)
     total = _read(context, asked, known)
-    if params_of(session).is_global and shifts.too_coarse(session, total.Z):
+    if session.params.is_global and shifts.too_coarse(session, total.Z):
         lower = shifts.lowered(session, known.shifts, total.Z)
         return _under_way(context, known, R, lower, repeats=again)
     known = _iterated(context, known, total)
@@ -145,9 +149,9 @@ def _followed(context: PartyContext, asked: messages.Add, R: csr_array) -> Membe
     )
 
 
-def _iterated(context: PartyContext, known: Memberships, total: _Total) -> Memberships:
+def _iterated(context: FccmContext, known: Memberships, total: _Total) -> Memberships:
     """Return U (equation 2) and W (equation 3) of the iteration that a total ends."""
-    params = params_of(context.session)
+    params = context.session.params
     U = kernels.object_memberships(total.sums / total.Z, params.lambda_u)
     changes = {
         "n_iterations": known.n_iterations + 1,
@@ -159,7 +163,7 @@ def _iterated(context: PartyContext, known: Memberships, total: _Total) -> Membe
 
 
 def _under_way(
-    context: PartyContext,
+    context: FccmContext,
     known: Memberships,
     R: csr_array,
     taken_off: FloatArray,
@@ -167,7 +171,7 @@ def _under_way(
     repeats: int,
 ) -> Memberships:
     """Return the same with the weights from which the next sums come."""
-    params = params_of(context.session)
+    params = context.session.params
     exponents = kernels.item_exponents(R, known.objects, params.lambda_w)
     if params.is_global:
         with np.errstate(over="ignore"):  # a share that overflows says so
@@ -186,9 +190,9 @@ def _under_way(
     return Memberships.model_validate(dict(known) | changes)
 
 
-def _read(context: PartyContext, asked: messages.Add, known: Memberships) -> _Total:
+def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> _Total:
     """Return the total of the sums that were under way."""
-    session, params = context.session, params_of(context.session)
+    session, params = context.session, context.session.params
     n_rows, k = known.objects.shape
     asked.require({"before": n_words(params.is_global, n_rows, k)})
     of = _sum_of(context, known.number, known.round, known.attempt)
@@ -212,9 +216,9 @@ def n_words(is_global: bool, n_rows: int, k: int) -> int:  # noqa: FBT001  a mod
 
 
 def _share(
-    context: PartyContext, known: Memberships, R: csr_array, inputs: bytes
+    context: FccmContext, known: Memberships, R: csr_array, inputs: bytes
 ) -> messages.Share:
-    params = params_of(context.session)
+    params = context.session.params
     overflow = params.is_global and shifts.overflows(context.session, known.weights)
     weights = np.zeros_like(known.weights) if overflow else known.weights
     words = _encoded(context, R, weights)
@@ -235,14 +239,14 @@ def _share(
     )
 
 
-def _encoded(context: PartyContext, R: csr_array, weights: FloatArray) -> WordArray:
+def _encoded(context: FccmContext, R: csr_array, weights: FloatArray) -> WordArray:
     of_sums, of_Z = shifts.encodings(context.session)
     sums = of_sums.encode(kernels.aggregation(R, weights).reshape(-1))
-    if not params_of(context.session).is_global:
+    if not context.session.params.is_global:
         return sums
     return np.concatenate([sums, of_Z.encode(weights.sum(axis=0))])
 
 
-def _sum_of(context: PartyContext, number: int, round_: int, attempt: int) -> MaskedSum:
+def _sum_of(context: FccmContext, number: int, round_: int, attempt: int) -> MaskedSum:
     here = MaskedSum.here(context, context.session.slots, f"sums-{number}")
     return replace(here, round=round_, attempt=attempt)

@@ -24,12 +24,16 @@ class Pooled:
     n_iterations: int
 
 
-def labels(params: CoClustering, X: FloatArray, trace: Trace | None) -> IntArray:
+def labels(
+    params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
+) -> IntArray:
     """Return the clusters of the objects from the same U(0)."""
     return kernels.clusters(run(params, X, trace).objects)
 
 
-def run(params: CoClustering, X: FloatArray, trace: Trace | None) -> Pooled:
+def run(
+    params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
+) -> Pooled:
     """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled."""
     rng = trace.session.generator("fccm", "start") if trace else generator(0, "fccm")
     R = csr_array(X)

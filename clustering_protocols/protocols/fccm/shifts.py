@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import SessionContext
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from .params import CoClustering
+from .params import (
+    FccmSession,
+)
 
 HEADROOM: Final = 512.0
 """How much larger than before Σ exp may become without a repeat."""
@@ -29,19 +30,14 @@ FINE_BITS: Final = 40
 MAX_REPEATS: Final = 64
 
 
-def params_of(session: SessionContext) -> CoClustering:
-    """Return the parameters with their type known."""
-    return CoClustering.model_validate(session.params)
-
-
-def n_items(session: SessionContext) -> int:
+def n_items(session: FccmSession) -> int:
     """Return the number of items of all sites."""
     return sum(session.member(slot).n_columns for slot in session.slots)
 
 
-def encodings(session: SessionContext) -> tuple[FixedPoint, FixedPoint]:
+def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
     """Return the encodings of the sums over items, and of the normalisers."""
-    params = params_of(session)
+    params = session.params
     if not params.is_global:  # weights of a site sum to 1
         of_sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
         return of_sums, of_sums
@@ -49,19 +45,19 @@ def encodings(session: SessionContext) -> tuple[FixedPoint, FixedPoint]:
     return FixedPoint.of(1.001 * largest * params.r_max), FixedPoint.of(1.001 * largest)
 
 
-def largest_normaliser(session: SessionContext) -> float:
+def largest_normaliser(session: FccmSession) -> float:
     """Return the bound on Σ exp over all sites."""
     return max(float(n_items(session)), HEADROOM)
 
 
-def safe(session: SessionContext, U: FloatArray) -> FloatArray:
+def safe(session: FccmSession, U: FloatArray) -> FloatArray:
     """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci r_max / λ_w."""
-    params = params_of(session)
+    params = session.params
     bound: FloatArray = U.sum(axis=0) * params.r_max / params.lambda_w
     return bound * (1.0 + 1e-9)  # sites round U differently
 
 
-def overflows(session: SessionContext, weights: FloatArray) -> bool:
+def overflows(session: FccmSession, weights: FloatArray) -> bool:
     """Return whether a site's weights (m_t, C) exceed its part of the bound.
 
     Its part is that of its items: with the safe shift no weight is above 1.
@@ -70,9 +66,9 @@ def overflows(session: SessionContext, weights: FloatArray) -> bool:
     return not bool((weights.sum(axis=0) <= share).all())
 
 
-def too_coarse(session: SessionContext, Z: FloatArray) -> bool:
+def too_coarse(session: FccmSession, Z: FloatArray) -> bool:
     """Return whether a total of normalisers (C,) has too few bits in some cluster."""
-    params = params_of(session)
+    params = session.params
     unit = float(encodings(session)[1].unit)
     # bits with which memberships agree to 1e-6: sums are divided by lambda_u
     needed = math.log2(params.r_max / (1e-6 * params.lambda_u)) + 4
@@ -80,7 +76,7 @@ def too_coarse(session: SessionContext, Z: FloatArray) -> bool:
     return bool((Z * unit < finest).any())
 
 
-def lowered(session: SessionContext, shifts: FloatArray, Z: FloatArray) -> FloatArray:
+def lowered(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
     """Return shifts with which Σ exp is at most 1, given a coarse total.
 
     Rounding may have lost half a unit of each item and site.

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import aligning, pooling, secrets
 from clustering_protocols.preparation.ranges import Range
@@ -20,8 +26,12 @@ from . import (
     rows_party,
     start_stage,
 )
+from .features import check_widths
 from .methods import METHODS
-from .params import LosslessFederated
+from .params import (
+    LlfSession,
+    LosslessFederated,
+)
 
 __all__ = ["PROTOCOL", "LosslessFederated", "Range"]
 
@@ -121,6 +131,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
+    def check_roster(self, session: LlfSession) -> None:
+        """Refuse declarations that are not as wide as the data."""
+        check_widths(session)
+
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = _risks_of_rows(params) if _rows_split(layout) else [_of_columns(params)]
@@ -147,7 +161,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return examples.examples()
 
     def pooled(
-        self, params: LosslessFederated, X: FloatArray, trace: Trace | None
+        self,
+        params: LosslessFederated,
+        X: FloatArray,
+        trace: Trace[LosslessFederated] | None,
     ) -> IntArray:
         """Return the labels of the same algorithm on pooled data."""
         return pooled.labels(params, X, trace)
@@ -225,17 +242,12 @@ def _updates_of_rows() -> Stage:
         name=rows_party.NAME,
         analyst=rows_analyst.RowsAnalyst(),
         party=rows_party.RowsParty(),
-        records=(
-            messages.Update,
-            messages.Sums,
-            messages.Close,
-            messages.Closing,
-            messages.Tell,
-            messages.Told,
-            messages.Updating,
-            messages.Closed,
-            messages.Summary,
+        exchanges=(
+            Exchange(messages.Update, messages.Sums),
+            Exchange(messages.Close, messages.Closing),
+            Exchange(messages.Tell, messages.Told),
         ),
+        results=(messages.Closed, messages.Summary),
     )
 
 
@@ -244,13 +256,8 @@ def _updates_of_columns() -> Stage:
         name=columns_party.NAME,
         analyst=columns_analyst.ColumnsAnalyst(),
         party=columns_party.ColumnsParty(),
-        records=(
-            messages.Measure,
-            messages.Distances,
-            messages.Measuring,
-            messages.Grouped,
-            messages.ColumnsSummary,
-        ),
+        exchanges=(Exchange(messages.Measure, messages.Distances),),
+        results=(messages.Grouped, messages.ColumnsSummary),
     )
 
 

@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.contract import SessionContext
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 
-from .features import Scaler, params_of
-from .params import LosslessFederated
+from .features import Scaler
+from .params import (
+    LlfSession,
+    LosslessFederated,
+)
 
 NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in steps of each feature."""
@@ -127,17 +129,15 @@ def move(
     return Moved(np.where(filled[:, None], centroids, centroids + nudge), moved)
 
 
-def nudge(
-    session: SessionContext, column: int, number: int, scale: Scaler
-) -> FloatArray:
+def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:
     """Return the small seeded steps (k, m) of an update, for a column group."""
     rng = session.generator("llf", "nudge", column, number)
-    shape = (params_of(session).n_clusters, scale.step.size)
+    shape = (session.params.n_clusters, scale.step.size)
     drawn: FloatArray = NUDGE * scale.step * rng.normal(size=shape)
     return drawn
 
 
-def rows_of(session: SessionContext, slots: Sequence[str]) -> int:
+def rows_of(session: LlfSession, slots: Sequence[str]) -> int:
     """Return how many rows some parties hold together."""
     return sum(session.n_rows(slot) for slot in slots)
 

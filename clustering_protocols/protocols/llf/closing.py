@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import indices, kernels, messages
-from .features import Scaler, contiguous, params_of
-from .params import LosslessFederated
+from .features import Scaler, contiguous
+from .params import (
+    LlfSession,
+    LosslessFederated,
+)
 
 N_ARRAYS = 4
 
@@ -122,13 +124,13 @@ def read(
 
 
 def published(
-    session: SessionContext,
+    session: LlfSession,
     scale: Scaler,
     known: messages.Centroids,
     totals: ClosingTotals,
 ) -> messages.Published:
     """Return what the terms let out of clusters that are large enough."""
-    params = params_of(session)
+    params = session.params
     large = np.flatnonzero(totals.sizes >= params.min_cluster_rows)
     if params.publish == "nothing":
         large = large[:0]

@@ -9,28 +9,25 @@ from typing import Any
 import numpy as np
 
 from clustering_protocols.arrays import ByteArray
-from clustering_protocols.contract import SessionContext
 from clustering_protocols.errors import ProtocolFailed
 
 from . import messages
-from .features import params_of
+from .params import LlfSession
 
 
-def members_of(session: SessionContext, cohort: ByteArray) -> list[str]:
+def members_of(session: LlfSession, cohort: ByteArray) -> list[str]:
     """Return the slots that a cohort marks, in order."""
     return [slot for slot, there in zip(session.slots, cohort, strict=True) if there]
 
 
-def marked(session: SessionContext, members: Sequence[str]) -> ByteArray:
+def marked(session: LlfSession, members: Sequence[str]) -> ByteArray:
     """Return a one for each member among the slots."""
     return np.array([slot in members for slot in session.slots], dtype=np.uint8)
 
 
-def draw(
-    session: SessionContext, now: messages.Updating, number: int
-) -> messages.Updating:
+def draw(session: LlfSession, now: messages.Updating, number: int) -> messages.Updating:
     """Return the state with the cohort of an update: a share γ of those at hand."""
-    params = params_of(session)
+    params = session.params
     now = everybody(session, now)
     at_hand = np.flatnonzero(now.cohort)
     wanted = max(
@@ -44,17 +41,17 @@ def draw(
     return changed(now, cohort=cohort)
 
 
-def everybody(session: SessionContext, now: messages.Updating) -> messages.Updating:
+def everybody(session: LlfSession, now: messages.Updating) -> messages.Updating:
     """Return the state with all slots in the cohort that are not left out."""
     at_hand = now.sits_out == 0
-    if at_hand.sum() < params_of(session).least_parties:
+    if at_hand.sum() < session.params.least_parties:
         at_hand = np.ones_like(at_hand)  # ask those who were away rather than end
     rest = np.maximum(now.sits_out - 1, 0)
     return changed(now, cohort=at_hand.astype(np.uint8), sits_out=rest)
 
 
 def without(
-    session: SessionContext, now: messages.Updating, absent: Sequence[str]
+    session: LlfSession, now: messages.Updating, absent: Sequence[str]
 ) -> messages.Updating:
     """Return the state in which a round is opened again for those who answered.
 
@@ -69,7 +66,7 @@ def without(
     """
     gone = marked(session, absent).astype(bool)
     left = now.cohort.astype(bool) & ~gone
-    if left.sum() < params_of(session).least_parties:
+    if left.sum() < session.params.least_parties:
         raise ProtocolFailed(f"Only {int(left.sum())} parties answered in time.")
     misses = now.misses + gone
     sits_out = np.where(gone, 2 ** np.maximum(misses - 1, 0) - 1, now.sits_out)

@@ -18,30 +18,30 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    SessionContext,
-    ask_all,
 )
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
 from .columns_party import encoding
-from .features import check_widths, params_of
+from .params import LlfSession, LosslessFederated
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
-_NOT_THE_SAME = "Distances are no distances: the parties did not add up the same."
+_NOT_THE_SAME = (
+    "The summed distances are out of range: the parties used different inputs."
+)
 
 
-class ColumnsAnalyst(AnalystRole):
+class ColumnsAnalyst(
+    AnalystRole[LosslessFederated, messages.Measuring, messages.Distances]
+):
     """Runs updates until labels (or distances) rest, then hands out labels."""
 
     state = messages.Measuring
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the distances to the start."""
-        check_widths(session)
-        nothing = np.empty((0, params_of(session).n_clusters))
+        nothing = np.empty((0, session.params.n_clusters))
         first = messages.Measuring(
             number=1,
             labels=_NO_LABELS,
@@ -53,30 +53,24 @@ class ColumnsAnalyst(AnalystRole):
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: LlfSession,
+        state: messages.Measuring,
+        contributions: Mapping[str, messages.Distances],
     ) -> Ask | Reopen | Finish:
         """Return the next update, or the labels."""
-        before = messages.Measuring.narrow(state)
-        shares = (
-            messages.Distances.narrow(each).words for each in contributions.values()
-        )
-        total = add_all(shares)
-        fuzzy = params_of(session).fuzzy
+        total = add_all(each.words for each in contributions.values())
+        fuzzy = session.params.fuzzy
         of = _degrees if fuzzy else _nearest
-        found = of(session, total, before)
+        found = of(session, total, state)
         now = messages.Measuring(
-            number=before.number + 1,
+            number=state.number + 1,
             labels=found.labels,
             memberships=found.memberships,
             roots=found.roots,
-            tolerances=np.append(before.tolerances, found.moved),
+            tolerances=np.append(state.tolerances, found.moved),
         )
-        rests = before.number > 1 and found.moved <= (
-            params_of(session).tol if fuzzy else 0
-        )
-        if rests or before.number > params_of(session).max_iter:
+        rests = state.number > 1 and found.moved <= (session.params.tol if fuzzy else 0)
+        if rests or state.number > session.params.max_iter:
             return _finish(session, now)
         return _ask(session, now)
 
@@ -91,7 +85,7 @@ class _Found(NamedTuple):
 
 
 def _nearest(
-    session: SessionContext, total: WordArray, before: messages.Measuring
+    session: LlfSession, total: WordArray, before: messages.Measuring
 ) -> _Found:
     """Return the nearest clusters from distances that are shifted alike in each row.
 
@@ -110,7 +104,7 @@ def _nearest(
 
 
 def _degrees(
-    session: SessionContext, total: WordArray, before: messages.Measuring
+    session: LlfSession, total: WordArray, before: messages.Measuring
 ) -> _Found:
     """Return memberships from ratios to the smallest distance (equation 18)."""
     code = encoding(session)
@@ -121,15 +115,15 @@ def _degrees(
     smallest = D.min(axis=1, keepdims=True)
     near = smallest == D
     ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
-    ratios **= 1.0 / (params_of(session).fuzzifier - 1.0)
+    ratios **= 1.0 / (session.params.fuzzifier - 1.0)
     roots = np.sqrt(D)
     known = len(before.roots) > 0
     moved = float(np.linalg.norm(roots - before.roots)) if known else 0.0
     return _Found(labels, ratios / ratios.sum(axis=1, keepdims=True), roots, moved)
 
 
-def _ask(session: SessionContext, now: messages.Measuring) -> Ask:
-    params = params_of(session)
+def _ask(session: LlfSession, now: messages.Measuring) -> Ask:
+    params = session.params
     n_rows = session.n_rows(session.slots[0])
     task = messages.Measure(
         number=now.number,
@@ -137,10 +131,9 @@ def _ask(session: SessionContext, now: messages.Measuring) -> Ask:
         memberships=now.memberships,
     )
     moved = [float(each) for each in now.tolerances[1:]]
-    return ask_all(
+    return Ask.everybody(
         session,
         task,
-        expects=messages.Distances,
         state=now,
         dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in session.slots},
         progress={
@@ -151,8 +144,8 @@ def _ask(session: SessionContext, now: messages.Measuring) -> Ask:
     )
 
 
-def _finish(session: SessionContext, now: messages.Measuring) -> Finish:
-    params = params_of(session)
+def _finish(session: LlfSession, now: messages.Measuring) -> Finish:
+    params = session.params
     sizes = np.bincount(now.labels, minlength=params.n_clusters)
     n_updates = now.number - 2
     wanted = params.output == "memberships"

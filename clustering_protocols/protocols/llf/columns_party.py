@@ -9,10 +9,8 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.contract import (
     Outcome,
-    PartyContext,
     PartyRole,
     Reply,
-    SessionContext,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
@@ -24,32 +22,36 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import kernels, messages, starts
 from .centroids import nudge
-from .features import Scaler, check_ranges, contiguous, params_of, scaler, scaler_of
+from .features import Scaler, check_ranges, contiguous, scaler, scaler_of
+from .params import LlfContext, LlfSession, LosslessFederated
 
 NAME = "updates"
 
 
-class ColumnsParty(PartyRole):
+class ColumnsParty(
+    PartyRole[LosslessFederated, messages.Measure, Record, messages.Grouped]
+):
     """Measures rows against its own coordinates of the centroids, and moves these."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: LlfContext, task: messages.Measure, data: DataSource
+    ) -> Reply:
         """Return masked squared distances, rows in the row group's secret order."""
-        asked = messages.Measure.narrow(task)
         scale = scaler_of(context)
         remembered: list[Record] = []
-        if asked.number == 1:
+        if task.number == 1:
             check_ranges(scale, data)
-            if params_of(context.session).start(rows_split=False) == "random_rows":
+            if context.session.params.start(rows_split=False) == "random_rows":
                 V = starts.random_rows(context, data, scale)
             else:
                 V = starts.without_messages(context, scale)
             remembered.append(messages.StartCentroids(centroids=V))
         else:
-            V = _moved(context, asked, data, scale)
+            V = _moved(context, task, data, scale)
         words = _distances(context, data, scale, V)
-        inputs = _inputs(context, asked)
+        inputs = _inputs(context, task)
         _hide(context, words, inputs)
-        own = messages.OwnCentroids(number=asked.number, centroids=V)
+        own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
             contribution=messages.Distances(words=words),
             remember=[*remembered, own],
@@ -57,29 +59,25 @@ class ColumnsParty(PartyRole):
         )
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self, context: LlfContext, result: messages.Grouped, data: DataSource | None
     ) -> Outcome:
         """Return the labels in the order of this party's own rows."""
-        grouped = messages.Grouped.narrow(result)
-        order = context.recall(RowOrder).order
-        grouped.require({"n": len(order)})
-        labels = np.empty_like(grouped.labels)
-        labels[order] = grouped.labels
+        order = context.recall(RowOrder)
+        result.require({"n": len(order.order)})
         memberships = None
-        if len(grouped.memberships):
-            memberships = np.empty_like(grouped.memberships)
-            memberships[order] = grouped.memberships
+        if len(result.memberships):
+            memberships = order.restore(result.memberships)
         own = context.recall(messages.OwnCentroids).centroids
         return Outcome(
-            labels=labels,
-            cluster_sizes=grouped.cluster_sizes,
+            labels=order.restore(result.labels),
+            cluster_sizes=result.cluster_sizes,
             centroids=scaler_of(context).undo(own),
             memberships=memberships,
-            report={"n_updates": grouped.n_updates},
+            report={"n_updates": result.n_updates},
         )
 
 
-def encoding(session: SessionContext) -> FixedPoint:
+def encoding(session: LlfSession) -> FixedPoint:
     """Return how squared distances over all columns stand as ring elements.
 
     A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
@@ -92,7 +90,7 @@ def encoding(session: SessionContext) -> FixedPoint:
 
 
 def _moved(
-    context: PartyContext, asked: messages.Measure, data: DataSource, scale: Scaler
+    context: LlfContext, asked: messages.Measure, data: DataSource, scale: Scaler
 ) -> FloatArray:
     """Return this party's coordinates (k, m) after an update (equations 16 and 17)."""
     before = context.recall(messages.OwnCentroids)
@@ -114,9 +112,9 @@ def _moved(
     return np.where(filled, sums / np.where(filled, weights[:, None], 1.0), kept)
 
 
-def _degrees(context: PartyContext, asked: messages.Measure) -> FloatArray:
+def _degrees(context: LlfContext, asked: messages.Measure) -> FloatArray:
     """Return μ^λ (n, k) of this party's rows, in its own order; 0 and 1 for c-means."""
-    params = params_of(context.session)
+    params = context.session.params
     order, k = context.recall(RowOrder).order, params.n_clusters
     degrees = np.zeros((len(order), k))
     if params.fuzzy:
@@ -131,7 +129,7 @@ def _degrees(context: PartyContext, asked: messages.Measure) -> FloatArray:
 
 
 def _distances(
-    context: PartyContext, data: DataSource, scale: Scaler, V: FloatArray
+    context: LlfContext, data: DataSource, scale: Scaler, V: FloatArray
 ) -> WordArray:
     """Return squared distances (n, k) over own columns as ring elements."""
     order = context.recall(RowOrder).order
@@ -152,15 +150,15 @@ def _distances(
     return words
 
 
-def _inputs(context: PartyContext, asked: messages.Measure) -> bytes:
+def _inputs(context: LlfContext, asked: messages.Measure) -> bytes:
     """Return a digest of the clusters from which the centroids follow."""
-    clusters = asked.memberships if params_of(context.session).fuzzy else asked.labels
+    clusters = asked.memberships if context.session.params.fuzzy else asked.labels
     return sha256(clusters.tobytes()).digest()
 
 
-def _hide(context: PartyContext, words: WordArray, inputs: bytes) -> None:
+def _hide(context: LlfContext, words: WordArray, inputs: bytes) -> None:
     """Mask a share in place, as the terms say."""
-    params = params_of(context.session)
+    params = context.session.params
     if not params.masked:
         return
     of = MaskedSum.here(context, context.session.slots, "distances")

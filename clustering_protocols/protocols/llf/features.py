@@ -9,13 +9,16 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, InvalidParameters
 from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.preparation.statistics import PooledMoments
 
-from .params import LosslessFederated
+from .params import (
+    LlfContext,
+    LlfSession,
+    LosslessFederated,
+)
 
 _ROUNDING: Final = 1.001
 
@@ -56,14 +59,9 @@ class Scaler:
         return unscaled
 
 
-def params_of(session: SessionContext) -> LosslessFederated:
-    """Return the parameters with their type known."""
-    return LosslessFederated.model_validate(session.params)
-
-
-def check_widths(session: SessionContext) -> None:
+def check_widths(session: LlfSession) -> None:
     """Refuse declarations that are not as wide as the data."""
-    params = params_of(session)
+    params = session.params
     widths = [
         session.member(session.layout.column_group(column)[0]).n_columns
         for column in range(session.layout.n_column_groups)
@@ -82,16 +80,14 @@ def check_widths(session: SessionContext) -> None:
         )
 
 
-def scaler_of(context: PartyContext) -> Scaler:
+def scaler_of(context: LlfContext) -> Scaler:
     """Return the scaler of a party's column group."""
-    standard = params_of(context.session).scaling == "standard"
+    standard = context.session.params.scaling == "standard"
     moments = context.recall(PooledMoments) if standard else None
     return scaler(context.session, context.slot.column, moments)
 
 
-def scaler(
-    session: SessionContext, column: int, moments: PooledMoments | None
-) -> Scaler:
+def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> Scaler:
     """Return the scaler of a column group.
 
     Parameters
@@ -99,7 +95,7 @@ def scaler(
     moments : PooledMoments, optional
         For scaling 'standard'; the analyst, who has none, gets bounds and steps alone.
     """
-    params = params_of(session)
+    params = session.params
     group = session.layout.column_group(column)
     width = session.member(group[0]).n_columns
     n_rows = sum(session.n_rows(slot) for slot in group)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.preparation.alignment_params import AlignedParams
 from clustering_protocols.preparation.ranges import Range
 
@@ -129,3 +130,7 @@ class LosslessFederated(AlignedParams):
     def start(self, *, rows_split: bool) -> Start:
         """Return the start, with the default filled in."""
         return self.init or ("careful" if rows_split else "random_rows")
+
+
+LlfSession = SessionContext[LosslessFederated]
+LlfContext = PartyContext[LosslessFederated]

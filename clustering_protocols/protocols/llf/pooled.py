@@ -13,13 +13,18 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import SessionContext, Trace
+from clustering_protocols.contract import (
+    Trace,
+)
 from clustering_protocols.randomness import generator
 
 from . import messages
 from .centroids import move, nudge
 from .features import declared_range, scaler
-from .params import LosslessFederated
+from .params import (
+    LlfSession,
+    LosslessFederated,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,12 +37,16 @@ class Pooled:
     n_updates: int
 
 
-def labels(params: LosslessFederated, X: FloatArray, trace: Trace | None) -> IntArray:
+def labels(
+    params: LosslessFederated, X: FloatArray, trace: Trace[LosslessFederated] | None
+) -> IntArray:
     """Return the labels of the same algorithm on X, from the same start."""
     return run(params, X, trace).labels
 
 
-def run(params: LosslessFederated, X: FloatArray, trace: Trace | None) -> Pooled:
+def run(
+    params: LosslessFederated, X: FloatArray, trace: Trace[LosslessFederated] | None
+) -> Pooled:
     """Return the same clustering of X (n, m), columns by column group."""
     if trace is None:
         Z = _scaled(params, X, None)
@@ -52,18 +61,18 @@ def run(params: LosslessFederated, X: FloatArray, trace: Trace | None) -> Pooled
 
 def _start(trace: Trace, column: int) -> FloatArray:
     slot = trace.session.layout.column_group(column)[0]
-    start = trace.memories[slot].recall(messages.StartCentroids)
+    start = trace.memories[slot].get(messages.StartCentroids)
     if start is None:
         raise ValueError("the trace holds no start")
     return start.centroids
 
 
-def _n_columns(session: SessionContext) -> int:
+def _n_columns(session: LlfSession) -> int:
     return session.layout.n_column_groups
 
 
 def _scaled(
-    params: LosslessFederated, X: FloatArray, session: SessionContext | None
+    params: LosslessFederated, X: FloatArray, session: LlfSession | None
 ) -> FloatArray:
     if params.scaling == "none":
         return X
@@ -86,7 +95,7 @@ def _updates(
     params: LosslessFederated,
     Z: FloatArray,
     V: FloatArray,
-    session: SessionContext | None,
+    session: LlfSession | None,
 ) -> Pooled:
     rows_split = session is None or _n_columns(session) == 1
     before = None
@@ -131,7 +140,7 @@ def _memberships(params: LosslessFederated, D: FloatArray) -> FloatArray:
 
 
 def _nudge(
-    session: SessionContext | None, number: int, shape: tuple[int, ...]
+    session: LlfSession | None, number: int, shape: tuple[int, ...]
 ) -> FloatArray:
     if session is None:
         rng = generator(0, "llf", "pooled", "nudge", number)

@@ -23,7 +23,7 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    SessionContext,
+    all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
@@ -32,33 +32,32 @@ from clustering_protocols.secrecy.masks import add_all
 from . import closing, cohorts, messages
 from .centroids import Encoding, Moved, check_weights, move, nudge, rows_of, stops
 from .cohorts import changed, members_of
-from .features import check_widths, params_of, scaler
+from .features import scaler
+from .params import LlfSession, LosslessFederated
 
 Given = Mapping[str, Record]
 
 
-class RowsAnalyst(AnalystRole):
+class RowsAnalyst(AnalystRole[LosslessFederated, messages.Updating, Record]):
     """Runs updates until the centroids rest, then closes."""
 
     state = messages.Updating
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the first update."""
-        check_widths(session)
         return _ask_update(session, _at_first(session), 1)
 
     def step(
-        self, session: SessionContext, state: Record, contributions: Given
+        self, session: LlfSession, state: messages.Updating, contributions: Given
     ) -> Ask | Reopen | Finish:
         """Return the next round, or this one again without those who are away."""
-        now = messages.Updating.narrow(state)
-        members = members_of(session, now.cohort)
+        members = members_of(session, state.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
-            left = cohorts.without(session, now, absent)
-            again = _ASKS[now.phase](session, left)
+            left = cohorts.without(session, state, absent)
+            again = _ASKS[state.phase](session, left)
             return Reopen(state=left, reason="Parties missed the deadline.", ask=again)
-        now = cohorts.answered(now)
+        now = cohorts.answered(state)
         if now.phase == "update":
             return _updated(session, now, contributions)
         if now.phase == "close":
@@ -66,7 +65,7 @@ class RowsAnalyst(AnalystRole):
         return _told(session, now, contributions)
 
 
-def _at_first(session: SessionContext) -> messages.Updating:
+def _at_first(session: LlfSession) -> messages.Updating:
     n_slots, width = len(session.slots), session.member(session.slots[0]).n_columns
     nobody = np.zeros(n_slots, dtype=np.int64)
     return messages.Updating(
@@ -90,11 +89,11 @@ def _at_first(session: SessionContext) -> messages.Updating:
 # After an update
 
 
-def _updated(session: SessionContext, now: messages.Updating, given: Given) -> Ask:
-    shares = {slot: messages.Sums.narrow(record) for slot, record in given.items()}
+def _updated(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
+    shares = all_of(messages.Sums, given)
     leader = shares[members_of(session, now.cohort)[0]]
     total = add_all(share.words for share in shares.values())
-    if params_of(session).blind:
+    if session.params.blind:
         if leader.moved is not None:
             now = _moved(now, leader.moved)
         if leader.stop:
@@ -102,11 +101,11 @@ def _updated(session: SessionContext, now: messages.Updating, given: Given) -> A
         return _next(session, _kept(now, leader, total), stop=False)
     V, moved = _read(session, now, leader, total)
     now = _moved(_kept(now, leader, total), moved)
-    return _next(session, changed(now, known=V), stop=stops(params_of(session), moved))
+    return _next(session, changed(now, known=V), stop=stops(session.params, moved))
 
 
-def _next(session: SessionContext, now: messages.Updating, *, stop: bool) -> Ask:
-    if stop or now.number == params_of(session).max_iter:
+def _next(session: LlfSession, now: messages.Updating, *, stop: bool) -> Ask:
+    if stop or now.number == session.params.max_iter:
         return _ask_close(session, now)
     return _ask_update(session, now, now.number + 1)
 
@@ -130,7 +129,7 @@ def _kept(
 
 
 def _read(
-    session: SessionContext,
+    session: LlfSession,
     now: messages.Updating,
     leader: messages.Sums,
     total: WordArray,
@@ -139,23 +138,23 @@ def _read(
     scale = scaler(session, 0, None)
     sums, weights = _encoding(session).decode(total)
     members = members_of(session, now.cohort)
-    check_weights(params_of(session), weights, rows_of(session, members))
+    check_weights(session.params, weights, rows_of(session, members))
     V = leader.start if now.number == 1 else now.known
     if V.shape != sums.shape:
         raise ProtocolFailed("The leader did not say where the centroids start.")
     return move(V, sums, weights, nudge(session, 0, now.number, scale))
 
 
-def _encoding(session: SessionContext) -> Encoding:
+def _encoding(session: LlfSession) -> Encoding:
     n_rows = rows_of(session, session.slots)
-    return Encoding.of(params_of(session), scaler(session, 0, None), n_rows)
+    return Encoding.of(session.params, scaler(session, 0, None), n_rows)
 
 
 # The end
 
 
-def _closed(session: SessionContext, now: messages.Updating, given: Given) -> Ask:
-    shares = {slot: messages.Closing.narrow(record) for slot, record in given.items()}
+def _closed(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
+    shares = all_of(messages.Closing, given)
     leader = shares[members_of(session, now.cohort)[0]]
     closed = changed(
         now,
@@ -166,8 +165,8 @@ def _closed(session: SessionContext, now: messages.Updating, given: Given) -> As
     return _ask_tell(session, cohorts.everybody(session, closed))
 
 
-def _told(session: SessionContext, now: messages.Updating, given: Given) -> Finish:
-    told = {slot: messages.Told.narrow(record) for slot, record in given.items()}
+def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
+    told = all_of(messages.Told, given)
     if len({each.digest for each in told.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
     leader = told[members_of(session, now.cohort)[0]]
@@ -193,51 +192,48 @@ def _closing(now: messages.Updating) -> dict[str, Any]:
 # What is asked
 
 
-def _ask_update(session: SessionContext, now: messages.Updating, number: int) -> Ask:
+def _ask_update(session: LlfSession, now: messages.Updating, number: int) -> Ask:
     return _update_task(
         session,
         changed(cohorts.draw(session, now, number), number=number, phase="update"),
     )
 
 
-def _ask_close(session: SessionContext, now: messages.Updating) -> Ask:
+def _ask_close(session: LlfSession, now: messages.Updating) -> Ask:
     return _close_task(session, changed(cohorts.everybody(session, now), phase="close"))
 
 
-def _ask_tell(session: SessionContext, now: messages.Updating) -> Ask:
+def _ask_tell(session: LlfSession, now: messages.Updating) -> Ask:
     return _tell_task(session, changed(now, phase="tell"))
 
 
-def _update_task(session: SessionContext, now: messages.Updating) -> Ask:
+def _update_task(session: LlfSession, now: messages.Updating) -> Ask:
     return _ask(
         session,
         now,
         lambda members, lacking: messages.Update(
             number=now.number, members=members, **lacking
         ),
-        messages.Sums,
         n_words=_encoding(session).n_words,
     )
 
 
-def _close_task(session: SessionContext, now: messages.Updating) -> Ask:
+def _close_task(session: LlfSession, now: messages.Updating) -> Ask:
     return _ask(
         session,
         now,
         lambda members, lacking: messages.Close(members=members, **lacking),
-        messages.Closing,
-        n_words=closing.N_ARRAYS * params_of(session).n_clusters,
+        n_words=closing.N_ARRAYS * session.params.n_clusters,
     )
 
 
-def _tell_task(session: SessionContext, now: messages.Updating) -> Ask:
+def _tell_task(session: LlfSession, now: messages.Updating) -> Ask:
     return _ask(
         session,
         now,
         lambda members, lacking: messages.Tell(
             members=members, **lacking, **_closing(now)
         ),
-        messages.Told,
         n_words=0,
     )
 
@@ -246,15 +242,14 @@ _ASKS = {"update": _update_task, "close": _close_task, "tell": _tell_task}
 
 
 def _ask(
-    session: SessionContext,
+    session: LlfSession,
     now: messages.Updating,
     task: Callable[[list[str], dict[str, Any]], Record],
-    expects: type[Record],
     *,
     n_words: int,
 ) -> Ask:
     members = members_of(session, now.cohort)
-    params = params_of(session)
+    params = session.params
     tasks = {
         slot: task(members, cohorts.lacking(now, index))
         for index, slot in enumerate(session.slots)
@@ -263,7 +258,6 @@ def _ask(
     return Ask(
         state=now,
         tasks=tasks,
-        expects=expects,
         dims=dict.fromkeys(members, {"w": n_words} if n_words else {}),
         quorum=min(params.quorum or len(members), len(members)),
         progress={

@@ -9,11 +9,14 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
+from clustering_protocols.contract import (
+    Outcome,
+    PartyRole,
+    Reply,
+)
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     GuardRefused,
-    Malformed,
     NotReady,
     ProtocolFailed,
 )
@@ -29,47 +32,47 @@ from clustering_protocols.records import Record
 from . import closing, kernels, messages, starts
 from .centroids import Encoding, check_weights, digest, move, nudge, rows_of, stops
 from .cohorts import members_of
-from .features import Scaler, check_ranges, contiguous, params_of, scaler_of
-from .params import LosslessFederated
+from .features import Scaler, check_ranges, contiguous, scaler_of
+from .params import (
+    LlfContext,
+    LosslessFederated,
+)
 
 NAME = "updates"
+_Task = messages.Update | messages.Close | messages.Tell
 UPDATE_SUM, CLOSING_SUM = "update", "closing"
 
 
-class RowsParty(PartyRole):
+class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.Closed]):
     """Follows the centroids by the totals, and adds its share of the next ones."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Answer an update, the closing count or the question for the result."""
         here = RowsRound.of(context)
-        if isinstance(task, messages.Update | messages.Close | messages.Tell):
-            check_members(context, task.members, here.params.least_parties)
+        check_members(context, task.members, here.params.least_parties)
         if isinstance(task, messages.Update):
             return _update(here, task, data)
         if isinstance(task, messages.Close):
             return _close(here, task, data)
-        if isinstance(task, messages.Tell):
-            return _tell(here, task)
-        raise Malformed(f"A {task.kind!r} is no task of this stage.")
+        return _tell(here, task)
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self, context: LlfContext, result: messages.Closed, data: DataSource | None
     ) -> Outcome:
         """Return labels, sizes and centroids; label the rows now if it was not done.
 
         A party that missed the last rounds gets their totals with the result.
         """
         here = RowsRound.of(context)
-        closed = messages.Closed.narrow(result)
-        known = here.follow(closed)
-        rows = context.memory.recall(messages.FinalRows)
+        known = here.follow(result)
+        rows = context.memory.get(messages.FinalRows)
         if rows is None:
             if data is None:
                 raise NotReady("The rows are not labelled yet: run again with data.")
             rows, _ = closing.final_rows(here.params, data, here.scale, known.centroids)
         elif known.number != context.recall(messages.Centroids).number:
             raise ProtocolFailed("The result brings updates after the last one.")
-        return _outcome(here, known, rows, here.closing_totals(closed, known))
+        return _outcome(here, known, rows, here.closing_totals(result, known))
 
 
 def _outcome(
@@ -78,7 +81,7 @@ def _outcome(
     rows: messages.FinalRows,
     totals: closing.ClosingTotals,
 ) -> Outcome:
-    wanted = params_of(here.context.session).output == "memberships"
+    wanted = here.context.session.params.output == "memberships"
 
     def predict(new: DataSource) -> IntArray:
         found = [nearest(here.scale(batch), known.centroids) for batch in new.batches()]
@@ -102,25 +105,25 @@ def _outcome(
 class RowsRound:
     """One party at one round: its view, scale and encodings."""
 
-    context: PartyContext
+    context: LlfContext
     scale: Scaler
     encoding: Encoding
 
     @classmethod
-    def of(cls, context: PartyContext) -> RowsRound:
+    def of(cls, context: LlfContext) -> RowsRound:
         """Return where a party stands."""
         scale = scaler_of(context)
         total = rows_of(context.session, context.session.slots)
         return cls(
             context=context,
             scale=scale,
-            encoding=Encoding.of(params_of(context.session), scale, total),
+            encoding=Encoding.of(context.session.params, scale, total),
         )
 
     @property
     def params(self) -> LosslessFederated:
         """Return the parameters with their type known."""
-        return params_of(self.context.session)
+        return self.context.session.params
 
     def follow(self, totals: messages.Totals) -> messages.Centroids:
         """Return V after all updates whose totals came, starting from what is known.
@@ -132,9 +135,7 @@ class RowsRound:
         """
         sizes = {"slots": len(self.context.session.slots), "w": self.encoding.n_words}
         totals.require(sizes)
-        known = self.context.memory.recall(messages.Centroids) or _at_start(
-            self.start()
-        )
+        known = self.context.memory.get(messages.Centroids) or _at_start(self.start())
         for update, cohort, words in zip(
             totals.updates, totals.cohorts, totals.totals, strict=True
         ):
@@ -200,7 +201,7 @@ class RowsRound:
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
-        settled = self.context.memory.recall(messages.StartCentroids)
+        settled = self.context.memory.get(messages.StartCentroids)
         if settled is not None:
             return settled
         V = starts.without_messages(self.context, self.scale)
@@ -277,7 +278,7 @@ def _check_rows(params: LosslessFederated, n_rows: int, width: int) -> None:
 
 def _check_first(here: RowsRound, data: DataSource) -> None:
     """Refuse rows outside the declared ranges, the first time that they are used."""
-    if here.context.memory.recall(messages.Centroids) is None:
+    if here.context.memory.get(messages.Centroids) is None:
         check_ranges(here.scale, data)
 
 

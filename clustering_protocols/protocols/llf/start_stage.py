@@ -17,72 +17,73 @@ import numpy as np
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
+    Exchange,
     Finish,
     Incoming,
     Outgoing,
-    PartyContext,
     PartyRole,
     Reopen,
     Reply,
-    SessionContext,
     Stage,
-    ask_all,
+    content_of,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.records import Record
 
 from . import messages, starts
-from .features import check_ranges, check_widths, params_of, scaler_of
+from .features import check_ranges, scaler_of
+from .params import LlfContext, LlfSession, LosslessFederated
 
 NAME = "start"
 _Asked = Literal["propose", "settle", "confirm"]
 
 
-class StartAnalyst(AnalystRole):
+class StartAnalyst(AnalystRole[LosslessFederated, messages.Starting, Record]):
     """Relays; it learns nothing but that the parties answered."""
 
     state = messages.Starting
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for candidates, or straight for the start."""
-        check_widths(session)
-        if params_of(session).start(rows_split=True) == "careful":
+        if session.params.start(rows_split=True) == "careful":
             return _ask(session, "propose")
         return _ask(session, "settle")
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
+        session: LlfSession,
+        state: messages.Starting,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
         """Have the first party settle, the others keep what it sealed; then go on."""
-        asked = messages.Starting.narrow(state).asked
-        if asked == "confirm":
+        if state.asked == "confirm":
             return Finish()
-        return _ask(session, "settle" if asked == "propose" else "confirm")
+        return _ask(session, "settle" if state.asked == "propose" else "confirm")
 
 
-_ROUNDS: Mapping[_Asked, tuple[type[Record], type[Record]]] = {
-    "propose": (messages.Propose, messages.Proposed),
-    "settle": (messages.Settle, messages.Settled),
-    "confirm": (messages.Confirm, messages.Confirmed),
+_TASKS: Mapping[_Asked, Record] = {
+    "propose": messages.Propose(),
+    "settle": messages.Settle(),
+    "confirm": messages.Confirm(),
 }
 
 
-def _ask(session: SessionContext, asked: _Asked) -> Ask:
-    task, contribution = _ROUNDS[asked]
+def _ask(session: LlfSession, asked: _Asked) -> Ask:
     state = messages.Starting(asked=asked)
-    return ask_all(session, task(), expects=contribution, state=state)
+    return Ask.everybody(session, _TASKS[asked], state=state)
 
 
-class StartParty(PartyRole):
+_Task = messages.Propose | messages.Settle | messages.Confirm
+_Content = messages.Candidates | messages.StartCentroids
+
+
+class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
     """Proposes; settles where it is the first party."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Seal candidates to the first party, or the start to all."""
-        params = params_of(context.session)
+        params = context.session.params
         first, *others = context.session.slots
         scale = scaler_of(context)
         if isinstance(task, messages.Propose):
@@ -108,17 +109,16 @@ class StartParty(PartyRole):
         )
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: LlfContext, envelopes: Sequence[Incoming[_Content]]
     ) -> Sequence[Record]:
         """Keep the start, or collect the candidates of all."""
         first, *others = context.session.slots
         if context.slot.name != first:
-            if [envelope.sender for envelope in envelopes] != [first]:
-                raise EnvelopeRefused("A start came from a party that does not lead.")
-            return [
-                _checked(context, messages.StartCentroids.narrow(envelopes[0].content))
-            ]
-        contents = {e.sender: messages.Candidates.narrow(e.content) for e in envelopes}
+            start = content_of(first, envelopes, "A start")
+            if not isinstance(start, messages.StartCentroids):
+                raise EnvelopeRefused("The leader sends the start, nothing else.")
+            return [_checked(context, start)]
+        contents = {envelope.sender: envelope.content for envelope in envelopes}
         if set(contents) != set(others):
             raise ProtocolFailed("The candidates of a party are missing.")
         own = context.recall(messages.ProposedByAll)
@@ -127,8 +127,8 @@ class StartParty(PartyRole):
         return [messages.ProposedByAll(centroids=centroids)]
 
 
-def _propose(context: PartyContext, data: DataSource) -> Reply:
-    params = params_of(context.session)
+def _propose(context: LlfContext, data: DataSource) -> Reply:
+    params = context.session.params
     scale = scaler_of(context)
     check_ranges(scale, data)
     starts.check_enough_rows(data, params.n_clusters)
@@ -145,10 +145,10 @@ def _propose(context: PartyContext, data: DataSource) -> Reply:
 
 
 def _checked(
-    context: PartyContext, record: messages.Candidates | messages.StartCentroids
+    context: LlfContext, record: messages.Candidates | messages.StartCentroids
 ) -> messages.Candidates | messages.StartCentroids:
     width = context.session.member(context.slot.name).n_columns
-    record.require({"k": params_of(context.session).n_clusters, "m": width})
+    record.require({"k": context.session.params.n_clusters, "m": width})
     return record
 
 
@@ -158,15 +158,10 @@ def stage() -> Stage:
         name=NAME,
         analyst=StartAnalyst(),
         party=StartParty(),
-        records=(
-            messages.Propose,
-            messages.Proposed,
-            messages.Candidates,
-            messages.Settle,
-            messages.Settled,
-            messages.Confirm,
-            messages.Confirmed,
-            messages.Starting,
-            messages.StartCentroids,
+        exchanges=(
+            Exchange(messages.Propose, messages.Proposed),
+            Exchange(messages.Settle, messages.Settled),
+            Exchange(messages.Confirm, messages.Confirmed),
         ),
+        envelopes=(messages.Candidates, messages.StartCentroids),
     )

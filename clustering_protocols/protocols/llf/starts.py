@@ -14,14 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream
 
-from .features import Scaler, contiguous, params_of
+from .features import Scaler, contiguous
+from .params import LlfContext, LlfSession
 
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
@@ -92,9 +92,9 @@ def merge(candidates: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
         return kmeans(candidates.copy(), starts, max_iter=300).centroids
 
 
-def without_messages(context: PartyContext, scale: Scaler) -> FloatArray:
+def without_messages(context: LlfContext, scale: Scaler) -> FloatArray:
     """Return a start that every party of the session finds for itself."""
-    params = params_of(context.session)
+    params = context.session.params
     if params.init == "given":
         return scale(given(context.session, context.slot.column))
     # one stream per column group: the parties of a row group hold different columns
@@ -105,20 +105,20 @@ def without_messages(context: PartyContext, scale: Scaler) -> FloatArray:
     return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
 
 
-def given(session: SessionContext, column: int) -> FloatArray:
+def given(session: LlfSession, column: int) -> FloatArray:
     """Return the columns (k, m) of the given centroids that a column group holds."""
     widths = [
         session.member(session.layout.column_group(other)[0]).n_columns
         for other in range(session.layout.n_column_groups)
     ]
     begin = sum(widths[:column])
-    rows = np.array(params_of(session).initial_centroids, dtype=np.float64)
+    rows = np.array(session.params.initial_centroids, dtype=np.float64)
     return rows[:, begin : begin + widths[column]]
 
 
-def random_rows(context: PartyContext, data: DataSource, scale: Scaler) -> FloatArray:
+def random_rows(context: LlfContext, data: DataSource, scale: Scaler) -> FloatArray:
     """Return this party's columns of k joint rows that the row group agrees on."""
-    k = params_of(context.session).n_clusters
+    k = context.session.params.n_clusters
     check_enough_rows(data, k)
     order = context.recall(RowOrder).order
     places = group_stream(context, "row", "start").permutation(data.n_rows)[:k]

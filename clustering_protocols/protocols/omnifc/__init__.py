@@ -4,22 +4,31 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+)
 from clustering_protocols.preparation import alignment, pooling, secrets
 from clustering_protocols.terms import Layout
 
 from . import (
-    admission,
     analyst,
     examples,
-    feasibility,
+    limits,
     messages,
     party,
     pooled,
     sharing,
 )
 from .methods import METHODS
-from .params import OmniFC, Spread
+from .params import (
+    OmniFC,
+    OmniSession,
+    Spread,
+)
 
 __all__ = ["PROTOCOL", "OmniFC", "Spread"]
 
@@ -75,7 +84,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""
-        feasibility.check(params, layout)
+        limits.check(params, layout)
+
+    def check_roster(self, session: OmniSession) -> None:
+        """Refuse rows, features or clusters that the terms have no room for."""
+        limits.check_roster(session)
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
@@ -93,17 +106,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             name="distances",
             analyst=analyst.Decoder(),
             party=party.Comparer(),
-            records=(
-                messages.Compare,
-                messages.Answer,
-                messages.Comparing,
+            exchanges=(Exchange(messages.Compare, messages.Answer),),
+            results=(
                 messages.RowGroupLabels,
                 messages.RowGroupMemberships,
                 messages.Summary,
             ),
         )
         return (
-            admission.stage(),
             secrets.stage("row", "column"),
             alignment.stage(),
             *pooling.stages(layout, **_pooled_statistics(params)),
@@ -115,7 +125,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         """Return the defaults, the paper's settings, and each alternative."""
         return examples.examples()
 
-    def pooled(self, params: OmniFC, X: FloatArray, trace: Trace | None) -> IntArray:
+    def pooled(
+        self, params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None
+    ) -> IntArray:
         """Return labels of the same algorithm on the pooled features."""
         return pooled.labels(params, X, trace)
 

@@ -11,9 +11,8 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
+    Nothing,
     Reopen,
-    SessionContext,
-    ask_all,
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
@@ -21,42 +20,38 @@ from clustering_protocols.records import Record
 from . import clustering, decoding, lagrange, messages, rosters
 from .clustering import Clusters
 from .distances import n_pairs
+from .params import OmniFC, OmniSession
 
 
-class Decoder(AnalystRole):
+class Decoder(AnalystRole[OmniFC, Nothing, messages.Answer]):
     """One round: answers in, labels out."""
 
-    state = messages.Comparing
+    state = Nothing
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: OmniSession) -> Ask | Finish:
         """Ask everybody for the distances between its shares."""
-        params = rosters.params_of(session)
+        params = session.params
         pairs = n_pairs(rosters.n_rows(session))
         enough = lagrange.needed(params.segments, params.noise)
-        return ask_all(
+        return Ask.everybody(
             session,
             messages.Compare(),
-            expects=messages.Answer,
-            state=messages.Comparing(),
+            state=Nothing(),
             dims={slot: {"pairs": pairs} for slot in session.slots},
             quorum=None if params.hide_segments else enough,
         )
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: OmniSession,
+        state: Nothing,
+        contributions: Mapping[str, messages.Answer],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all parties' rows."""
-        params = rosters.params_of(session)
-        answers = {
-            slot: messages.Answer.narrow(record)
-            for slot, record in contributions.items()
-        }
-        bits = _common_bits(answers)
+        params = session.params
+        bits = _common_bits(contributions)
         squared = np.empty(n_pairs(rosters.n_rows(session)))
-        distances = {slot: answer.distances for slot, answer in answers.items()}
+        distances = {s: answer.distances for s, answer in contributions.items()}
         decoding.decode(params, session.slots, distances, bits, squared)
         found = clustering.of_distances(
             params,
@@ -76,8 +71,8 @@ def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
     return found.pop()
 
 
-def _finish(session: SessionContext, found: Clusters, bits: int) -> Finish:
-    k = rosters.params_of(session).n_clusters or int(found.labels.max(initial=-1)) + 1
+def _finish(session: OmniSession, found: Clusters, bits: int) -> Finish:
+    k = session.params.n_clusters or int(found.labels.max(initial=-1)) + 1
     inside = found.labels[found.labels >= 0]
     sizes = np.bincount(inside, minlength=k)
     results: dict[str, Record] = {}

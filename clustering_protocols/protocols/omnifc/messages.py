@@ -25,12 +25,6 @@ class Shared(Record):
     kind = "shared"
 
 
-class Sharing(Record):
-    """The analyst's state after it has asked for shares."""
-
-    kind = "sharing"
-
-
 class RowShares(Record):
     """Envelope: f_x(β_j) of each row x of the sender, for the party at β_j."""
 
@@ -73,12 +67,6 @@ class Answer(Record):
     bits: int = Field(ge=0, le=MAX_BITS)
 
     distances: Annotated[WordArray, Spec("pairs", high=P - 1)]
-
-
-class Comparing(Record):
-    """The analyst's state after it has asked for distances."""
-
-    kind = "comparing"
 
 
 class RowGroupLabels(Record):

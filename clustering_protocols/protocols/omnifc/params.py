@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from clustering_protocols.algorithms.hierarchical import Linkage
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.preparation.ranges import Range
 
 MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
@@ -139,3 +139,7 @@ class OmniFC(Params):
         if self.n_clusters is None:
             raise ValueError("dbscan has no number of clusters")
         return self.n_clusters
+
+
+OmniSession = SessionContext[OmniFC]
+OmniContext = PartyContext[OmniFC]

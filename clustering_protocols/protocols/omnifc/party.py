@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-import numpy as np
-
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
+from clustering_protocols.contract import (
+    Outcome,
+    PartyRole,
+    Reply,
+)
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
 
-from . import lagrange, messages, rosters, zero_sum
+from . import lagrange, messages, zero_sum
 from .distances import field_distances
+from .params import OmniContext, OmniFC
 
-_Rows = TypeVar("_Rows", FloatArray, IntArray)
 
-
-class Comparer(PartyRole):
+class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabels]):
     """One round: w_j D^(j) + μ_j, or D^(j), out; labels back."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: OmniContext, task: messages.Compare, data: DataSource
+    ) -> Reply:
         """Return the condensed distances between this party's shares of all rows."""
-        messages.Compare.narrow(task)
-        params = rosters.params_of(context.session)
+        params = context.session.params
         held = context.recall(messages.HeldShares)
         distances = field_distances(held.shares)
         if params.hide_segments:
@@ -34,20 +33,22 @@ class Comparer(PartyRole):
         return Reply(contribution=messages.Answer(bits=held.bits, distances=distances))
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self,
+        context: OmniContext,
+        result: messages.RowGroupLabels,
+        data: DataSource | None,
     ) -> Outcome:
         """Return the labels in the order of the party's own rows."""
-        given = messages.RowGroupLabels.narrow(result)
-        order = context.recall(RowOrder).order
-        given.require({"n": len(order)})
-        if (given.labels >= len(given.cluster_sizes)).any():
+        order = context.recall(RowOrder)
+        result.require({"n": len(order.order)})
+        if (result.labels >= len(result.cluster_sizes)).any():
             raise ProtocolFailed("A label names no cluster.")
         memberships = None
-        if isinstance(given, messages.RowGroupMemberships):
-            memberships = _restore(given.memberships, order)
+        if isinstance(result, messages.RowGroupMemberships):
+            memberships = order.restore(result.memberships)
         return Outcome(
-            labels=_restore(given.labels, order),
-            cluster_sizes=given.cluster_sizes,
+            labels=order.restore(result.labels),
+            cluster_sizes=result.cluster_sizes,
             memberships=memberships,
             report={
                 "binary digits after the point": context.recall(
@@ -57,16 +58,9 @@ class Comparer(PartyRole):
         )
 
 
-def _weight(context: PartyContext) -> int:
+def _weight(context: OmniContext) -> int:
     """Return w_j, where all parties are interpolation nodes."""
     session = context.session
     points = lagrange.share_points(len(session.slots))
-    weights = lagrange.decoding(rosters.params_of(session).segments, points)
+    weights = lagrange.decoding(session.params.segments, points)
     return weights[session.slots.index(context.slot.name)]
-
-
-def _restore(travelled: _Rows, order: IntArray) -> _Rows:
-    """Return per-row values in the order of the party's own rows."""
-    own = np.empty_like(travelled)
-    own[order] = travelled
-    return own

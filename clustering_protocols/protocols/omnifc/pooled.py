@@ -13,7 +13,7 @@ from . import clustering, messages, scaling
 from .params import OmniFC
 
 
-def labels(params: OmniFC, X: FloatArray, trace: Trace | None) -> IntArray:
+def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts.
 
     On the features themselves, whatever ``features`` says: what is lost on rows of

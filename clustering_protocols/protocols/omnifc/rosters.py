@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from clustering_protocols.contract import SessionContext
-
-from .params import OmniFC
-
-
-def params_of(session: SessionContext) -> OmniFC:
-    """Return the parameters of a session of `omnifc`."""
-    return OmniFC.model_validate(session.params)
+from .params import (
+    OmniSession,
+)
 
 
-def row_counts(session: SessionContext) -> list[int]:
+def row_counts(session: OmniSession) -> list[int]:
     """Return n_i, the number of rows of each party."""
     return [session.n_rows(slot) for slot in session.slots]
 
 
-def n_rows(session: SessionContext) -> int:
+def n_rows(session: OmniSession) -> int:
     """Return n."""
     return sum(row_counts(session))
 
 
-def n_features(session: SessionContext) -> int:
+def n_features(session: OmniSession) -> int:
     """Return d."""
     return session.member(session.slots[0]).n_columns
 
 
-def width(session: SessionContext) -> int:
+def width(session: OmniSession) -> int:
     """Return the number of features of a segment, ⌈d / l⌉."""
-    return -(-n_features(session) // params_of(session).segments)
+    return -(-n_features(session) // session.params.segments)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import PartyContext
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.moments import PartialMoments
 from clustering_protocols.preparation.statistics import PooledMoments
 
-from .params import OmniFC
+from .params import (
+    OmniContext,
+    OmniFC,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ def factors(params: OmniFC, spread: FloatArray, ranges: FloatArray) -> FloatArra
     return 1.0 / np.where(divisor > 0, divisor, 1.0)
 
 
-def agreed(context: PartyContext, params: OmniFC) -> Scale:
+def agreed(context: OmniContext, params: OmniFC) -> Scale:
     """Return the scale that follows from declared or pooled statistics.
 
     Pooled moments come with a power of two that no value's distance from the mean

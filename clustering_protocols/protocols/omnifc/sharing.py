@@ -7,65 +7,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
+    Exchange,
     Incoming,
     Outgoing,
-    PartyContext,
     PartyRole,
-    Reopen,
+    Relay,
     Reply,
-    SessionContext,
     Stage,
-    ask_all,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
 
-from . import coding, field, lagrange, messages, quantisation, rosters, scaling, sizes
+from . import coding, field, lagrange, limits, messages, quantisation, rosters, scaling
+from .params import OmniContext, OmniFC
 
 NAME = "shares"
 
 
-class SharingAnalyst(AnalystRole):
-    """Relays the envelopes."""
-
-    state = messages.Sharing
-
-    def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask everybody."""
-        return ask_all(
-            session, messages.Share(), expects=messages.Shared, state=messages.Sharing()
-        )
-
-    def step(
-        self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
-        """Finish."""
-        return Finish()
-
-
-class SharingParty(PartyRole):
+class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
     """Scales, quantises and encodes its rows."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: OmniContext, task: messages.Share, data: DataSource
+    ) -> Reply:
         """Seal f_x(β_j) of each row x to party j; keep the party's own."""
-        messages.Share.narrow(task)
-        if context.memory.recall(messages.OwnShares) is not None:
+        if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
-        params, session = rosters.params_of(context.session), context.session
+        params, session = context.session.params, context.session
         _check_memory(context)
         scale = scaling.agreed(context, params)
         bits = quantisation.bits_for(params.bits, scale.ranges)
@@ -92,14 +68,14 @@ class SharingParty(PartyRole):
         )
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming]
+        self, context: OmniContext, envelopes: Sequence[Incoming[messages.RowShares]]
     ) -> Sequence[Record]:
         """Stack the shares of all rows in slot order."""
         session = context.session
         own = context.recall(messages.OwnShares)
         shares: dict[str, WordArray] = {context.slot.name: own.shares}
         for envelope in envelopes:
-            content = messages.RowShares.narrow(envelope.content)
+            content = envelope.content
             n = session.n_rows(envelope.sender)
             content.require({"n": n, "width": rosters.width(session)})
             shares[envelope.sender] = content.shares
@@ -109,14 +85,14 @@ class SharingParty(PartyRole):
         return [messages.HeldShares(shares=stacked, bits=own.bits)]
 
 
-def _check_memory(context: PartyContext) -> None:
+def _check_memory(context: OmniContext) -> None:
     """Refuse before any share leaves: the round after this one is the large one."""
-    params, session = rosters.params_of(context.session), context.session
+    params, session = context.session.params, context.session
     n, d = rosters.n_rows(session), rosters.n_features(session)
-    limit = int(context.choices.get("memory_limit", sizes.PARTY_LIMIT))
-    needed = sizes.party_bytes(params, n, d)
+    limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
+    needed = limits.party_bytes(params, n, d)
     if needed > limit:
-        most = sizes.most_rows(lambda rows: sizes.party_bytes(params, rows, d), limit)
+        most = limits.most_rows(lambda rows: limits.party_bytes(params, rows, d), limit)
         raise GuardRefused(
             f"{n} rows of {d} features take {needed} bytes here; the choice "
             f"'memory_limit' is {limit}, room for {most} rows."
@@ -127,12 +103,8 @@ def stage() -> Stage:
     """Return the stage; it needs row orders and, unless declared, pooled statistics."""
     return Stage(
         name=NAME,
-        analyst=SharingAnalyst(),
+        analyst=Relay(messages.Share()),
         party=SharingParty(),
-        records=(
-            messages.Share,
-            messages.Shared,
-            messages.Sharing,
-            messages.RowShares,
-        ),
+        exchanges=(Exchange(messages.Share, messages.Shared),),
+        envelopes=(messages.RowShares,),
     )

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation import sums
 from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
@@ -20,12 +19,13 @@ from clustering_protocols.randomness import KeyedStream
 
 from . import field
 from .coding import add_combination, blocks
+from .params import OmniContext
 
 Streams = Sequence[tuple[int, KeyedStream]]
 """One stream per other party, with its sign."""
 
 
-def pairwise_streams(context: PartyContext) -> Streams:
+def pairwise_streams(context: OmniContext) -> Streams:
     """Return the streams of this attempt: +1 where the other party comes later, else -1.
 
     Raises

@@ -4,14 +4,31 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import aligning, secrets
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled
+from . import (
+    analyst,
+    examples,
+    messages,
+    party,
+    pooled,
+    subspaces,
+)
 from .methods import METHODS
-from .params import Privacy, ProductQuantisation
+from .params import (
+    PqmdsSession,
+    Privacy,
+    ProductQuantisation,
+)
 
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
@@ -72,6 +89,10 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             )
         aligning.check(params, layout)
 
+    def check_roster(self, session: PqmdsSession) -> None:
+        """Refuse more clusters than rows."""
+        subspaces.check_roster(session)
+
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = ["codes-show-cells"]
@@ -87,13 +108,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             name="upload",
             analyst=analyst.PqmdsAnalyst(),
             party=party.Encoder(),
-            records=(
-                messages.Encode,
-                messages.Codes,
-                messages.Waiting,
-                messages.Clusters,
-                messages.Summary,
-            ),
+            exchanges=(Exchange(messages.Encode, messages.Codes),),
+            results=(messages.Clusters, messages.Summary),
         )
         return (secrets.stage("row", "column"), *aligning.stages(params), upload)
 
@@ -102,7 +118,10 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         return examples.examples()
 
     def pooled(
-        self, params: ProductQuantisation, X: FloatArray, trace: Trace | None
+        self,
+        params: ProductQuantisation,
+        X: FloatArray,
+        trace: Trace[ProductQuantisation] | None,
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
         return pooled.labels(params, X, trace.summary if trace else None)

@@ -11,31 +11,27 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
+    Nothing,
     Reopen,
-    SessionContext,
-    ask_all,
 )
-from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
 from . import messages, subspaces
+from .params import PqmdsSession, ProductQuantisation
 
 
-class PqmdsAnalyst(AnalystRole):
+class PqmdsAnalyst(AnalystRole[ProductQuantisation, Nothing, messages.Codes]):
     """One round: codes in, labels out."""
 
-    state = messages.Waiting
+    state = Nothing
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: PqmdsSession) -> Ask | Finish:
         """Ask everybody for codes."""
-        n_rows, wanted = _n_rows(session), subspaces.params_of(session).n_clusters
-        if wanted > n_rows:
-            raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
-        return ask_all(
+        n_rows = _n_rows(session)
+        return Ask.everybody(
             session,
             messages.Encode(),
-            expects=messages.Codes,
-            state=messages.Waiting(),
+            state=Nothing(),
             dims={
                 slot: {"n": n_rows, "s": count}
                 for slot, count in subspaces.counts(session).items()
@@ -44,24 +40,23 @@ class PqmdsAnalyst(AnalystRole):
 
     def step(
         self,
-        session: SessionContext,
-        state: Record,
-        contributions: Mapping[str, Record],
+        session: PqmdsSession,
+        state: Nothing,
+        contributions: Mapping[str, messages.Codes],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all rows, and to each party its part of the centres."""
-        params = subspaces.params_of(session)
-        codes = [messages.Codes.narrow(contributions[slot]) for slot in session.slots]
-        Z = np.hstack([each.codes for each in codes])
+        params = session.params
+        Z = np.hstack([contributions[slot].codes for slot in session.slots])
         rng = session.generator("pqmds", "starts")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
         return _finish(session, kmeans(Z, starts, params.max_iter))
 
 
-def _n_rows(session: SessionContext) -> int:
+def _n_rows(session: PqmdsSession) -> int:
     return session.n_rows(session.slots[0])
 
 
-def _finish(session: SessionContext, found: Clustering) -> Finish:
+def _finish(session: PqmdsSession, found: Clustering) -> Finish:
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0

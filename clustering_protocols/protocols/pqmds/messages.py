@@ -22,12 +22,6 @@ class Codes(Record):
     codes: Annotated[FloatArray, Spec("n", "s")]
 
 
-class Waiting(Record):
-    """The analyst's state: there is one round, and nothing to remember."""
-
-    kind = "waiting"
-
-
 class CodebookSizes(Record):
     """Memory: how many centres each subspace has."""
 

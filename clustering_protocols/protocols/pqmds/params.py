@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.preparation.alignment_params import AlignedParams
 
 
@@ -73,3 +73,7 @@ class ProductQuantisation(AlignedParams):
     privacy: Privacy = Privacy()
     n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
     max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")
+
+
+PqmdsSession = SessionContext[ProductQuantisation]
+PqmdsContext = PartyContext[ProductQuantisation]

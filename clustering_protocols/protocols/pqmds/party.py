@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
+from clustering_protocols.contract import (
+    Outcome,
+    PartyRole,
+    Reply,
+)
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
 
 from . import kernels, messages, release, selfcheck, subspaces
-from .params import Privacy
+from .params import (
+    PqmdsContext,
+    Privacy,
+    ProductQuantisation,
+)
 
 _NEW_ROWS = (
     "One party's codes do not place a new row. It takes a further round, in which every "
@@ -19,15 +25,18 @@ _NEW_ROWS = (
 )
 
 
-class Encoder(PartyRole):
+class Encoder(
+    PartyRole[ProductQuantisation, messages.Encode, Record, messages.Clusters]
+):
     """One round: codes out, labels and abstract centres back."""
 
-    def reply(self, context: PartyContext, task: Record, data: DataSource) -> Reply:
+    def reply(
+        self, context: PqmdsContext, task: messages.Encode, data: DataSource
+    ) -> Reply:
         """Return the codes, rows in the row group's secret order."""
-        messages.Encode.narrow(task)
-        if context.memory.recall(messages.CodebookSizes) is not None:
+        if context.memory.get(messages.CodebookSizes) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
-        params = subspaces.params_of(context.session)
+        params = context.session.params
         single = params.sub_dim == 1
         if len(data.columns) == 1 and not single:
             raise GuardRefused(
@@ -55,25 +64,22 @@ class Encoder(PartyRole):
         )
 
     def conclude(
-        self, context: PartyContext, result: Record, data: DataSource | None
+        self, context: PqmdsContext, result: messages.Clusters, data: DataSource | None
     ) -> Outcome:
         """Return the labels in the order of the party's own rows."""
-        given = messages.Clusters.narrow(result)
-        order = context.recall(RowOrder).order
+        order = context.recall(RowOrder)
         sizes = context.recall(messages.CodebookSizes).sizes
-        given.require({"n": len(order), "s": len(sizes)})
-        labels = np.empty_like(given.labels)
-        labels[order] = given.labels
+        result.require({"n": len(order.order), "s": len(sizes)})
         return Outcome(
-            labels=labels,
-            cluster_sizes=given.cluster_sizes,
-            centroids=given.centroids,
+            labels=order.restore(result.labels),
+            cluster_sizes=result.cluster_sizes,
+            centroids=result.centroids,
             report={
                 "codes per row": len(sizes),
                 "centres per subspace": f"{sizes.min()} to {sizes.max()}",
                 "new rows": _NEW_ROWS,
                 **_privacy(
-                    subspaces.params_of(context.session).privacy,
+                    context.session.params.privacy,
                     context.recall(messages.Spent),
                 ),
             },

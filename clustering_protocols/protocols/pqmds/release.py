@@ -14,12 +14,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.secrecy.budget import Account, Cost, noise, noise_scale
 
 from . import subspaces
-from .params import Privacy
+from .params import (
+    PqmdsContext,
+    Privacy,
+)
 
 _STEPS: Final = 1024  # codes are rounded to so many steps of their range
 
@@ -31,7 +33,7 @@ class Released(NamedTuple):
     spent: Cost
 
 
-def release(context: PartyContext, codes: FloatArray) -> Released:
+def release(context: PqmdsContext, codes: FloatArray) -> Released:
     """Return the codes with noise, as the terms say.
 
     Raises
@@ -39,7 +41,7 @@ def release(context: PartyContext, codes: FloatArray) -> Released:
     GuardRefused
         If the session would spend more than this party allows.
     """
-    privacy = subspaces.params_of(context.session).privacy
+    privacy = context.session.params.privacy
     if privacy.mechanism == "none":
         return Released(codes, Cost(0.0, 0.0))
     _check_limit(context, privacy)
@@ -67,7 +69,7 @@ def _on_steps(column: FloatArray, drawn: FloatArray) -> FloatArray:
     return moved
 
 
-def _check_limit(context: PartyContext, privacy: Privacy) -> None:
+def _check_limit(context: PqmdsContext, privacy: Privacy) -> None:
     """Refuse terms beyond what this party allows for its people over all sessions."""
     limit = context.choices.get("epsilon_limit")
     if limit is None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustering_protocols.contract import SessionContext
+from clustering_protocols.errors import ProtocolFailed
 
-from .params import ProductQuantisation
-
-
-def params_of(session: SessionContext) -> ProductQuantisation:
-    """Return the parameters of a session of `pqmds`."""
-    return ProductQuantisation.model_validate(session.params)
+from .params import (
+    PqmdsSession,
+)
 
 
 def cut(n_features: int, sub_dim: int) -> Sequence[slice]:
@@ -28,10 +25,17 @@ def cut(n_features: int, sub_dim: int) -> Sequence[slice]:
     return [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
-def counts(session: SessionContext) -> dict[str, int]:
+def counts(session: PqmdsSession) -> dict[str, int]:
     """Return how many subspaces each slot has."""
-    sub_dim = params_of(session).sub_dim
+    sub_dim = session.params.sub_dim
     return {
         slot: len(cut(session.member(slot).n_columns, sub_dim))
         for slot in session.slots
     }
+
+
+def check_roster(session: PqmdsSession) -> None:
+    """Refuse more clusters than rows."""
+    n_rows, wanted = session.n_rows(session.slots[0]), session.params.n_clusters
+    if wanted > n_rows:
+        raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
