@@ -1,7 +1,8 @@
-"""Known answers: bytes in each protocol's folder that are read, or refused, for good.
+"""Known answers: bytes beside each record's module that are read, or refused, for good.
 
 ``vectors/`` holds encoded records and ``vectors.json``, which says for each file its
-stage and kind, and either what stands in it or the problem that refuses it. A vector
+kind, and either what stands in it or the problem that refuses it. What several protocols
+send lies once, beside the stage that they share. A vector
 that fails says that the wire format has changed: sessions under way and other releases
 no longer understand it. If that is meant, raise the version of the record, and write
 the vectors anew with ``COTERIE_WRITE_VECTORS=1 pytest tests/engine/test_vectors.py``.
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -21,12 +24,13 @@ import numpy as np
 import pytest
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+import clustering_protocols
 from clustering_protocols import codec, registry
 from clustering_protocols.contract import Stage
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.records import Record
 
-ROOT = Path(registry.protocols.__path__[0])
+ROOT = Path(clustering_protocols.__path__[0])
 SIDECAR = "vectors.json"
 MAX_BYTES = 4096
 
@@ -38,9 +42,24 @@ def stages(name: str) -> Iterator[Stage]:
         yield from known.stages(example.params, example.layout)
 
 
-def record_of(name: str, stage: str, kind: str) -> type[Record]:
-    found = (known.record(kind) for known in stages(name) if known.name == stage)
-    return next(record for record in found if record is not None)
+def home_of(record: type[Record]) -> str:
+    """Return the folder, below the package, of the module that declares a record."""
+    module = Path(str(sys.modules[record.__module__].__file__))
+    return module.parent.relative_to(ROOT).as_posix()
+
+
+def all_records() -> dict[str, dict[str, type[Record]]]:
+    """Return every record that a stage writes, by home and kind."""
+    found: dict[str, dict[str, type[Record]]] = defaultdict(dict)
+    for name in registry.catalogue():
+        for stage in stages(name):
+            for record in stage.records:
+                known = found[home_of(record)].setdefault(record.kind, record)
+                assert known is record, f"two records {record.kind!r} in one folder"
+    return dict(found)
+
+
+RECORDS = all_records()
 
 
 def described(record: Record) -> dict[str, Any]:
@@ -197,28 +216,23 @@ def spoilt(record: Record) -> dict[str, tuple[bytes, str]]:
     return found
 
 
-def write(name: str) -> None:
-    """Write a protocol's vectors: every record, and every fault once."""
-    known = {
-        (stage.name, record.kind): sample(record)
-        for stage in stages(name)
-        for record in stage.records
-    }
+def write(home: str) -> None:
+    """Write the vectors of a folder: every record, and every fault once."""
+    samples = {kind: sample(record) for kind, record in RECORDS[home].items()}
     content, sidecar, faults = {}, {}, set()
-    last_stage_first = reversed(known.items())
-    for (stage, kind), record in sorted(
-        last_stage_first, key=lambda i: not i[1].arrays
-    ):
-        where = {"stage": stage, "kind": kind}
-        file = f"{stage}_{kind}.arrays"
-        content[file], sidecar[file] = record.encode(), where | described(record)
+    for kind, record in sorted(samples.items(), key=lambda i: not i[1].arrays):
+        file = f"{kind}.arrays"
+        content[file], sidecar[file] = (
+            record.encode(),
+            {"kind": kind} | described(record),
+        )
         for fault, (damaged, slug) in spoilt(record).items():
             if fault not in faults:
-                file = f"{stage}_{kind}_bad_{fault}.arrays"
-                content[file], sidecar[file] = damaged, where | {"problem": slug}
+                file = f"{kind}_bad_{fault}.arrays"
+                content[file], sidecar[file] = damaged, {"kind": kind, "problem": slug}
                 faults.add(fault)
 
-    folder = ROOT / name / "vectors"
+    folder = ROOT / home / "vectors"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.arrays"):
         old.unlink()
@@ -229,8 +243,8 @@ def write(name: str) -> None:
 
 
 if os.environ.get("COTERIE_WRITE_VECTORS") == "1":
-    for protocol in registry.catalogue():
-        write(protocol)
+    for folder_ in RECORDS:
+        write(folder_)
 
 
 # Reading them
@@ -238,49 +252,54 @@ if os.environ.get("COTERIE_WRITE_VECTORS") == "1":
 
 def cases(*, bad: bool) -> list[Any]:
     found = []
-    for name in registry.catalogue():
-        sidecar = ROOT / name / "vectors" / SIDECAR
+    for home in RECORDS:
+        sidecar = ROOT / home / "vectors" / SIDECAR
         vectors = json.loads(sidecar.read_text()) if sidecar.is_file() else {}
         for file, vector in vectors.items():
             if ("problem" in vector) == bad:
-                case = pytest.param(name, file, vector, id=f"{name}-{file[:-7]}")
+                case = pytest.param(home, file, vector, id=f"{home}-{file[:-7]}")
                 found.append(case)
     return found
 
 
-def read(name: str, file: str, vector: dict[str, Any]) -> Record:
-    record = record_of(name, vector["stage"], vector["kind"])
-    return record.decode((ROOT / name / "vectors" / file).read_bytes())
+def read(home: str, file: str, vector: dict[str, Any]) -> Record:
+    record = RECORDS[home][vector["kind"]]
+    return record.decode((ROOT / home / "vectors" / file).read_bytes())
 
 
-@pytest.mark.parametrize(("name", "file", "vector"), cases(bad=False))
+@pytest.mark.parametrize(("home", "file", "vector"), cases(bad=False))
 def test_a_good_vector_is_read_and_written_again_as_the_same_bytes(
-    name: str, file: str, vector: dict[str, Any]
+    home: str, file: str, vector: dict[str, Any]
 ) -> None:
-    record = read(name, file, vector)
+    record = read(home, file, vector)
     assert described(record) == {key: vector[key] for key in ("values", "arrays")}
-    assert record.encode() == (ROOT / name / "vectors" / file).read_bytes()
+    assert record.encode() == (ROOT / home / "vectors" / file).read_bytes()
 
 
-@pytest.mark.parametrize(("name", "file", "vector"), cases(bad=True))
+@pytest.mark.parametrize(("home", "file", "vector"), cases(bad=True))
 def test_a_bad_vector_is_refused_with_its_problem(
-    name: str, file: str, vector: dict[str, Any]
+    home: str, file: str, vector: dict[str, Any]
 ) -> None:
     with pytest.raises(CoterieError) as refused:
-        read(name, file, vector)
+        read(home, file, vector)
     assert refused.value.problem.slug == vector["problem"]
 
 
-@pytest.mark.parametrize("name", registry.catalogue())
-def test_every_protocol_has_good_and_bad_vectors_small_and_listed(name: str) -> None:
-    assert complaints(ROOT / name / "vectors") == []
+@pytest.mark.parametrize("home", RECORDS)
+def test_every_folder_has_good_and_bad_vectors_small_and_listed(home: str) -> None:
+    assert complaints(ROOT / home / "vectors") == []
 
 
 @pytest.mark.parametrize("name", registry.catalogue())
 def test_every_record_of_every_stage_has_a_good_vector(name: str) -> None:
-    listed = {(v.values[2]["stage"], v.values[2]["kind"]) for v in cases(bad=False)}
-    sent = {(stage.name, r.kind) for stage in stages(name) for r in stage.records}
+    listed = {(v.values[0], v.values[2]["kind"]) for v in cases(bad=False)}
+    sent = {(home_of(r), r.kind) for stage in stages(name) for r in stage.records}
     assert sent <= listed
+
+
+def test_no_vector_lies_where_no_record_is_declared() -> None:
+    lying = {p.parent.relative_to(ROOT).as_posix() for p in ROOT.glob("**/vectors")}
+    assert lying == RECORDS.keys()
 
 
 def test_a_folder_without_good_or_without_bad_vectors_is_found(tmp_path: Path) -> None:
