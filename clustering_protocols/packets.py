@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Buffer
 
 from clustering_protocols import codec
 from clustering_protocols.contract import Stage
 from clustering_protocols.errors import AgreementMismatch, Malformed, RoundClosed
 from clustering_protocols.records import Record
+from clustering_protocols.rounds import RoundRef
 
 _ENVELOPE = "envelope."
 
@@ -27,14 +28,11 @@ class _HeaderPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class EnvelopeLabel(_HeaderPart):
+class EnvelopeLabel(RoundRef):
     """What stands on an envelope: the other side, the kind, and when it was sealed."""
 
     peer: str
     kind: str
-    stage: str
-    round: int = Field(ge=1)
-    attempt: int = Field(ge=1)
 
 
 class Expectation(_HeaderPart):
@@ -44,15 +42,12 @@ class Expectation(_HeaderPart):
     dims: dict[str, int] = {}
 
 
-class Address(_HeaderPart):
+class Address(RoundRef):
     """Where a packet belongs."""
 
     session: str
     agreement: str
     slot: str
-    stage: str
-    round: int = Field(ge=1)
-    attempt: int = Field(ge=1)
 
 
 class Header(_HeaderPart):

@@ -12,11 +12,12 @@ from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.deps import Service
 from analyst_service.jobs.leases import Lease, LeaseRepository
 from analyst_service.jobs.repository import JobRepository, RoundPosition
-from analyst_service.jobs.worker import Complete, Failed, Followed, Job, NextRound
+from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.models import Contribution, Session, Task
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.states import Event
+from clustering_protocols.engine import Closed, Opened
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import read_terms
 
@@ -98,17 +99,17 @@ class JobService:
         FileNotFoundError
             If a blob of it was removed before a row named it; the step has to run again.
         """
-        digests = followed.blobs
+        digests = set(followed.payloads)
         claim(self._transaction, digests)
         if not all(map(self._blobs.has, digests)):
             raise FileNotFoundError("a blob of the step's outcome is gone")
-        if isinstance(followed, NextRound):
+        if isinstance(followed, Opened):
             return self._open(lease, followed)
-        if isinstance(followed, Complete):
+        if isinstance(followed, Closed):
             return self._complete(lease, followed)
         return self._fail(lease, followed)
 
-    def _open(self, lease: Lease, opened: NextRound) -> bool:
+    def _open(self, lease: Lease, opened: Opened[str]) -> bool:
         now = self._clock.now()
         seconds = read_terms(lease.session.terms).deadlines.round
         moved = self._sessions.move(
@@ -130,16 +131,16 @@ class JobService:
             self._jobs.add_tasks(_tasks(lease.session.id, opened, opened.tasks))
         return moved
 
-    def _complete(self, lease: Lease, complete: Complete) -> bool:
+    def _complete(self, lease: Lease, closed: Closed[str]) -> bool:
         moved = self._sessions.move(
             lease.session,
             Event.FINISHED,
             self._clock.now(),
             lease.token,
-            summary_digest=complete.summary,
+            summary_digest=closed.summary,
         )
         if moved:
-            self._results.add(lease.session.id, complete.results)
+            self._results.add(lease.session.id, closed.results)
         return moved
 
     def _fail(self, lease: Lease, failed: Failed) -> bool:
@@ -154,7 +155,7 @@ class JobService:
 
 
 def _tasks(
-    session_id: str, opened: NextRound, digests: Mapping[str, str]
+    session_id: str, opened: Opened[str], digests: Mapping[str, str]
 ) -> list[Task]:
     return [
         Task(

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.logs import describe
@@ -35,50 +34,13 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextRound:
-    """A round is open; state and tasks are blobs."""
-
-    round: int
-    attempt: int
-    stage: str
-    stage_index: int
-    n_stages: int
-    quorum: int
-    state: str
-    tasks: Mapping[str, str]
-    progress: Mapping[str, Any] | None
-
-    @property
-    def blobs(self) -> set[str]:
-        """Return the digests of the blobs that it names."""
-        return {self.state, *self.tasks.values()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complete:
-    """The session is complete; results and summary are blobs."""
-
-    results: Mapping[str, str]
-    summary: str | None
-
-    @property
-    def blobs(self) -> set[str]:
-        """Return the digests of the blobs that it names."""
-        summary = {self.summary} if self.summary else set()
-        return summary | set(self.results.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The session cannot go on."""
 
     reason: str
     detail: str
 
-    @property
-    def blobs(self) -> set[str]:
-        """Return the digests of the blobs that it names: none."""
-        return set()
+    payloads: Sequence[str] = ()  # nothing is stored for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +51,7 @@ class Crashed:
     is_passing: bool
 
 
-Followed = NextRound | Complete | Failed
+Followed = engine.Opened[str] | engine.Closed[str] | Failed
 Outcome = Followed | Crashed
 
 
@@ -100,22 +62,7 @@ def run(job: Job) -> Followed:
         move = _advance(job, blobs)
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
-    if isinstance(move, engine.Opened):
-        return NextRound(
-            round=move.round,
-            attempt=move.attempt,
-            stage=move.stage,
-            stage_index=move.stage_index,
-            n_stages=move.n_stages,
-            quorum=move.quorum,
-            state=blobs.put(move.state),
-            tasks={slot: blobs.put(task) for slot, task in move.tasks.items()},
-            progress=move.progress,
-        )
-    return Complete(
-        results={slot: blobs.put(result) for slot, result in move.results.items()},
-        summary=blobs.put(move.summary) if move.summary else None,
-    )
+    return move.stored(blobs.put)
 
 
 def _advance(job: Job, blobs: FileBlobStore) -> engine.Opened | engine.Closed:

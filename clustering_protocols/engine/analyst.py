@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Generic, NamedTuple
 
 import numpy as np
-from typing_extensions import Buffer
+from typing_extensions import Buffer, TypeVar
 
 from clustering_protocols import packets
 from clustering_protocols.arrays import ByteArray, Spec
@@ -33,9 +33,17 @@ class AnalystState(Record):
     stage_state: Annotated[ByteArray, Spec("bytes")]
 
 
+Payload = TypeVar("Payload", default=bytes)
+Stored = TypeVar("Stored")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A round is open: keep the state, hand out the tasks, wait for contributions."""
+class Opened(Generic[Payload]):
+    """A round is open: keep the state, hand out the tasks, wait for contributions.
+
+    Generic in what stands for state and tasks: their bytes, or the digests under which
+    they are stored.
+    """
 
     round: int
     attempt: int
@@ -43,17 +51,49 @@ class Opened:
     stage_index: int
     n_stages: int
     quorum: int
-    state: bytes = field(repr=False)
-    tasks: Mapping[str, bytes] = field(repr=False)
+    state: Payload = field(repr=False)
+    tasks: Mapping[str, Payload] = field(repr=False)
     progress: Mapping[str, Any] | None = None  # None: as before
+
+    def stored(self, put: Callable[[Payload], Stored]) -> Opened[Stored]:
+        """Return the same with what ``put`` returns for each payload."""
+        return Opened(
+            round=self.round,
+            attempt=self.attempt,
+            stage=self.stage,
+            stage_index=self.stage_index,
+            n_stages=self.n_stages,
+            quorum=self.quorum,
+            state=put(self.state),
+            tasks={slot: put(task) for slot, task in self.tasks.items()},
+            progress=self.progress,
+        )
+
+    @property
+    def payloads(self) -> list[Payload]:
+        """Return state and tasks."""
+        return [self.state, *self.tasks.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class Closed(Generic[Payload]):
     """The session is complete."""
 
-    results: Mapping[str, bytes] = field(repr=False)
-    summary: bytes | None = field(repr=False)
+    results: Mapping[str, Payload] = field(repr=False)
+    summary: Payload | None = field(repr=False)
+
+    def stored(self, put: Callable[[Payload], Stored]) -> Closed[Stored]:
+        """Return the same with what ``put`` returns for each payload."""
+        return Closed(
+            results={slot: put(result) for slot, result in self.results.items()},
+            summary=None if self.summary is None else put(self.summary),
+        )
+
+    @property
+    def payloads(self) -> list[Payload]:
+        """Return results and summary."""
+        summary = [] if self.summary is None else [self.summary]
+        return [*self.results.values(), *summary]
 
 
 def begin(agreement: bytes) -> Opened | Closed:
@@ -118,12 +158,8 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
     packets.check_answers(asked, given, stage)
     here = given.address
     for label in (envelope.label for envelope in given.envelopes):
-        sealed_now = (label.stage, label.round, label.attempt) == (
-            here.stage,
-            here.round,
-            here.attempt,
-        )
-        if not sealed_now or label.peer not in session.slots or label.peer == here.slot:
+        others = set(session.slots) - {here.slot}
+        if label.when != here.when or label.peer not in others:
             raise Malformed("An envelope's label names another round or no other slot.")
 
 

@@ -144,14 +144,8 @@ class PartyEngine:
         return party_keys(self.entropy, session.terms.session, self.slot)
 
     def _seal(self, session: SessionContext, asked: Packet, item: Outgoing) -> Envelope:
-        here = asked.address
-        label = EnvelopeLabel(
-            peer=item.receiver,
-            kind=item.content.kind,
-            stage=here.stage,
-            round=here.round,
-            attempt=here.attempt,
-        )
+        when = dict(asked.address.when)
+        label = EnvelopeLabel(peer=item.receiver, kind=item.content.kind, **when)
         bound = _bound(session, label, sender=self.slot, receiver=item.receiver)
         peer = session.member(item.receiver).keys
         content = item.content.encode()
@@ -212,14 +206,12 @@ def _taking_part(memory: Memory, data: DataSource) -> DataSource:
 
 def _bound(
     session: SessionContext, label: EnvelopeLabel, *, sender: str, receiver: str
-) -> sealing.Address:
-    return sealing.Address(
+) -> sealing.Binding:
+    return sealing.Binding(
         agreement=session.agreement_digest,
         session=session.terms.session,
-        stage=label.stage,
-        round=label.round,
-        attempt=label.attempt,
         sender=sender,
         receiver=receiver,
         kind=label.kind,
+        **dict(label.when),
     )

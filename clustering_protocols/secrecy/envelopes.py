@@ -8,7 +8,6 @@ envelope that is replayed, misrouted or changed in one bit does not open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -17,21 +16,18 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from clustering_protocols.errors import EnvelopeRefused, KeyNotAuthentic
 from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.rounds import RoundRef
 from clustering_protocols.secrecy.keys import PartyKeys, PublicKeys
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 _SIGNATURE_BYTES: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Binding(RoundRef):
     """Everything that an envelope is bound to."""
 
     agreement: str
     session: str
-    stage: str
-    round: int
-    attempt: int
     sender: str
     receiver: str
     kind: str
@@ -52,13 +48,10 @@ class Address:
         )
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind!r} from {self.sender!r} to {self.receiver!r}, stage "
-            f"{self.stage!r}, round {self.round}, attempt {self.attempt}"
-        )
+        return f"{self.kind!r} from {self.sender!r} to {self.receiver!r}, {self.when}"
 
 
-def seal(content: bytes, address: Address, own: PartyKeys, peer: PublicKeys) -> bytes:
+def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> bytes:
     """Return content sealed to a peer and signed: 112 bytes longer than the content.
 
     Raises :class:`KeyNotAuthentic` if the peer's key is one of the few that share
@@ -74,7 +67,7 @@ def seal(content: bytes, address: Address, own: PartyKeys, peer: PublicKeys) -> 
 
 
 def open_envelope(
-    envelope: bytes, address: Address, own: PartyKeys, peer: PublicKeys
+    envelope: bytes, address: Binding, own: PartyKeys, peer: PublicKeys
 ) -> bytes:
     """Return the content; :class:`EnvelopeRefused` if anything differs."""
     signature, sealed = envelope[:_SIGNATURE_BYTES], envelope[_SIGNATURE_BYTES:]
@@ -85,5 +78,5 @@ def open_envelope(
         raise EnvelopeRefused(f"Envelope {address}.") from None
 
 
-def _signed(address: Address, sealed: bytes) -> bytes:
+def _signed(address: Binding, sealed: bytes) -> bytes:
     return length_prefixed(address.context, sha256(sealed).digest())

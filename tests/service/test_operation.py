@@ -106,7 +106,7 @@ def test_the_figures_tell_of_sessions_rounds_bytes_steps_and_refusals(api: Api) 
     assert after["coterie_sessions", "collecting"] == 1
     assert after["coterie_sessions", "failed"] == 0
     assert after["coterie_rounds_waiting",] == 1
-    assert after["coterie_step_seconds_count", "NextRound"] == 1
+    assert after["coterie_step_seconds_count", "Opened"] == 1
     assert after["coterie_requests_total", "PUT", upload, "201"] == 1
     assert after["coterie_requests_total", "PUT", upload, "200"] == 1
     assert after["coterie_refusals_total", "unauthenticated"] == 1
@@ -117,7 +117,7 @@ def test_the_figures_tell_of_sessions_rounds_bytes_steps_and_refusals(api: Api) 
     ended = figures(api)
     assert ended["coterie_sessions", "completed"] == 1
     assert ended["coterie_rounds_waiting",] == 0
-    assert ended["coterie_step_seconds_count", "Complete"] == 1
+    assert ended["coterie_step_seconds_count", "Closed"] == 1
 
 
 def test_no_figure_names_a_session_a_party_or_a_credential(api: Api) -> None:
