@@ -1,6 +1,6 @@
 """The audit of a session: who sent or received which digest when, as a chain of lines.
 
-It is written in the transaction of what it tells, so the one never stands without the
+A line is written in the transaction of what it records, so neither stands without the
 other. No payload, token or id of a row is in it.
 """
 

@@ -86,7 +86,7 @@ Reading = Annotated[Transaction, Depends(_reading, scope="function")]
 
 
 def _stranger(request: Request, service: ServiceDep) -> None:
-    """Count a request of somebody who shows no credential, by the address."""
+    """Rate-limit an unauthenticated request by client address."""
     host = request.client.host if request.client else ""
     service.rates.take(f"address {host}", service.clock.now())
 

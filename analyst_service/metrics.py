@@ -51,7 +51,7 @@ class Metrics:
 
 
 class SessionGauges(Collector):
-    """How many sessions stand where; asks the database when it is scraped."""
+    """Number of sessions by state; asks the database when it is scraped."""
 
     def __init__(self, count: Callable[[], tuple[Mapping[str, int], int]]) -> None:
         self._count = count

@@ -1,8 +1,8 @@
-"""A bell: who waits in this process hears of a change at once.
+"""Wake-ups within this process: who waits hears of a change at once.
 
-It carries no news. Who hears it looks into the database. The driver hears that something
-was asked of it; it looks now and then in any case, for other service processes have
-bells of their own, and lets those hear who wait for a session that has moved.
+A wake-up carries no news; who gets it looks into the database. The driver is notified
+that there may be work, and looks now and then in any case, for other service processes
+have notifiers of their own. It notifies the requests that wait for a session that moved.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ class Waiter:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._heard = asyncio.Event()
+        self._notified = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Return when the bell has rung since this ear was made or waited, or in time."""
+        """Return when notified since creation or the last wait, or after the timeout."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._heard.wait(), seconds)
-        self._heard.clear()
+            await asyncio.wait_for(self._notified.wait(), seconds)
+        self._notified.clear()
 
     def notify(self) -> None:
         """Wake the request, from any thread."""
         with suppress(RuntimeError):  # its loop has been closed
-            self._loop.call_soon_threadsafe(self._heard.set)
+            self._loop.call_soon_threadsafe(self._notified.set)
 
 
 class Notifier:
-    """Rings for the driver and for requests; safe from any thread."""
+    """Notifies the driver and requests; safe from any thread."""
 
     def __init__(self) -> None:
         self._driver = threading.Event()
-        self._ears: defaultdict[str, set[Waiter]] = defaultdict(set)
+        self._waiters: defaultdict[str, set[Waiter]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def notify_driver(self) -> None:
@@ -46,33 +46,33 @@ class Notifier:
         self._driver.set()
 
     def wait(self, seconds: float) -> None:
-        """Let the driver wait for the bell."""
+        """Let the driver wait until it is notified, or for so many seconds."""
         self._driver.wait(seconds)
         self._driver.clear()
 
     def notify_session(self, session: str) -> None:
         """Tell the requests that wait for a session that it has moved."""
         with self._lock:
-            ears = list(self._ears.get(session, ()))
-        for ear in ears:
-            ear.notify()
+            waiters = list(self._waiters.get(session, ()))
+        for waiter in waiters:
+            waiter.notify()
 
     @property
-    def awaited(self) -> frozenset[str]:
+    def waited_for(self) -> frozenset[str]:
         """Return the sessions for which requests wait."""
         with self._lock:
-            return frozenset(self._ears)
+            return frozenset(self._waiters)
 
     @contextmanager
     def subscribe(self, session: str) -> Iterator[Waiter]:
-        """Listen, before looking whether there is anything to wait for."""
-        ear = Waiter()
+        """Subscribe before looking whether there is anything to wait for."""
+        waiter = Waiter()
         with self._lock:
-            self._ears[session].add(ear)
+            self._waiters[session].add(waiter)
         try:
-            yield ear
+            yield waiter
         finally:
             with self._lock:
-                self._ears[session].discard(ear)
-                if not self._ears[session]:
-                    del self._ears[session]
+                self._waiters[session].discard(waiter)
+                if not self._waiters[session]:
+                    del self._waiters[session]

@@ -1,4 +1,4 @@
-"""Lines that nobody changes unnoticed: each names the SHA-256 of the one before it.
+"""A hash chain of lines: each names the SHA-256 of the one before it.
 
 The analyst keeps such lines of every session (its audit), a party of what left it. Only
 the exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,

@@ -18,7 +18,7 @@ Shape: TypeAlias = Literal["spherical", "arbitrary", "fuzzy", "co-clusters"]
 
 
 class Exposure(IntEnum):
-    """How much of the rows somebody can work out, beside the result."""
+    """What an observer can infer about rows beyond the result."""
 
     NOTHING = 0
     TOTALS = 1

@@ -36,7 +36,7 @@ from party_sdk.invitations import Invitation
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
-from party_sdk.resume_checks import data_digest, marks, same_choices
+from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.watch import OnProgress, Watch
 
 
@@ -156,7 +156,7 @@ class Party:
         update = {
             "member": member,
             "data_digest": digest,
-            "choices": marks(self._choices),
+            "choices": fingerprint(self._choices),
         }
         self._remember(known.model_copy(update=update))
         line = member.model_dump_json().encode()

@@ -34,7 +34,7 @@ class Oversight:
     confirm: Confirm | None = None
 
     def show(self, contribution: bytes, notes: Mapping[str, Any]) -> None:
-        """Let the operator read what leaves, and stop it where he is asked."""
+        """Let the operator read what leaves, and stop it where they are asked."""
         if self.on_notes is not None and notes:
             self.on_notes(notes)
         ask = self.confirm

@@ -1,4 +1,4 @@
-"""What a party that goes on must bring again: the same data, the same choices."""
+"""What must be unchanged when a party resumes: its data and its choices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def data_digest(data: DataSource) -> str:
     return digest.hexdigest()
 
 
-def marks(choices: Mapping[str, Any]) -> dict[str, Any]:
+def fingerprint(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is kept of choices: values, and of objects that there was one."""
     return {name: _mark(value) for name, value in choices.items()}
 
@@ -39,7 +39,7 @@ def same_choices(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
     GuardRefused
         If another value is given, or an object is missing.
     """
-    again = {**kept, **marks(given)}
+    again = {**kept, **fingerprint(given)}
     changed = {name for name, mark in again.items() if kept.get(name) != mark}
     absent = {n for n, mark in kept.items() if mark == _OBJECT and n not in given}
     if changed | absent:

@@ -38,7 +38,7 @@ class Watch:
             self.look()
 
     def task(self) -> bytes | None:
-        """Return the open task; None if there is none for now, or no more.
+        """Return the open task; None if there is no task now or the session is complete.
 
         The analyst holds the request for a while. Raises what ended the session.
         """

@@ -48,7 +48,7 @@ async def get_task(
     """Return the caller's open task; hold the request for a while if there is none."""
     loop = asyncio.get_running_loop()
     until = loop.time() + min(wait, service.settings.max_wait_seconds)
-    with service.notifier.subscribe(session_id) as ear:
+    with service.notifier.subscribe(session_id) as waiter:
         while True:
             task = await run_in_threadpool(_task, service, caller, session_id)
             if task is not None:
@@ -56,7 +56,7 @@ async def get_task(
             left = until - loop.time()
             if left <= 0:
                 return Response(status_code=204, headers={"Retry-After": "1"})
-            await ear.wait(min(left, _LOOK_SECONDS))
+            await waiter.wait(min(left, _LOOK_SECONDS))
 
 
 @router.put(

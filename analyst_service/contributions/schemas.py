@@ -21,8 +21,8 @@ class Receipt(BaseModel):
     size: int
     received_at: datetime
     sequence: int | None = Field(
-        description="The number of its line in the session's audit; none in sessions of "
-        "before there was one."
+        description="The number of its line in the session's audit; null for sessions "
+        "created before the audit existed."
     )
     entry: str | None = Field(description="The SHA-256 of that line.")
 

@@ -122,7 +122,7 @@ class Driver:
 
         One query for all that wait: each of them asking would be most of the load.
         """
-        awaited = self._service.notifier.awaited
+        awaited = self._service.notifier.waited_for
         if not awaited:
             return
         found = self._read(partial(JobService.standings, sessions=awaited))

@@ -41,7 +41,7 @@ class JobService:
         return self._jobs.has_rounds_to_close(self._clock.now())
 
     def close_rounds(self) -> None:
-        """Let complete rounds step, and expire what waited in vain."""
+        """Let complete rounds step, and expire sessions past their deadline."""
         now = self._clock.now()
         for session in self._jobs.complete(now):
             self._sessions.move(session, Event.ROUND_COMPLETE, now)

@@ -1,4 +1,4 @@
-"""One note, one log line and the figures per request; the last word on failures."""
+"""Per request: its context, one log line, the figures, and a 500 for what escaped."""
 
 from __future__ import annotations
 

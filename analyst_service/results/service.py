@@ -23,7 +23,7 @@ class ResultService:
         self._clock = clock
 
     def hand_out(self, caller: Caller, session_id: str) -> str:
-        """Return the same; the first time it is written into the audit."""
+        """Return the digest of the caller's result, and audit the first delivery."""
         digest = self.digest(caller, session_id)
         now = self._clock.now()
         if self._results.mark_sent(session_id, caller.slot, now):

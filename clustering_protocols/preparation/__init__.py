@@ -1,1 +1,1 @@
-"""What comes before a protocol, as stages of the same contract."""
+"""What comes before a protocol: stages of the same contract, and what they share."""

@@ -1,7 +1,7 @@
-"""A party's keys for one session, and how others know that they are hers.
+"""A party's keys for one session, and how others know that they are its own.
 
 Both key pairs are drawn from the party's entropy. The public halves travel through the
-analyst, who could swap them; so each party marks hers with an HMAC under the *session
+analyst, who could swap them; so each party marks its own with an HMAC under the *session
 secret*, which the invitations carry and the analyst never sees.
 """
 

@@ -109,7 +109,7 @@ class TokenOrder(Record):
 
 
 class Select(Record):
-    """Task: these of your tokens are common; so many rows of each slot take part.
+    """Task: which of your tokens are common, and how many rows of each slot take part.
 
     A slot that is alone in its row group is told of no token: all its ids take part.
     """
