@@ -6,7 +6,7 @@ Seven parties (threads of this process), l = 2, t = 2, an analyst of its own pro
 SQLite. Every party uploads 4 n (n - 1) bytes; the analyst maps the files. Anonymous
 memory (RssAnon of Linux) of the service and its workers is sampled; the goal is below
 3 GiB in all for 10,000 rows, the folder with 2.8 GB of uploads not counted. Ends with 1
-above the goal, or above what `sizes.analyst_bytes` states.
+above the goal, or above what `limits.analyst_bytes` states.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sklearn.datasets import make_blobs
 
 from clustering_protocols import simulation
 from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.protocols.omnifc import OmniFC, sizes
+from clustering_protocols.protocols.omnifc import OmniFC, limits
 from clustering_protocols.terms import Layout
 from party_sdk import Coordinator, Party, Policy
 
@@ -59,7 +59,7 @@ def main() -> int:
         max_rows=given.rows,
     )
     parts = simulation.split(X, Layout.lattice(PARTIES), SEED)
-    upload = sizes.upload_bytes(given.rows)
+    upload = limits.upload_bytes(given.rows)
     print(f"{given.rows} × {given.features}, {PARTIES} parties, {upload:,} bytes each")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -73,7 +73,7 @@ def main() -> int:
     found = np.empty(len(X), dtype=np.int64)
     for slot, rows in zip(parts.layout.names, parts.rows, strict=True):
         found[rows] = labels[slot]
-    bound = sizes.analyst_bytes(params, given.rows, given.features)
+    bound = limits.analyst_bytes(params, given.rows, given.features)
     print(
         f"{seconds:.0f} s; agreement with the groups {adjusted_rand(truth, found):.3f}"
     )

@@ -36,8 +36,8 @@ from clustering_protocols.protocols.omnifc import (
     zero_sum,
 )
 from clustering_protocols.protocols.omnifc.distances import field_distances, n_pairs
-from clustering_protocols.protocols.omnifc.field import P
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy.field import P
 from clustering_protocols.terms import Layout
 
 RUNS = 5

@@ -23,6 +23,7 @@ into parties and batches.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Annotated, Final
 
@@ -50,14 +51,13 @@ from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.preparation.sums import (
     MINIMUM_MEMBERS,
     MaskedSum,
-    blind,
-    mask,
-    unblind,
+    read,
+    share,
 )
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.secrecy.masks import add_all
+from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.terms import Layout
 
 NAME = "moments"
@@ -65,6 +65,7 @@ LOWEST_POWER: Final = -128
 HIGHEST_POWER: Final = 63
 _POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
 _CONFIRM, _LAST_PHASE = 5, 6
+_COUNTS: Final = frozenset({1, 3})
 
 
 class AddUp(Record):
@@ -130,7 +131,7 @@ class MomentsAnalyst(AnalystRole[Params, AddingUp, Share]):
         if state.phase == _LAST_PHASE:
             return Finish()
         totals = {
-            group: add_all(contributions[slot].words for slot in group)
+            group: add_tagged(contributions[slot].words for slot in group)
             for group in groups(session.layout)
         }
         return _ask(session, state.phase + 1, totals)
@@ -155,9 +156,12 @@ def _ask(
 
 
 def _n_words(phase: int, n_columns: int) -> int:
-    """Return how many ring elements a share of a phase has."""
-    of_phase = {1: _POWERS.size * n_columns, 3: _POWERS.size * n_columns}
-    return of_phase.get(phase, {_CONFIRM: 1, _LAST_PHASE: 0}.get(phase, n_columns))
+    """Return the size of a phase's share: its ring elements, and a tag."""
+    if phase in {0, _LAST_PHASE}:
+        return 0
+    if phase == _CONFIRM:
+        return 2
+    return 1 + n_columns * (_POWERS.size if phase in _COUNTS else 1)
 
 
 class MomentsParty(PartyRole[Params, AddUp]):
@@ -183,10 +187,9 @@ class MomentsParty(PartyRole[Params, AddUp]):
         else:
             words = _share(context, task.phase, known, data)
         of = _sum_of(context, task.phase, context.round, context.attempt)
-        blind(context, words, of, "column")
         inputs = _digest(alike)
-        mask(context, words, of, inputs=inputs)
-        return Reply(contribution=Share(words=words), remember=remember, inputs=inputs)
+        shared = share(context, words, of, "column", inputs=inputs)
+        return Reply(contribution=Share(words=shared), remember=remember, inputs=inputs)
 
 
 def _nothing_yet(context: PartyContext) -> PartialMoments:
@@ -206,20 +209,18 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     total = _read(context, asked, before)
     learnt: dict[str, object] = {"round": context.round, "attempt": context.attempt}
     if asked.phase == 2:
-        learnt["powers"] = _largest_power(context, total)
+        learnt["powers"] = _largest_power(total)
     elif asked.phase == 3:
         values = _encoding(context, before.powers).decode(total)
         learnt["mean"] = values / _n_rows(context)
     elif asked.phase == 4:
-        learnt["deviation_powers"] = _largest_power(context, total)
+        learnt["deviation_powers"] = _largest_power(total)
     return PartialMoments.model_validate(dict(before) | learnt)
 
 
 def _check_agreed(context: PartyContext, asked: AddUp) -> None:
     """Refuse an outcome that others do not have: their masks did not cancel."""
-    ones = _read(context, asked, context.recall(PartialMoments))
-    if ones[0] != len(_members(context)):
-        raise ProtocolFailed("The parties do not agree on the pooled moments.")
+    _read(context, asked, context.recall(PartialMoments))
 
 
 def _pooled(
@@ -251,10 +252,8 @@ def _share(
     if phase == 3:
         return _power_counts(data, known.mean, HIGHEST_POWER)
     if phase == 2:
-        return _sum_of_units(data, _encoding(context, known.powers), None)
-    return _sum_of_units(
-        data, _encoding(context, 2 * known.deviation_powers), known.mean
-    )
+        return _sum_of_units(context, data, known.powers, None)
+    return _sum_of_units(context, data, 2 * known.deviation_powers, known.mean)
 
 
 def _power_counts(data: DataSource, mean: FloatArray, most: int) -> WordArray:
@@ -272,12 +271,19 @@ def _power_counts(data: DataSource, mean: FloatArray, most: int) -> WordArray:
 
 
 def _sum_of_units(
-    data: DataSource, encoding: FixedPoint, mean: FloatArray | None
+    context: PartyContext, data: DataSource, powers: IntArray, mean: FloatArray | None
 ) -> WordArray:
-    """Return Σ round(x · unit), or of squared deviations from a mean, per feature."""
+    """Return Σ round(x · unit), or of squared deviations from a mean, per feature.
+
+    Raises :class:`ProtocolFailed` where a value of this party's own exceeds the pooled
+    power of two: it was counted, so the total that says otherwise is not the members'.
+    """
+    encoding, most = _encoding(context, powers), 2.0 ** powers.astype(np.float64)
     total = np.zeros(len(data.columns), dtype=np.int64)
     for batch in data.batches():
         terms = batch if mean is None else np.square(batch - mean)
+        if (np.abs(terms) > most).any():
+            raise ProtocolFailed("The pooled bound is below values of this party.")
         total += np.rint(terms * encoding.unit).astype(np.int64).sum(axis=0)
     return total.view(np.uint64)
 
@@ -286,11 +292,9 @@ def _encoding(context: PartyContext, powers: IntArray) -> FixedPoint:
     return FixedPoint.of(_n_rows(context) * 2.0 ** powers.astype(np.float64))
 
 
-def _largest_power(context: PartyContext, total: WordArray) -> IntArray:
+def _largest_power(total: WordArray) -> IntArray:
     """Return the largest power of two that a member counted, per feature."""
     counts = total.reshape(-1, _POWERS.size)
-    if not (counts.sum(axis=1) == len(_members(context))).all():
-        raise ProtocolFailed("The counted powers do not add up to the members.")
     highest = _POWERS.size - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
     return np.asarray(_POWERS[highest], dtype=np.int64)
 
@@ -299,7 +303,29 @@ def _read(context: PartyContext, asked: AddUp, before: PartialMoments) -> WordAr
     width = context.session.member(context.slot.name).n_columns
     asked.require({"before": _n_words(asked.phase - 1, width)})
     of = _sum_of(context, asked.phase - 1, before.round, before.attempt)
-    return unblind(context, asked.total, of, "column")
+    return read(
+        context,
+        asked.total,
+        of,
+        "column",
+        partial(_fits, context, asked.phase - 1, before),
+    )
+
+
+def _fits(
+    context: PartyContext, phase: int, before: PartialMoments, words: WordArray
+) -> bool:
+    """Return whether the total of a phase is one that members can have sent."""
+    n_members = len(_members(context))
+    if phase == _CONFIRM:
+        return bool((words == n_members).all())
+    if phase in _COUNTS:  # in Python's integers: words would wrap around
+        counts: list[list[int]] = words.reshape(-1, _POWERS.size).tolist()
+        return all(max(row) <= n_members == sum(row) for row in counts)
+    if phase == 2:
+        return _encoding(context, before.powers).fits(words)
+    squares = _encoding(context, 2 * before.deviation_powers)
+    return squares.fits(words) and bool((words.view(np.int64) >= 0).all())
 
 
 def _sum_of(context: PartyContext, phase: int, round_: int, attempt: int) -> MaskedSum:

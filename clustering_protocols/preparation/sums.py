@@ -6,11 +6,16 @@ group knows, so that the analyst cannot read the total either: it hands the tota
 and the members take the stream off.
 
 A stream serves one array of one attempt and one list of members, once.
+
+A sum whose total the members read is *checked*: behind its elements each share carries a
+tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
+masked like the elements. :func:`share` makes such a share, :func:`read` refuses a total
+that is not the sum of what the members sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -19,9 +24,11 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import PartyContext
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.secrecy import tags
+from clustering_protocols.secrecy.field import P
 from clustering_protocols.secrecy.masks import add_stream
 
 MINIMUM_MEMBERS: Final = 3
@@ -68,6 +75,88 @@ class MaskedSum:
         return sha256(bound).hexdigest()
 
 
+def share(
+    context: PartyContext,
+    words: WordArray,
+    of: MaskedSum,
+    scope: Scope,
+    *,
+    blinded: bool = True,
+    inputs: bytes = b"",
+    minimum_members: int = MINIMUM_MEMBERS,
+) -> WordArray:
+    """Return this party's share of a checked sum: hidden elements, and a hidden tag.
+
+    Parameters
+    ----------
+    words : uint64 array of shape (m,)
+        Ring elements between -2^60 and 2^60, read as signed.
+    of : MaskedSum
+    scope : Scope
+        The group whose secret blinds and checks.
+    blinded : bool
+        Whether the analyst shall not read the total; its tag it never reads.
+    inputs, minimum_members
+        See :func:`mask`.
+
+    Returns
+    -------
+    uint64 array of shape (m + 1,)
+
+    Raises
+    ------
+    GuardRefused
+        If there are too few members, or this party is none of them.
+    """
+    check_members(context, of.members, minimum_members)
+    hidden = np.array(words)
+    tag = tags.tag(hidden, _checking(context, of, scope))
+    if of.members[0] == context.slot.name:
+        if blinded:
+            add_stream(hidden, _blinding(context, of, scope))
+        tag = tags.shifted(tag, _blinding_tag(context, of, scope))
+    labels = ("coterie/mask/1", of.label, inputs)
+    for sign, stream in pairwise_streams(context, of.members, *labels):
+        add_stream(hidden, stream, sign)
+        tag = tags.shifted(tag, stream, sign)
+    return np.append(hidden, np.uint64(tag))
+
+
+def read(
+    context: PartyContext,
+    total: WordArray,
+    of: MaskedSum,
+    scope: Scope,
+    fits: Callable[[WordArray], bool],
+    *,
+    blinded: bool = True,
+) -> WordArray:
+    """Return the elements (m,) of a checked sum's total (m + 1,).
+
+    ``fits`` says whether elements are as small as those of a sum must be. Range and tag
+    fail alike, so that a refusal tells nothing about the sum.
+
+    Raises
+    ------
+    ProtocolFailed
+        If the total is not the sum of what the members sent.
+    """
+    words = np.array(total[:-1])
+    if blinded:
+        add_stream(words, _blinding(context, of, scope), -1)
+    told = tags.shifted(int(total[-1]), _blinding_tag(context, of, scope), -1)
+    expected = tags.tag(_within(words), _checking(context, of, scope))
+    if not (fits(words) and told == expected and int(total[-1]) < P):
+        raise ProtocolFailed("A total is not the sum of what the members sent.")
+    return words
+
+
+def _within(words: WordArray) -> WordArray:
+    """Return elements that a tag can be taken of: 0 for those that no sum can have."""
+    small = np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60
+    return np.where(small, words, np.uint64(0))
+
+
 def mask(
     context: PartyContext,
     words: WordArray,
@@ -111,21 +200,6 @@ def pairwise_streams(
             yield sign, context.pairwise_stream(peer, *labels)
 
 
-def blind(context: PartyContext, words: WordArray, of: MaskedSum, scope: Scope) -> None:
-    """Add the group's own stream, in place, if this party leads the sum."""
-    if of.members[0] == context.slot.name:
-        add_stream(words, _blinding(context, of, scope))
-
-
-def unblind(
-    context: PartyContext, total: WordArray, of: MaskedSum, scope: Scope
-) -> WordArray:
-    """Return a total without the stream that :func:`blind` added to it."""
-    words = np.array(total)
-    add_stream(words, _blinding(context, of, scope), -1)
-    return words
-
-
 def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
     """Refuse sums that would not hide this party; see :func:`mask`."""
     known = [slot for slot in context.session.slots if slot in members]
@@ -142,3 +216,11 @@ def check_members(context: PartyContext, members: Sequence[str], minimum: int) -
 
 def _blinding(context: PartyContext, of: MaskedSum, scope: Scope) -> KeyedStream:
     return group_stream(context, scope, f"blind/{of.label}")
+
+
+def _blinding_tag(context: PartyContext, of: MaskedSum, scope: Scope) -> KeyedStream:
+    return group_stream(context, scope, f"blind-tag/{of.label}")
+
+
+def _checking(context: PartyContext, of: MaskedSum, scope: Scope) -> KeyedStream:
+    return group_stream(context, scope, f"tag/{of.label}")

@@ -15,8 +15,11 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import GuardRefused
 
-RING_BITS: Final = 62
-"""Bits of the largest sum in the ring; one bit is the sign, one is kept free."""
+RING_BITS: Final = 59
+"""Bits of the largest sum in the ring: two such sums differ by less than 2^61 - 1.
+
+A tag modulo that prime (:mod:`.tags`) then tells any two sums apart.
+"""
 
 EXACT_BITS: Final = 52
 """Bits of the largest sum whose float64 partial sums are exact, whatever their order."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy.field import P
 
 _CHUNK_WORDS: Final = 1 << 15  # drawn and added while in cache
 
@@ -37,6 +38,14 @@ def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
         piece = flat[begin : begin + _CHUNK_WORDS]
         stream.fill(drawn[: piece.size])
         combine(piece, drawn[: piece.size], out=piece)
+
+
+def add_tagged(parts: Iterable[WordArray]) -> WordArray:
+    """Return the sum of shares: ring elements modulo 2^64, the tag at the end modulo p."""
+    shares = list(parts)
+    total = add_all(shares)
+    total[-1] = sum(int(share[-1]) for share in shares) % P
+    return total
 
 
 def add_all(parts: Iterable[WordArray]) -> WordArray:

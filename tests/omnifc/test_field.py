@@ -15,12 +15,12 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.protocols.omnifc import (
     coding,
     distances,
-    field,
     lagrange,
     quantisation,
 )
-from clustering_protocols.protocols.omnifc.field import P
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy import field
+from clustering_protocols.secrecy.field import P
 
 EXTREMES = [0, 1, 2**30, 2**31 - 1, 2**31, 2**60, P - 2, P - 1]
 residues = st.one_of(st.integers(0, P - 1), st.sampled_from(EXTREMES))

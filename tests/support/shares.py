@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from clustering_protocols.protocols.omnifc import (
     coding,
     distances,
-    field,
     lagrange,
     zero_sum,
 )
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy import field
 
 Words = NDArray[np.uint64]
 

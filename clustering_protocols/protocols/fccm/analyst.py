@@ -22,7 +22,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
-from clustering_protocols.secrecy.masks import add_all
+from clustering_protocols.secrecy.masks import add_tagged
 
 from . import messages
 from .params import CoClustering, FccmSession
@@ -56,7 +56,7 @@ class FccmAnalyst(AnalystRole[CoClustering, messages.Adding, Record]):
         if leader.moved is not None and leader.n_iterations > len(moved):
             moved = np.append(moved, leader.moved)
         overflowed = any(share.overflows for share in shares.values())
-        total = add_all(share.words for share in shares.values())
+        total = add_tagged(share.words for share in shares.values())
         total = total[:0] if overflowed else total
         number = state.number + 1
         if leader.stop:

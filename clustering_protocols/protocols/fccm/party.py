@@ -18,7 +18,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
-from clustering_protocols.preparation.sums import MaskedSum, blind, mask, unblind
+from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.records import Record
 
 from . import kernels, messages, shifts
@@ -196,20 +196,20 @@ def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> _Tot
     n_rows, k = known.objects.shape
     asked.require({"before": n_words(params.is_global, n_rows, k)})
     of = _sum_of(context, known.number, known.round, known.attempt)
-    words = unblind(context, asked.total, of, "row") if params.blind else asked.total
     of_sums, of_Z = shifts.encodings(session)
+
+    def fits(words: WordArray) -> bool:
+        return of_sums.fits(words[: n_rows * k]) and of_Z.fits(words[n_rows * k :])
+
+    words = read(context, asked.total, of, "row", fits, blinded=params.blind)
     sums, Z = words[: n_rows * k], words[n_rows * k :]
-    if not (of_sums.fits(sums) and of_Z.fits(Z)):
-        raise ProtocolFailed(
-            "A total is larger than it can be: the sites did not add up the same."
-        )
     normalisers = of_Z.decode(Z) if params.is_global else np.ones(k)
     return _Total(of_sums.decode(sums).reshape(n_rows, k), normalisers)
 
 
 def n_words(is_global: bool, n_rows: int, k: int) -> int:  # noqa: FBT001  a mode, named where it is called
-    """Return how many ring elements a share has."""
-    return n_rows * k + (k if is_global else 0)
+    """Return the size of a share: its ring elements, and a tag."""
+    return n_rows * k + (k if is_global else 0) + 1
 
 
 # The share
@@ -221,11 +221,15 @@ def _share(
     params = context.session.params
     overflow = params.is_global and shifts.overflows(context.session, known.weights)
     weights = np.zeros_like(known.weights) if overflow else known.weights
-    words = _encoded(context, R, weights)
     of = _sum_of(context, known.number, context.round, context.attempt)
-    if params.blind:
-        blind(context, words, of, "row")
-    mask(context, words, of, inputs=inputs)
+    words = share(
+        context,
+        _encoded(context, R, weights),
+        of,
+        "row",
+        blinded=params.blind,
+        inputs=inputs,
+    )
     if context.session.slots[0] != context.slot.name:
         return messages.Share(words=words, overflows=overflow)
     moved = known.moved

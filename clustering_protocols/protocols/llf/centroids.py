@@ -84,12 +84,17 @@ class Encoding:
         ProtocolFailed
             If the total cannot be one: its masks did not cancel.
         """
-        sums, weights = self._split(words)
-        if not (self.sums.fits(sums) and self.weights.fits(weights)):
+        if not self.fits(words):
             raise ProtocolFailed(
                 "A total is larger than it can be: the parties did not add up the same."
             )
+        sums, weights = self._split(words)
         return self.sums.decode(sums), self.weights.decode(weights)
+
+    def fits(self, words: WordArray) -> bool:
+        """Return whether a total is as small as it must be."""
+        sums, weights = self._split(words)
+        return self.sums.fits(sums) and self.weights.fits(weights)
 
     def _split(self, words: WordArray) -> tuple[WordArray, WordArray]:
         size = self.n_clusters * self.n_features

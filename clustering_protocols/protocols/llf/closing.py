@@ -88,18 +88,47 @@ def _sums(
     )
 
 
-def encode(scale: Scaler, shares: Shares, V: FloatArray, n_rows: int) -> WordArray:
-    """Return the ring elements of a party's shares, (4k,)."""
-    sizes, others = _encodings(scale, V, n_rows)
-    reals = (shares.compactness, shares.scatter, shares.weights)
-    parts = [sizes.encode_units(shares.sizes)]
-    parts += [code.encode(real) for code, real in zip(others, reals, strict=True)]
-    return np.concatenate(parts)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Encoding:
+    """How sizes and the three sums of reals stand as ring elements."""
+
+    sizes: FixedPoint
+    reals: tuple[FixedPoint, FixedPoint, FixedPoint]
+
+    @classmethod
+    def of(cls, scale: Scaler, V: FloatArray, n_rows: int) -> Encoding:
+        """Return the encoding around centroids V, of parties with n_rows together."""
+        counts = FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
+        farthest = np.square(scale.limit + np.abs(V).max(axis=0)).sum()
+        return cls(
+            sizes=counts,
+            reals=(
+                FixedPoint.of(n_rows * farthest),
+                FixedPoint.of(n_rows * np.sqrt(farthest)),
+                FixedPoint.of(n_rows),
+            ),
+        )
+
+    def encode(self, shares: Shares) -> WordArray:
+        """Return the ring elements of a party's shares, (4k,)."""
+        reals = (shares.compactness, shares.scatter, shares.weights)
+        parts = [self.sizes.encode_units(shares.sizes)]
+        parts += [code.encode(r) for code, r in zip(self.reals, reals, strict=True)]
+        return np.concatenate(parts)
+
+    def fits(self, words: WordArray) -> bool:
+        """Return whether sums are as small as they must be."""
+        parts = words.reshape(N_ARRAYS, -1)
+        codes = (self.sizes, *self.reals)
+        return all(code.fits(part) for code, part in zip(codes, parts, strict=True))
 
 
-def read(
-    scale: Scaler, words: WordArray, V: FloatArray, n_rows: int, total_rows: int
-) -> ClosingTotals:
+def n_words(params: LosslessFederated) -> int:
+    """Return the size of a closing share: four sums per cluster, and a tag if masked."""
+    return N_ARRAYS * params.n_clusters + params.masked
+
+
+def read(code: Encoding, words: WordArray, V: FloatArray, n_rows: int) -> ClosingTotals:
     """Return sizes and indices of the total over members with n_rows together.
 
     Raises
@@ -107,14 +136,12 @@ def read(
     ProtocolFailed
         If the sizes do not add up to the rows.
     """
-    sizes, others = _encodings(scale, V, total_rows)
     counts, *reals = words.reshape(N_ARRAYS, len(V))
-    fits = all(code.fits(real) for code, real in zip(others, reals, strict=True))
-    counted = sizes.decode(counts)
-    if not fits or (counted < 0).any() or counted.sum() != n_rows:
+    counted = code.sizes.decode(counts)
+    if not code.fits(words) or (counted < 0).any() or counted.sum() != n_rows:
         raise ProtocolFailed("The sizes of the clusters do not add up to the rows.")
     compactness, scatter, weights = (
-        code.decode(real) for code, real in zip(others, reals, strict=True)
+        each.decode(real) for each, real in zip(code.reals, reals, strict=True)
     )
     return ClosingTotals(
         sizes=counted.astype(np.int64),
@@ -152,17 +179,4 @@ def nothing(width: int, n_updates: int) -> messages.Published:
     none = np.empty(0, dtype=np.int64)
     return messages.Published(
         clusters=none, centroids=np.empty((0, width)), sizes=none, n_updates=n_updates
-    )
-
-
-def _encodings(
-    scale: Scaler, V: FloatArray, n_rows: int
-) -> tuple[FixedPoint, tuple[FixedPoint, ...]]:
-    """Return the encodings of sizes and of the three sums of reals."""
-    counts = FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
-    farthest = np.square(scale.limit + np.abs(V).max(axis=0)).sum()
-    return counts, (
-        FixedPoint.of(n_rows * farthest),
-        FixedPoint.of(n_rows * np.sqrt(farthest)),
-        FixedPoint.of(n_rows),
     )

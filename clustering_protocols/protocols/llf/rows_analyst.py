@@ -27,7 +27,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
-from clustering_protocols.secrecy.masks import add_all
+from clustering_protocols.secrecy.masks import add_all, add_tagged
 
 from . import closing, cohorts, messages
 from .centroids import Encoding, Moved, check_weights, move, nudge, rows_of, stops
@@ -77,7 +77,7 @@ def _at_first(session: LlfSession) -> messages.Updating:
         misses=nobody,
         updates=np.empty((0, 3), dtype=np.int64),
         cohorts=np.empty((0, n_slots), dtype=np.uint8),
-        totals=np.empty((0, _encoding(session).n_words), dtype=np.uint64),
+        totals=np.empty((0, _n_words(session)), dtype=np.uint64),
         tolerances=np.empty(0),
         known=np.empty((0, width)),
         closed_in=np.empty(0, dtype=np.int64),
@@ -92,7 +92,7 @@ def _at_first(session: LlfSession) -> messages.Updating:
 def _updated(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
     shares = all_of(messages.Sums, given)
     leader = shares[members_of(session, now.cohort)[0]]
-    total = add_all(share.words for share in shares.values())
+    total = _added(session, shares)
     if session.params.blind:
         if leader.moved is not None:
             now = _moved(now, leader.moved)
@@ -136,13 +136,27 @@ def _read(
 ) -> Moved:
     """Return V(t) and how far it moved, where the analyst may read the total."""
     scale = scaler(session, 0, None)
-    sums, weights = _encoding(session).decode(total)
+    words = total[:-1] if session.params.masked else total  # its tag is the parties'
+    sums, weights = _encoding(session).decode(words)
     members = members_of(session, now.cohort)
     check_weights(session.params, weights, rows_of(session, members))
     V = leader.start if now.number == 1 else now.known
     if V.shape != sums.shape:
         raise ProtocolFailed("The leader did not say where the centroids start.")
     return move(V, sums, weights, nudge(session, 0, now.number, scale))
+
+
+def _n_words(session: LlfSession) -> int:
+    """Return the size of a share of an update: with a tag, where sums are masked."""
+    return _encoding(session).n_words + session.params.masked
+
+
+def _added(
+    session: LlfSession,
+    shares: Mapping[str, messages.Sums] | Mapping[str, messages.Closing],
+) -> WordArray:
+    words = (share.words for share in shares.values())
+    return add_tagged(words) if session.params.masked else add_all(words)
 
 
 def _encoding(session: LlfSession) -> Encoding:
@@ -160,7 +174,7 @@ def _closed(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
         now,
         closed_in=np.array([leader.round, leader.attempt]),
         closed_by=now.cohort,
-        closing=add_all(share.words for share in shares.values()),
+        closing=_added(session, shares),
     )
     return _ask_tell(session, cohorts.everybody(session, closed))
 
@@ -214,7 +228,7 @@ def _update_task(session: LlfSession, now: messages.Updating) -> Ask:
         lambda members, lacking: messages.Update(
             number=now.number, members=members, **lacking
         ),
-        n_words=_encoding(session).n_words,
+        n_words=_n_words(session),
     )
 
 
@@ -223,7 +237,7 @@ def _close_task(session: LlfSession, now: messages.Updating) -> Ask:
         session,
         now,
         lambda members, lacking: messages.Close(members=members, **lacking),
-        n_words=closing.N_ARRAYS * session.params.n_clusters,
+        n_words=closing.n_words(session.params),
     )
 
 

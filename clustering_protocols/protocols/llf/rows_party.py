@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -22,10 +23,9 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.sums import (
     MaskedSum,
-    blind,
     check_members,
-    mask,
-    unblind,
+    read,
+    share,
 )
 from clustering_protocols.records import Record
 
@@ -133,7 +133,8 @@ class RowsRound:
         InvalidArray, ProtocolFailed
             If the totals are of other sizes, out of order, or cannot be sums.
         """
-        sizes = {"slots": len(self.context.session.slots), "w": self.encoding.n_words}
+        n_words = self.encoding.n_words + self.params.masked
+        sizes = {"slots": len(self.context.session.slots), "w": n_words}
         totals.require(sizes)
         known = self.context.memory.get(messages.Centroids) or _at_start(self.start())
         for update, cohort, words in zip(
@@ -146,35 +147,39 @@ class RowsRound:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
             of = self.sum_of(members, UPDATE_SUM, round_, attempt)
-            known = self._moved(known, self._readable(words, of), members)
+            total = self._read(words, of, self.encoding.fits)
+            known = self._moved(known, total, members)
         return known
 
     def closing_totals(
         self, task: messages.Closed, known: messages.Centroids
     ) -> closing.ClosingTotals:
         """Return sizes and indices of the result."""
-        task.require({"closing": closing.N_ARRAYS * self.params.n_clusters})
-        members = members_of(self.context.session, task.closed_by)
+        session = self.context.session
+        task.require({"closing": closing.n_words(self.params)})
+        members = members_of(session, task.closed_by)
         of = self.sum_of(members, CLOSING_SUM, *map(int, task.closed_in))
-        return closing.read(
-            self.scale,
-            self._readable(task.closing, of),
-            known.centroids,
-            rows_of(self.context.session, members),
-            rows_of(self.context.session, self.context.session.slots),
+        code = closing.Encoding.of(
+            self.scale, known.centroids, rows_of(session, session.slots)
         )
+        words = self._read(task.closing, of, code.fits)
+        return closing.read(code, words, known.centroids, rows_of(session, members))
 
-    def hide(
+    def share(
         self, words: WordArray, members: list[str], name: str, inputs: bytes
-    ) -> None:
-        """Mask a share in place, as the terms say."""
+    ) -> WordArray:
+        """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
         if not self.params.masked:
-            return
-        of = MaskedSum.here(self.context, members, name)
-        if self.params.blind:
-            blind(self.context, words, of, "column")
-        least = self.params.least_parties
-        mask(self.context, words, of, inputs=inputs, minimum_members=least)
+            return words
+        return share(
+            self.context,
+            words,
+            MaskedSum.here(self.context, members, name),
+            "column",
+            blinded=self.params.blind,
+            inputs=inputs,
+            minimum_members=self.params.least_parties,
+        )
 
     def sum_of(
         self, members: list[str], name: str, round_: int, attempt: int
@@ -184,10 +189,14 @@ class RowsRound:
             members=tuple(members), stage=NAME, name=name, round=round_, attempt=attempt
         )
 
-    def _readable(self, words: WordArray, of: MaskedSum) -> WordArray:
-        if self.params.blind:
-            return unblind(self.context, words, of, "column")
-        return np.array(words)
+    def _read(
+        self, total: WordArray, of: MaskedSum, fits: Callable[[WordArray], bool]
+    ) -> WordArray:
+        """Return the elements of a total; without masks nobody can check them."""
+        if not self.params.masked:
+            return np.array(total)
+        blinded = self.params.blind
+        return read(self.context, total, of, "column", fits, blinded=blinded)
 
     def _moved(
         self, known: messages.Centroids, total: WordArray, members: list[str]
@@ -218,9 +227,10 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     if task.number != known.number + 1:
         raise ProtocolFailed("The analyst asks for an update out of order.")
     sums, weights = local_sums(here, data, known.centroids)
-    words = here.encoding.encode(sums, weights)
     inputs = digest(known.centroids, known.number)
-    here.hide(words, task.members, UPDATE_SUM, inputs)
+    words = here.share(
+        here.encoding.encode(sums, weights), task.members, UPDATE_SUM, inputs
+    )
     leads = task.members[0] == here.context.slot.name
     blind_leader = leads and here.params.blind
     tells_start = leads and task.number == 1 and not here.params.blind
@@ -288,9 +298,9 @@ def _close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     V = known.centroids
     rows, shares = closing.final_rows(here.params, data, here.scale, V)
     total_rows = rows_of(here.context.session, here.context.session.slots)
-    words = closing.encode(here.scale, shares, V, total_rows)
+    code = closing.Encoding.of(here.scale, V, total_rows)
     inputs = digest(V, known.number)
-    here.hide(words, task.members, CLOSING_SUM, inputs)
+    words = here.share(code.encode(shares), task.members, CLOSING_SUM, inputs)
     context = here.context
     share = messages.Closing(words=words, round=context.round, attempt=context.attempt)
     return Reply(

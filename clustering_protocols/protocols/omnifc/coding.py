@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-
-from . import field
+from clustering_protocols.secrecy import field
 
 _TERMS: Final = 4  # of one pass; see `field.add_multiples`
 

@@ -8,8 +8,12 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.secrecy import field
 
-from . import coding, field, lagrange
+from . import (
+    coding,
+    lagrange,
+)
 from .params import OmniFC
 
 Answers = Mapping[str, WordArray]

@@ -8,8 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.compiled import compiled, inlined
-
-from .field import fold, settled, squares
+from clustering_protocols.secrecy.field import fold, settled, squares
 
 _ROWS: Final = 16  # a tile of 16 × 256 sums and four columns stay in the first cache
 _COLUMNS: Final = 256

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records import Record
+from clustering_protocols.secrecy.field import P
 
-from .field import P
 from .params import MAX_BITS
 
 

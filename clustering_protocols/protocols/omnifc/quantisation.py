@@ -15,8 +15,8 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.secrecy.field import P
 
-from .field import P
 from .params import MAX_BITS
 
 

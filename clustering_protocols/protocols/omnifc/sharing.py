@@ -25,8 +25,17 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
+from clustering_protocols.secrecy import field
 
-from . import coding, field, lagrange, limits, messages, quantisation, rosters, scaling
+from . import (
+    coding,
+    lagrange,
+    limits,
+    messages,
+    quantisation,
+    rosters,
+    scaling,
+)
 from .params import OmniContext, OmniFC
 
 NAME = "shares"

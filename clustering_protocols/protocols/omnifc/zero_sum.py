@@ -16,8 +16,8 @@ from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation import sums
 from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy import field
 
-from . import field
 from .coding import add_combination, blocks
 from .params import OmniContext
 

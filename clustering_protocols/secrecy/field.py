@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.compiled import compiled, inlined
 from clustering_protocols.randomness import KeyedStream
 
@@ -137,6 +137,39 @@ def settle(total: WordArray) -> None:
     """Bring every word into [0, p), in place."""
     for i in range(len(total)):
         total[i] = settled(total[i])
+
+
+@compiled
+def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> None:
+    """Write Σ_i values[b·B + i] · weights[i] mod p for every block b of B = len(weights).
+
+    Parameters
+    ----------
+    values : int64 array of shape (size,)
+        Between -p and p.
+    weights : uint64 array of shape (B,)
+        Settled.
+    out : uint64 array of shape (⌈size / B⌉,)
+    """
+    length = len(weights)
+    for block in range(len(out)):
+        begin = block * length
+        total = _W(0)
+        for i in range(min(length, len(values) - begin)):
+            value = values[begin + i]
+            x = _W(value) if value >= 0 else _P - _W(-value)
+            a0, a1 = x & _LOW_LIMB, x >> _LIMB
+            b0, b1 = weights[i] & _LOW_LIMB, weights[i] >> _LIMB
+            low, middle, high = a0 * b0, a0 * b1 + a1 * b0, a1 * b1
+            total = fold(
+                total
+                + (low & _P)
+                + (low >> _BITS)
+                + ((middle & _LOW_30) << _LIMB)
+                + (middle >> _30)
+                + (high << _1)
+            )
+        out[block] = settled(total)
 
 
 def draw(stream: KeyedStream, size: int) -> WordArray:

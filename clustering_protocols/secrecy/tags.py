@@ -1,0 +1,44 @@
+"""Tags of sums: a total that is not the sum of what the members sent does not fit its own.
+
+A member's tag is t = Σ_j ρ_j x_j mod p, p = 2^61 - 1, over its signed ring elements x,
+with ρ from a secret of the group (a universal hash, used once: Wegman & Carter, "New hash
+functions and their use in authentication and set equality", 1981). Tags add up as the
+elements do, so the tag of a total is the total of the tags. Who adds to a total without
+knowing ρ passes with a probability of (1 + m/1024) / p for m elements.
+
+Ring elements are known modulo 2^64, tags modulo p: a total is only checked together with
+its range. Two different totals within ±2^59 differ by less than p; with 62 bits p itself
+could be added unnoticed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import WordArray
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy import field
+
+_BLOCK: Final = 1024
+"""Residues drawn for a sum: ρ_j = a_(j mod 1024) · b^(j div 1024)."""
+
+
+def tag(words: WordArray, stream: KeyedStream) -> int:
+    """Return the tag of ring elements (m,), read as signed, under a group's stream.
+
+    Elements lie between -2^60 and 2^60; the stream serves this sum alone.
+    """
+    weights, base = field.draw(stream, _BLOCK), int(field.draw(stream, 1)[0])
+    blocks = np.empty(-(-words.size // _BLOCK), dtype=np.uint64)
+    field.weighted_blocks(words.reshape(-1).view(np.int64), weights, blocks)
+    found = 0
+    for block in blocks[::-1].tolist():  # Horner's rule
+        found = (found * base + block) % field.P
+    return found
+
+
+def shifted(residue: int, stream: KeyedStream, sign: int = 1) -> int:
+    """Return a residue with the next one of a stream added, or taken off."""
+    return (residue + sign * int(field.draw(stream, 1)[0])) % field.P
