@@ -25,6 +25,7 @@ from clustering_protocols.contract import (
     PartyRole,
     Relay,
     Reply,
+    SessionContext,
     Stage,
 )
 from clustering_protocols.data import DataSource
@@ -100,8 +101,12 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
 
 def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
     """Return 32 bytes that all members of a group derive alike, for one purpose."""
-    secret = context.recall(_ENTRIES[scope]).secret
-    salt = bytes.fromhex(context.session.agreement_digest)
+    return key_from(context.session, context.recall(_ENTRIES[scope]).secret, purpose)
+
+
+def key_from(session: SessionContext, secret: str, purpose: str) -> bytes:
+    """Return the key of one purpose, given a group's secret (hex)."""
+    salt = bytes.fromhex(session.agreement_digest)
     return derive_key(bytes.fromhex(secret), "coterie/group/1", purpose, salt=salt)
 
 

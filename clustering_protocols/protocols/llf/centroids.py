@@ -14,6 +14,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 
 from .features import Scaler
@@ -139,6 +140,17 @@ def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> Float
     rng = session.generator("llf", "nudge", column, number)
     shape = (session.params.n_clusters, scale.step.size)
     drawn: FloatArray = NUDGE * scale.step * rng.normal(size=shape)
+    return drawn
+
+
+def nudge_purpose(column: int, number: int) -> str:
+    """Return what a row group's secret steps of an update are drawn for."""
+    return f"nudge/{column}/{number}"
+
+
+def drawn_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
+    """Return small secret steps (k, m): with split columns the analyst must not know."""
+    drawn: FloatArray = NUDGE * scale.step * stream.normal(k, scale.step.size)
     return drawn
 
 

@@ -17,11 +17,12 @@ from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.sums import MaskedSum, mask
+from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import kernels, messages, starts
-from .centroids import nudge
+from .centroids import drawn_nudge, nudge_purpose
 from .features import Scaler, check_ranges, contiguous, scaler, scaler_of
 from .params import LlfContext, LlfSession, LosslessFederated
 
@@ -37,6 +38,8 @@ class ColumnsParty(
         self, context: LlfContext, task: messages.Measure, data: DataSource
     ) -> Reply:
         """Return masked squared distances, rows in the row group's secret order."""
+        if task.number > context.session.params.max_iter + 1:
+            raise ProtocolFailed("The analyst asks for more updates than max_iter.")
         scale = scaler_of(context)
         remembered: list[Record] = []
         if task.number == 1:
@@ -49,9 +52,10 @@ class ColumnsParty(
         else:
             V = _moved(context, task, data, scale)
         words = _distances(context, data, scale, V)
-        inputs = _inputs(context, task)
+        history = _history(context, task)
+        inputs = bytes.fromhex(history)
         _hide(context, words, inputs)
-        own = messages.OwnCentroids(number=task.number, centroids=V)
+        own = messages.OwnCentroids(number=task.number, centroids=V, history=history)
         return Reply(
             contribution=messages.Distances(words=words),
             remember=[*remembered, own],
@@ -96,8 +100,8 @@ def _moved(
     before = context.recall(messages.OwnCentroids)
     if asked.number != before.number + 1:
         raise ProtocolFailed("The analyst asks for an update out of order.")
-    sums = np.zeros_like(before.centroids)
-    weights = np.zeros(len(sums))
+    k = len(before.centroids)
+    sums, weights = np.zeros_like(before.centroids), np.zeros(k)
     own = _degrees(context, asked)
     begin = 0
     for batch in data.batches():
@@ -106,8 +110,10 @@ def _moved(
         weights += degrees.sum(axis=0)
         begin += len(batch)
     filled = (weights > 0)[:, None]
-    kept = before.centroids + nudge(
-        context.session, context.slot.column, before.number, scale
+    # A public nudge would give the analyst known directions to measure every row by.
+    purpose = nudge_purpose(context.slot.column, before.number)
+    kept = before.centroids + drawn_nudge(
+        group_stream(context, "row", purpose), scale, k
     )
     return np.where(filled, sums / np.where(filled, weights[:, None], 1.0), kept)
 
@@ -150,10 +156,16 @@ def _distances(
     return words
 
 
-def _inputs(context: LlfContext, asked: messages.Measure) -> bytes:
-    """Return a digest of the clusters from which the centroids follow."""
+def _history(context: LlfContext, asked: messages.Measure) -> str:
+    """Return a digest of all clusters told so far, on which the centroids depend.
+
+    The last ones alone would not do: an empty cluster keeps the centroid that earlier
+    ones gave it.
+    """
+    before = "" if asked.number == 1 else context.recall(messages.OwnCentroids).history
     clusters = asked.memberships if context.session.params.fuzzy else asked.labels
-    return sha256(clusters.tobytes()).digest()
+    told = length_prefixed(before, asked.number, clusters.tobytes())
+    return sha256(told).hexdigest()
 
 
 def _hide(context: LlfContext, words: WordArray, inputs: bytes) -> None:

@@ -16,15 +16,18 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
     Trace,
 )
-from clustering_protocols.randomness import generator
+from clustering_protocols.preparation.secrets import RowSecret, key_from
+from clustering_protocols.randomness import KeyedStream, generator
 
 from . import messages
-from .centroids import move, nudge
+from .centroids import drawn_nudge, move, nudge, nudge_purpose
 from .features import declared_range, scaler
 from .params import (
     LlfSession,
     LosslessFederated,
 )
+
+_Trace = Trace[LosslessFederated]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,16 +40,12 @@ class Pooled:
     n_updates: int
 
 
-def labels(
-    params: LosslessFederated, X: FloatArray, trace: Trace[LosslessFederated] | None
-) -> IntArray:
+def labels(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> IntArray:
     """Return the labels of the same algorithm on X, from the same start."""
     return run(params, X, trace).labels
 
 
-def run(
-    params: LosslessFederated, X: FloatArray, trace: Trace[LosslessFederated] | None
-) -> Pooled:
+def run(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> Pooled:
     """Return the same clustering of X (n, m), columns by column group."""
     if trace is None:
         Z = _scaled(params, X, None)
@@ -56,10 +55,10 @@ def run(
     session = trace.session
     Z = _scaled(params, X, session)
     V = np.hstack([_start(trace, column) for column in range(_n_columns(session))])
-    return _updates(params, Z, V, session)
+    return _updates(params, Z, V, trace)
 
 
-def _start(trace: Trace, column: int) -> FloatArray:
+def _start(trace: _Trace, column: int) -> FloatArray:
     slot = trace.session.layout.column_group(column)[0]
     start = trace.memories[slot].get(messages.StartCentroids)
     if start is None:
@@ -95,9 +94,9 @@ def _updates(
     params: LosslessFederated,
     Z: FloatArray,
     V: FloatArray,
-    session: LlfSession | None,
+    trace: _Trace | None,
 ) -> Pooled:
-    rows_split = session is None or _n_columns(session) == 1
+    rows_split = trace is None or _n_columns(trace.session) == 1
     before = None
     n_updates = 0
     while n_updates < params.max_iter:
@@ -107,7 +106,7 @@ def _updates(
         before = D
         n_updates += 1
         degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
-        step = _nudge(session, n_updates, V.shape)
+        step = _nudge(trace, n_updates, V.shape)
         V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step)
         if rows_split and moved <= params.tol:
             break
@@ -139,12 +138,19 @@ def _memberships(params: LosslessFederated, D: FloatArray) -> FloatArray:
     return degrees
 
 
-def _nudge(
-    session: LlfSession | None, number: int, shape: tuple[int, ...]
-) -> FloatArray:
-    if session is None:
+def _nudge(trace: _Trace | None, number: int, shape: tuple[int, ...]) -> FloatArray:
+    if trace is None:
         rng = generator(0, "llf", "pooled", "nudge", number)
         return 1e-3 * rng.normal(size=shape)
-    columns = range(_n_columns(session))
-    steps = [nudge(session, c, number, scaler(session, c, None)) for c in columns]
+    session = trace.session
+    if _n_columns(session) == 1:
+        return nudge(session, 0, number, scaler(session, 0, None))
+    secret = trace.memories[session.slots[0]].get(RowSecret)
+    if secret is None:
+        raise ValueError("the trace holds no secret of the row group")
+    steps = []
+    for column in range(_n_columns(session)):
+        key = key_from(session, secret.secret, nudge_purpose(column, number))
+        scale = scaler(session, column, None)
+        steps.append(drawn_nudge(KeyedStream(key), scale, shape[0]))
     return np.hstack(steps)
