@@ -171,6 +171,10 @@ class Equivocation(CoterieError, problem=Problem.EQUIVOCATION):
     """Two different tasks under one round and attempt."""
 
 
+class TaskRefused(CoterieError, problem=Problem.TASK_REFUSED):
+    """A task that may not follow what the party has answered."""
+
+
 class AuditBroken(CoterieError, problem=Problem.AUDIT_BROKEN):
     """A hash-chained log that was changed, or that misses what a receipt names."""
 

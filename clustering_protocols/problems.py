@@ -220,6 +220,13 @@ class Problem(Enum):
         "The analyst asked two different things under one round and attempt",
         "Nothing was sent. Stop and tell the coordinator.",
     )
+    TASK_REFUSED = Facts(
+        "task-refused",
+        409,
+        "The analyst asked something that the protocol does not ask here",
+        "Nothing was sent, and this party answers nothing more in this session. Stop and "
+        "tell the coordinator.",
+    )
     AUDIT_BROKEN = Facts(
         "audit-broken",
         409,

@@ -4,7 +4,7 @@
 ``agreement.json`` holds the exact bytes; ``memory.arrays`` the memory before and after
 the last round that was answered; ``contribution.arrays`` the bytes of that answer. They
 are written and synced before the first byte leaves, so that a retry sends the same.
-``sent.log`` says what left when, and what the analyst acknowledged.
+``journal.arrays`` says which tasks were answered. ``sent.log`` says what left when, and what the analyst acknowledged.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from clustering_protocols import codec
 from clustering_protocols.contract import Memory
+from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, NotReady
 from clustering_protocols.terms import Member
 from party_sdk._files import private_folder, write_private
@@ -136,12 +137,26 @@ class PartyFolder:
             return Answered()
         return _decode(self._memory.read_bytes())
 
-    def save_answered(self, answered: Answered, contribution: bytes) -> None:
+    def load_journal(self) -> Journal:
+        """Return which tasks were answered so far."""
+        if not self._journal.exists():
+            return Journal()
+        return Journal.decode(self._journal.read_bytes())
+
+    def save_journal(self, journal: Journal) -> None:
+        """Keep which tasks were answered, or that this party has stopped."""
+        write_private(self._journal, journal.encode())
+
+    def save_answered(
+        self, answered: Answered, contribution: bytes, journal: Journal
+    ) -> None:
         """Keep an answer and the memories around it, before anything is sent.
 
-        The answer is written first: the memory names it by its digest.
+        The answer is written first: the memory names it by its digest. A crash behind
+        the journal costs nothing: the same task may be answered again.
         """
         write_private(self._contribution, contribution)
+        self.save_journal(journal)
         write_private(self._memory, _encode(answered))
 
     def load_contribution(self, answered: Answered) -> bytes:
@@ -172,6 +187,10 @@ class PartyFolder:
     @property
     def _identity(self) -> Path:
         return self.path / "identity.json"
+
+    @property
+    def _journal(self) -> Path:
+        return self.path / "journal.arrays"
 
     @property
     def _memory(self) -> Path:

@@ -296,7 +296,9 @@ class Party:
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         party = self._chain(self.folder.load_agreement() or b"")
-        outcome = party.conclude(self.folder.load_answered().after, result, data)
+        memory = self.folder.load_answered().after
+        party.admit_result(self.folder.load_journal(), memory, result)
+        outcome = party.conclude(memory, result, data)
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from clustering_protocols import engine, packets
-from clustering_protocols.contract import Selection
+from clustering_protocols.contract import Memory, Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     Equivocation,
@@ -72,7 +72,7 @@ class Responder:
             contribution = self.folder.load_contribution(answered)
         else:
             before = answered.base(*here)
-            answer = party.reply(before, task, data)
+            journal, answer = self._admitted(party, before, task, data)
             contribution = answer.contribution
             fresh = Answered(
                 round=address.round,
@@ -84,11 +84,24 @@ class Responder:
                 after=answer.memory,
             )
             answered.check_same_inputs(fresh)
-            self._keep(fresh, answer)
+            self._keep(fresh, answer, journal)
             answered = fresh
         sent = answered.contribution_digest
         self.folder.ledger.sending(here, digest, sent, len(contribution))
         self._send(here, contribution)
+
+    def _admitted(
+        self, party: engine.PartyEngine, before: Memory, task: bytes, data: DataSource
+    ) -> tuple[engine.Journal, engine.Answer]:
+        """Return the journal after a task, and the answer; stop where rules are broken."""
+        journal = self.folder.load_journal()
+        try:
+            after = party.admit(journal, before, task)
+            return after, party.reply(before, task, data)
+        except engine.FINAL as error:
+            if not journal.stopped:
+                self.folder.save_journal(journal.stop(str(error)))
+            raise
 
     def send_again(self) -> None:
         """Send what a crash, or a lost answer, has left without a receipt."""
@@ -97,7 +110,9 @@ class Responder:
         if self.folder.ledger.awaits_receipt(here):
             self._send(here, self.folder.load_contribution(answered))
 
-    def _keep(self, fresh: Answered, answer: engine.Answer) -> None:
+    def _keep(
+        self, fresh: Answered, answer: engine.Answer, journal: engine.Journal
+    ) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
         selection = answer.memory.get(Selection)
         if selection is not None:
@@ -105,7 +120,7 @@ class Responder:
         # before it counts as answered
         self.oversight.show(answer.contribution, answer.notes)
         self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
-        self.folder.save_answered(fresh, answer.contribution)
+        self.folder.save_answered(fresh, answer.contribution, journal)
 
     def _send(self, here: tuple[int, int], contribution: bytes) -> None:
         session = self.terms.session

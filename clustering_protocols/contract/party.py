@@ -180,6 +180,14 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
     def reply(self, context: PartyContext[P], task: Task, data: DataSource) -> Reply:
         """Return the answer to a task."""
 
+    def takes_part(self, context: PartyContext[P], task: type[Record]) -> bool:
+        """Return whether this party is asked such a task, where the stage has it.
+
+        By layout and parameters alone: what the analyst says does not count.
+        """
+        del context, task
+        return True
+
     def receive(
         self, context: PartyContext[P], envelopes: Sequence[Incoming[Content]]
     ) -> Sequence[Record]:

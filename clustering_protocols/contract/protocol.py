@@ -20,10 +20,20 @@ P = TypeVar("P", bound=Params)
 
 
 class Exchange(NamedTuple):
-    """One kind of round: a task, and the contribution that answers it."""
+    """One kind of round: a task, and the contribution that answers it.
+
+    Attributes
+    ----------
+    task, answer : type of Record
+    least, most : int
+        How often a party that takes part is asked in a session. A party refuses more,
+        and goes on to nothing that follows with less.
+    """
 
     task: type[Record]
     answer: type[Record]
+    least: int = 1
+    most: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +43,8 @@ class Stage:
     Attributes
     ----------
     exchanges : tuple of Exchange
-        Every task of the stage, in the order in which they first come.
+        Every task of the stage, in the order in which they come: none comes after one
+        that follows it.
     envelopes : tuple of type of Record
         What parties send each other.
     results : tuple of type of Record
@@ -55,7 +66,7 @@ class Stage:
     @property
     def records(self) -> tuple[type[Record], ...]:
         """Return every kind that this stage writes: sent, sealed, or kept as state."""
-        sent = (record for exchange in self.exchanges for record in exchange)
+        sent = (record for e in self.exchanges for record in (e.task, e.answer))
         kinds = (*sent, *self.envelopes, self.analyst.state, *self.results)
         return tuple(dict.fromkeys(kinds))
 

@@ -15,13 +15,16 @@ from clustering_protocols.engine.analyst import (
     check_contribution,
     read_result,
 )
-from clustering_protocols.engine.party import Answer, PartyEngine, Position
+from clustering_protocols.engine.journal import Journal
+from clustering_protocols.engine.party import FINAL, Answer, PartyEngine, Position
 from clustering_protocols.engine.stages import load
 
 __all__ = [
+    "FINAL",
     "MAX_ATTEMPTS",
     "Answer",
     "Closed",
+    "Journal",
     "Opened",
     "PartyEngine",
     "Position",

@@ -21,12 +21,21 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.selection import put_back
 from clustering_protocols.data import DataSource, keep_rows
-from clustering_protocols.engine.stages import load, stage_of
-from clustering_protocols.errors import AgreementMismatch, EnvelopeRefused
+from clustering_protocols.engine.journal import Admission, Journal
+from clustering_protocols.engine.stages import check_roster, load, stage_of
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    EnvelopeRefused,
+    ProtocolFailed,
+    TaskRefused,
+)
 from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
+
+FINAL = (TaskRefused, EnvelopeRefused, ProtocolFailed)
+"""Errors after which a party answers nothing more: the analyst did not keep to the rules."""
 
 
 class Position(Record):
@@ -67,6 +76,28 @@ class PartyEngine:
     entropy: bytes = field(repr=False)
     choices: Mapping[str, Any] = field(default_factory=dict)
 
+    def admit(self, journal: Journal, memory: Memory, task: Buffer) -> Journal:
+        """Return the journal after a task, to be kept before the answer is sent.
+
+        Parameters
+        ----------
+        memory : Memory
+            As before the round, like that of :meth:`reply`.
+
+        Raises
+        ------
+        TaskRefused
+            If the task may not follow what the journal says was answered.
+        """
+        session, stages = load(self.agreement)
+        check_roster(session)
+        asked = packets.read(task)
+        self._check_address(session, asked)
+        stage = stage_of(stages, asked)
+        context = self._context(session, stage.name, asked, memory)
+        admission = Admission(stages=stages, context=context)
+        return admission.admit(journal, asked, asked.read(stage.tasks))
+
     def reply(self, memory: Memory, task: Buffer, data: DataSource) -> Answer:
         """Return the memory after this round, the contribution's bytes, and notes.
 
@@ -83,7 +114,7 @@ class PartyEngine:
         self._check_address(session, asked)
         memory = self._receive(session, stages, memory, asked)
         stage = stage_of(stages, asked)
-        context = self._view(session, stage.name, asked, memory)
+        context = self._context(session, stage.name, asked, memory)
         record = asked.read(stage.tasks)
         reply = stage.party.reply(context, record, _taking_part(memory, data))
         contribution = packets.write(
@@ -96,6 +127,13 @@ class PartyEngine:
         after = memory.remember([*reply.remember, position])
         return Answer(after, contribution, reply.notes, reply.inputs)
 
+    def admit_result(self, journal: Journal, memory: Memory, result: Buffer) -> None:
+        """Refuse a result that comes before all that has to be asked was asked."""
+        session, stages = load(self.agreement)
+        packet = packets.read(result)
+        context = self._context(session, stages[-1].name, packet, memory)
+        Admission(stages=stages, context=context).check_complete(journal)
+
     def conclude(
         self, memory: Memory, result: Buffer, data: DataSource | None
     ) -> Outcome:
@@ -107,7 +145,7 @@ class PartyEngine:
         session, stages = load(self.agreement)
         packet = packets.read(result)
         self._check_address(session, packet)
-        context = self._view(session, stages[-1].name, packet, memory)
+        context = self._context(session, stages[-1].name, packet, memory)
         rows = None if data is None else _taking_part(memory, data)
         outcome = stages[-1].party.conclude(
             context, packet.read(stages[-1].results), rows
@@ -123,7 +161,7 @@ class PartyEngine:
         if (address.session, address.agreement, address.slot) != expected:
             raise AgreementMismatch("The analyst sent a message of another session.")
 
-    def _view(
+    def _context(
         self, session: SessionContext, stage: str, packet: Packet, memory: Memory
     ) -> PartyContext:
         selection = memory.get(Selection)
@@ -169,7 +207,7 @@ class PartyEngine:
         if stage is None:
             raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
         opened = [self._open(session, stage, envelope) for envelope in asked.envelopes]
-        context = self._view(session, name, asked, memory)
+        context = self._context(session, name, asked, memory)
         return memory.remember(stage.party.receive(context, opened))
 
     def _check_freshness(self, memory: Memory, asked: Packet) -> None:

@@ -167,6 +167,10 @@ def _n_words(phase: int, n_columns: int) -> int:
 class MomentsParty(PartyRole[Params, AddUp]):
     """Adds its share, and reads each total when it comes back."""
 
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether the column group is large enough for masked sums."""
+        return len(_members(context)) >= MINIMUM_MEMBERS
+
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
         known = _learn(context, task) if task.phase > 1 else _nothing_yet(context)
@@ -357,5 +361,5 @@ def stage() -> Stage:
         name=NAME,
         analyst=MomentsAnalyst(),
         party=MomentsParty(),
-        exchanges=(Exchange(AddUp, Share),),
+        exchanges=(Exchange(AddUp, Share, least=_LAST_PHASE, most=_LAST_PHASE),),
     )

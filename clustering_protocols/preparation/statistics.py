@@ -205,6 +205,12 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 
     moments: bool
     ranges: bool
+    largest_group: int | None
+
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether the column group is one that goes through its leader."""
+        size = len(group_of(context.session.layout, context.slot, "column"))
+        return size <= (self.largest_group or size)
 
     def reply(
         self, context: PartyContext, task: Measure | Pool, data: DataSource
@@ -263,7 +269,9 @@ def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> S
     return Stage(
         name=NAME,
         analyst=StatisticsAnalyst(largest_group),
-        party=StatisticsParty(moments=moments, ranges=ranges),
+        party=StatisticsParty(
+            moments=moments, ranges=ranges, largest_group=largest_group
+        ),
         exchanges=(Exchange(Measure, Measured), Exchange(Pool, Pooled)),
         envelopes=(Moments, PooledMoments),
     )

@@ -34,12 +34,13 @@ NAME = "intersection"
 
 def stage(alignment: Alignment) -> Stage:
     """Return the stage; it needs the secrets of row and column groups."""
+    show_key = Exchange(messages.ShowKey, messages.KeyShown)
     return Stage(
         name=NAME,
         analyst=IntersectionAnalyst(alignment),
         party=IntersectionParty(alignment),
         exchanges=(
-            Exchange(messages.ShowKey, messages.KeyShown),
+            *([show_key] if alignment.method == "rsa" else []),
             Exchange(messages.Blind, messages.Counted),
             Exchange(messages.Evaluate, messages.Evaluated),
             Exchange(messages.Unblind, messages.Shown),

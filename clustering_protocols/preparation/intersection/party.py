@@ -73,6 +73,14 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     alignment: Alignment
 
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether this party evaluates, or unblinds: as its row group has it."""
+        if task is messages.Evaluate:
+            return context.slot.name in led_by(context.session)
+        if task is messages.Unblind:
+            return context.slot.name in others(context.session)
+        return True
+
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
         if isinstance(task, messages.ShowKey):

@@ -16,7 +16,14 @@ from clustering_protocols.preparation import aligning, secrets
 from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled
+from . import (
+    analyst,
+    examples,
+    messages,
+    party,
+    pooled,
+    shifts,
+)
 from .methods import METHODS
 from .params import CoClustering
 
@@ -90,7 +97,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             analyst=analyst.FccmAnalyst(),
             party=party.FccmParty(),
             exchanges=(
-                Exchange(messages.Add, messages.Share),
+                Exchange(messages.Add, messages.Share, 1, shifts.most_sums(params)),
                 Exchange(messages.Tell, messages.Told),
             ),
             results=(messages.Done, messages.Summary),

@@ -17,9 +17,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from .params import (
-    FccmSession,
-)
+from .params import CoClustering, FccmSession
 
 HEADROOM: Final = 512.0
 """How much larger than before Σ exp may become without a repeat."""
@@ -28,6 +26,11 @@ FINE_BITS: Final = 40
 """Σ exp has at least so many bits; a smaller one is asked for again."""
 
 MAX_REPEATS: Final = 64
+
+
+def most_sums(params: CoClustering) -> int:
+    """Return how often sums may be asked for: each iteration's with all its repeats."""
+    return (params.max_iter + 1) * (MAX_REPEATS + 1)
 
 
 def n_items(session: FccmSession) -> int:

@@ -152,8 +152,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             secrets.stage("row", "column"),
             *aligning.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            *([start_stage.stage()] if start in _FROM_PARTIES else []),
-            _updates_of_rows() if rows else _updates_of_columns(),
+            *([start_stage.stage(start)] if start in _FROM_PARTIES else []),
+            _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
 
     def examples(self) -> Sequence[Example[LosslessFederated]]:
@@ -237,26 +237,28 @@ def _of_columns(params: LosslessFederated) -> str:
     return "differences-show-geometry"
 
 
-def _updates_of_rows() -> Stage:
+def _updates_of_rows(params: LosslessFederated) -> Stage:
+    least = 0 if params.may_be_left_out else 1
     return Stage(
         name=rows_party.NAME,
         analyst=rows_analyst.RowsAnalyst(),
         party=rows_party.RowsParty(),
         exchanges=(
-            Exchange(messages.Update, messages.Sums),
-            Exchange(messages.Close, messages.Closing),
-            Exchange(messages.Tell, messages.Told),
+            Exchange(messages.Update, messages.Sums, least, params.max_iter),
+            Exchange(messages.Close, messages.Closing, least),
+            Exchange(messages.Tell, messages.Told, least),
         ),
         results=(messages.Closed, messages.Summary),
     )
 
 
-def _updates_of_columns() -> Stage:
+def _updates_of_columns(params: LosslessFederated) -> Stage:
+    most = params.max_iter + 1
     return Stage(
         name=columns_party.NAME,
         analyst=columns_analyst.ColumnsAnalyst(),
         party=columns_party.ColumnsParty(),
-        exchanges=(Exchange(messages.Measure, messages.Distances),),
+        exchanges=(Exchange(messages.Measure, messages.Distances, 1, most),),
         results=(messages.Grouped, messages.ColumnsSummary),
     )
 

@@ -27,18 +27,27 @@ def marked(session: LlfSession, members: Sequence[str]) -> ByteArray:
 
 def draw(session: LlfSession, now: messages.Updating, number: int) -> messages.Updating:
     """Return the state with the cohort of an update: a share γ of those at hand."""
-    params = session.params
     now = everybody(session, now)
-    at_hand = np.flatnonzero(now.cohort)
+    return changed(now, cohort=_share(session, now.cohort, number))
+
+
+def drawn(session: LlfSession, number: int) -> list[str]:
+    """Return the members of an update where nobody may be left out for absences."""
+    everyone = np.ones(len(session.slots), dtype=np.uint8)
+    return members_of(session, _share(session, everyone, number))
+
+
+def _share(session: LlfSession, at_hand: ByteArray, number: int) -> ByteArray:
+    params, there = session.params, np.flatnonzero(at_hand)
     wanted = max(
         params.least_parties, math.ceil(params.participation * len(session.slots))
     )
-    if wanted >= len(at_hand):
-        return now
+    if wanted >= len(there):
+        return at_hand
     rng = session.generator("llf", "cohort", number)
-    cohort = np.zeros_like(now.cohort)
-    cohort[rng.choice(at_hand, wanted, replace=False)] = 1
-    return changed(now, cohort=cohort)
+    cohort = np.zeros_like(at_hand)
+    cohort[rng.choice(there, wanted, replace=False)] = 1
+    return cohort
 
 
 def everybody(session: LlfSession, now: messages.Updating) -> messages.Updating:

@@ -116,6 +116,11 @@ class LosslessFederated(AlignedParams):
         return self.aggregation == "masked"
 
     @property
+    def may_be_left_out(self) -> bool:
+        """Return whether rounds may go on without some of the parties."""
+        return self.quorum is not None or self.participation < 1
+
+    @property
     def blind(self) -> bool:
         """Return whether the analyst cannot read the totals either."""
         return self.masked and self.analyst_view == "blind"

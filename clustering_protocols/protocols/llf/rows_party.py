@@ -29,7 +29,7 @@ from clustering_protocols.preparation.sums import (
 )
 from clustering_protocols.records import Record
 
-from . import closing, kernels, messages, starts
+from . import closing, cohorts, kernels, messages, starts
 from .centroids import Encoding, check_weights, digest, move, nudge, rows_of, stops
 from .cohorts import members_of
 from .features import Scaler, check_ranges, contiguous, scaler_of
@@ -40,7 +40,7 @@ from .params import (
 
 NAME = "updates"
 _Task = messages.Update | messages.Close | messages.Tell
-UPDATE_SUM, CLOSING_SUM = "update", "closing"
+CLOSING_SUM = "closing"
 
 
 class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.Closed]):
@@ -49,7 +49,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.Closed]):
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Answer an update, the closing count or the question for the result."""
         here = RowsRound.of(context)
-        check_members(context, task.members, here.params.least_parties)
+        _check_members(here, task)
         if isinstance(task, messages.Update):
             return _update(here, task, data)
         if isinstance(task, messages.Close):
@@ -73,6 +73,34 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.Closed]):
         elif known.number != context.recall(messages.Centroids).number:
             raise ProtocolFailed("The result brings updates after the last one.")
         return _outcome(here, known, rows, here.closing_totals(result, known))
+
+
+def _check_members(here: RowsRound, task: _Task) -> None:
+    """Refuse members that follow neither from the terms nor from absences they allow.
+
+    Raises
+    ------
+    GuardRefused
+    """
+    params, session = here.params, here.context.session
+    check_members(here.context, task.members, params.least_parties)
+    if params.quorum is not None:
+        if len(task.members) < params.quorum:
+            raise GuardRefused("The analyst names fewer members than the quorum.")
+        return
+    drawn = list(session.slots)
+    if isinstance(task, messages.Update):
+        drawn = cohorts.drawn(session, task.number)
+    if task.members != drawn:
+        raise GuardRefused("The analyst names other members than the terms draw.")
+
+
+def _check_close(here: RowsRound, known: messages.Centroids) -> None:
+    """Refuse to close before the centroids rest: sizes would be told of any others."""
+    if not stops(here.params, known.moved) and known.number < here.params.max_iter:
+        raise ProtocolFailed(
+            "The analyst closes before the centroids have come to rest."
+        )
 
 
 def _outcome(
@@ -146,7 +174,7 @@ class RowsRound:
             if number != known.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
-            of = self.sum_of(members, UPDATE_SUM, round_, attempt)
+            of = self.sum_of(members, update_sum(number), round_, attempt)
             total = self._read(words, of, self.encoding.fits)
             known = self._moved(known, total, members)
         return known
@@ -217,6 +245,11 @@ class RowsRound:
         return messages.StartCentroids(centroids=V)
 
 
+def update_sum(number: int) -> str:
+    """Return the name of an update's sum: its total is that of no other update."""
+    return f"update/{number}"
+
+
 def _at_start(start: messages.StartCentroids) -> messages.Centroids:
     return messages.Centroids(number=0, centroids=start.centroids, moved=None)
 
@@ -229,7 +262,10 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     sums, weights = local_sums(here, data, known.centroids)
     inputs = digest(known.centroids, known.number)
     words = here.share(
-        here.encoding.encode(sums, weights), task.members, UPDATE_SUM, inputs
+        here.encoding.encode(sums, weights),
+        task.members,
+        update_sum(task.number),
+        inputs,
     )
     leads = task.members[0] == here.context.slot.name
     blind_leader = leads and here.params.blind
@@ -295,6 +331,7 @@ def _check_first(here: RowsRound, data: DataSource) -> None:
 def _close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     _check_first(here, data)
     known = here.follow(task)
+    _check_close(here, known)
     V = known.centroids
     rows, shares = closing.final_rows(here.params, data, here.scale, V)
     total_rows = rows_of(here.context.session, here.context.session.slots)
@@ -310,6 +347,7 @@ def _close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
 
 def _tell(here: RowsRound, task: messages.Tell) -> Reply:
     known = here.follow(task)
+    _check_close(here, known)
     totals = here.closing_totals(task, known)
     mark = digest(known.centroids, known.number) + totals.mark
     if task.members[0] == here.context.slot.name:

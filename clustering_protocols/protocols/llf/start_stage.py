@@ -33,7 +33,7 @@ from clustering_protocols.records import Record
 
 from . import messages, starts
 from .features import check_ranges, scaler_of
-from .params import LlfContext, LlfSession, LosslessFederated
+from .params import LlfContext, LlfSession, LosslessFederated, Start
 
 NAME = "start"
 _Asked = Literal["propose", "settle", "confirm"]
@@ -95,6 +95,8 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
             return Reply(contribution=messages.Settled())
         if params.start(rows_split=True) == "careful":
             proposed = context.recall(messages.ProposedByAll).centroids
+            if len(proposed) != params.n_clusters * len(context.session.slots):
+                raise ProtocolFailed("The candidates of a party are missing.")
             V = starts.merge(proposed, params.n_clusters, context.stream("merge"))
         else:
             check_ranges(scale, data)
@@ -152,14 +154,15 @@ def _checked(
     return record
 
 
-def stage() -> Stage:
-    """Return the stage."""
+def stage(start: Start) -> Stage:
+    """Return the stage for a start that comes from parties."""
+    propose = Exchange(messages.Propose, messages.Proposed)
     return Stage(
         name=NAME,
         analyst=StartAnalyst(),
         party=StartParty(),
         exchanges=(
-            Exchange(messages.Propose, messages.Proposed),
+            *([propose] if start == "careful" else []),
             Exchange(messages.Settle, messages.Settled),
             Exchange(messages.Confirm, messages.Confirmed),
         ),
