@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,9 +141,8 @@ class AnalystProcess:
             client.put_session(session, body)
             codes = client.invite(session, None)
             keys = simulation.entropies(7, session, layout.names)
-            secret = enrolment.session_secret(keys[simulation.COORDINATOR], session)
             members = [
-                _Member(client, session, slot, keys[slot], secret, codes[slot], n_rows)
+                _Member(client, session, slot, keys, codes[slot], n_rows)
                 for slot in layout.names
             ]
             _until(client, session, 1)
@@ -160,17 +159,16 @@ class _Member:
         client: AnalystClient,
         session: str,
         slot: str,
-        entropy: bytes,
-        secret: bytes,
+        keys: Mapping[str, bytes],
         code: str,
         n_rows: int,
     ) -> None:
-        line = enrolment.enrol(secret, session, slot, entropy, n_rows, 1)
-        proof = enrolment.prove(entropy, session, slot, code)
+        self.session, self.slot, self.entropy = session, slot, keys[slot]
+        self.rows = Rows(n_rows)
+        line = simulation.member(session, slot, keys, self.rows)
+        proof = enrolment.prove(self.entropy, session, slot, code)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
-        self.session, self.slot, self.entropy = session, slot, entropy
-        self.rows = Rows(n_rows)
         self.memory = Memory()
 
     def answer(self, agreement: bytes) -> bytes:

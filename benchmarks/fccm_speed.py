@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks.timing import cpu_seconds, ratio
-from clustering_protocols import enrolment, registry, simulation
+from clustering_protocols import simulation
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import Memory, PartyContext
 from clustering_protocols.data import SparseSource
@@ -47,7 +47,6 @@ from clustering_protocols.protocols.fccm.party import (
     _sum_of,
     _under_way,
 )
-from clustering_protocols.registry import Proposal
 from clustering_protocols.terms import Layout
 
 N_OBJECTS, N_ITEMS, N_CLUSTERS, N_SITES = 100_000, 5_000, 20, 4
@@ -60,32 +59,12 @@ def site(R: csr_array) -> PartyContext:
     """Return where the third site stands when it has to add its first share."""
     layout = Layout.lattice(1, N_SITES)
     params = CoClustering(n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0)
-    keys = simulation.entropies(0, "speed", layout.names)
-    secret = enrolment.session_secret(keys[simulation.COORDINATOR], "speed")
-    proposal = Proposal(
-        title="speed",
-        protocol=registry.name_of(params),
-        params=params.model_dump(mode="json"),
-        layout=layout,
-        seed=0,
-    )
-    roster = {
-        slot: enrolment.enrol(secret, "speed", slot, keys[slot], *R.shape)
-        for slot in layout.names
-    }
-    agreement = enrolment.agree(registry.draw_up("speed", proposal), roster)
+    data = dict.fromkeys(layout.names, SparseSource(R))
+    session = simulation.Session(params, layout, data, seed=0)
     order = np.random.default_rng(1).permutation(R.shape[0])
     known = [RowOrder(order=order), RowSecret(secret="00" * 32)]
-    slot = layout.slots[2]
-    return PartyContext(
-        session=registry.session_context(agreement),
-        slot=slot,
-        stage=NAME,
-        round=3,
-        attempt=1,
-        memory=Memory().remember(known),
-        entropy=keys[slot.name],
-    )
+    memory = Memory().remember(known)
+    return replace(session.view("r1c3"), stage=NAME, round=3, memory=memory)
 
 
 def made() -> csr_array:

@@ -19,19 +19,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
-from clustering_protocols import engine, enrolment, registry, simulation
-from clustering_protocols.contract import Memory, Selection
+from clustering_protocols import simulation
+from clustering_protocols.contract import Selection
 from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.registry import Proposal
+from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms import Layout
 
 GOAL_SECONDS, GOAL_IDS = 60.0, 100_000
 LAYOUT = Layout.lattice(1, 2)
-SESSION = "speed"
 
 
 def tables(n_ids: int) -> dict[str, DataSource]:
@@ -46,73 +46,45 @@ def tables(n_ids: int) -> dict[str, DataSource]:
     }
 
 
-class Run:
+class Run(simulation.Session):
     """One session up to the end of the intersection."""
 
     def __init__(self, method: str, data: dict[str, DataSource]) -> None:
-        self.data = data
-        keys = simulation.entropies(0, SESSION, LAYOUT.names)
-        secret = enrolment.session_secret(keys[simulation.COORDINATOR], SESSION)
-        params = {"n_clusters": 2, "alignment": {"method": method}}
-        terms = registry.draw_up(
-            SESSION, Proposal(protocol="pqmds", params=params, layout=LAYOUT, seed=0)
+        params = ProductQuantisation(
+            n_clusters=2, alignment=Alignment.model_validate({"method": method})
         )
-        roster = {
-            slot: enrolment.enrol(
-                secret, SESSION, slot, keys[slot], source.n_rows, len(source.columns)
-            )
-            for slot, source in data.items()
-        }
-        self.agreement = enrolment.agree(terms, roster)
-        self.parties = {
-            slot: engine.PartyEngine(
-                agreement=self.agreement, slot=slot, entropy=keys[slot]
-            )
-            for slot in LAYOUT.names
-        }
-        self.memories = {slot: Memory() for slot in LAYOUT.names}
+        super().__init__(params, LAYOUT, data, seed=0, timer=time.process_time)
         self.total = self.path = 0.0
-        self.sent = 0
+        self.bytes = 0
 
     def measure(self) -> None:
         """Go through all rounds of the stage; the secrets before it are not counted."""
-        move = engine.begin(self.agreement)
-        while isinstance(move, engine.Opened) and move.stage != "upload":
-            move = self._round(move, counted=move.stage == "intersection")
+        while self.open.stage != "intersection":
+            self.turn()
+        while self.open.stage == "intersection":
+            self._counted_turn()
 
-    def _round(
-        self, opened: engine.Opened, *, counted: bool
-    ) -> engine.Opened | engine.Closed:
-        spent: Counter[str] = Counter()
-        given = {}
-        for slot, task in opened.tasks.items():
-            begin = time.process_time()
-            answer = self.parties[slot].reply(
-                self.memories[slot], task, self.data[slot]
-            )
-            spent[slot] = time.process_time() - begin
-            self.memories[slot], given[slot] = answer.memory, answer.contribution
-        begin = time.process_time()
-        move = engine.advance(self.agreement, opened.state, opened.tasks, given)
-        analyst = time.process_time() - begin
-        if counted:
-            self.total += sum(spent.values()) + analyst
-            self.path += max(spent.values()) + analyst
-            packets = [*opened.tasks.values(), *given.values()]
-            self.sent += sum(map(len, packets))
-        return move
+    def _counted_turn(self) -> None:
+        before = {role: replace(cost) for role, cost in self.costs.items()}
+        self.turn()
+        spent = {r: c.seconds - before[r].seconds for r, c in self.costs.items()}
+        self.bytes += sum(
+            c.sent_bytes - before[r].sent_bytes for r, c in self.costs.items()
+        )
+        self.total += sum(spent.values())
+        self.path += spent.pop(simulation.ANALYST) + max(spent.values())
 
 
 def measured(method: str, n_ids: int) -> float:
     """Print one line, and return the seconds of the slower path."""
     run = Run(method, tables(n_ids))
     run.measure()
-    found = run.memories[LAYOUT.names[0]].recall(Selection)
-    if found is None or len(found.rows) != n_ids - n_ids // 5:
+    found = run.recall(LAYOUT.names[0], Selection)
+    if len(found.rows) != n_ids - n_ids // 5:
         raise SystemExit("The intersection is wrong.")
     print(
         f"{method:5}  {n_ids:7,} ids  sum {run.total:6.1f} s  path {run.path:6.1f} s  "
-        f"{n_ids / run.path:7,.0f} ids/s  {run.sent / n_ids:5,.0f} bytes"
+        f"{n_ids / run.path:7,.0f} ids/s  {run.bytes / n_ids:5,.0f} bytes"
     )
     return run.path
 

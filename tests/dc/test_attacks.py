@@ -17,9 +17,7 @@ from support.attacks import (
     uploads,
 )
 
-from clustering_protocols import engine, enrolment, registry, simulation
-from clustering_protocols.contract import Memory
-from clustering_protocols.data import matrix
+from clustering_protocols import simulation
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.protocols.dc import (
     Anchor,
@@ -152,29 +150,15 @@ def test_full_width_would_hand_out_every_row() -> None:
 def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
     X = load_breast_cancer().data
     parts = simulation.split(X, Layout.lattice(1), SEED)
-    keys = simulation.entropies(SEED, "s", ["r1c1"])
-    secret = enrolment.session_secret(keys["coordinator"], "s")
-    proposal = registry.Proposal(
-        protocol="dc", params={"n_clusters": 2}, layout=parts.layout, seed=1
-    )
-    terms = registry.draw_up("s", proposal)
-    data = parts.data["r1c1"]
-    own = enrolment.enrol(secret, "s", "r1c1", keys["r1c1"], len(matrix(data)), 30)
-    agreement = enrolment.agree(terms, {"r1c1": own})
 
     def answer(limit: float) -> None:
-        party = engine.PartyEngine(
-            agreement=agreement,
-            slot="r1c1",
-            entropy=keys["r1c1"],
-            choices={"rebuild_limit": limit},
-        )
-        memory, move = Memory(), engine.begin(agreement)
-        while isinstance(move, engine.Opened):
-            memory, contribution, *_ = party.reply(memory, move.tasks["r1c1"], data)
-            move = engine.advance(
-                agreement, move.state, move.tasks, {"r1c1": contribution}
-            )
+        simulation.Session(
+            DataCollaboration(n_clusters=2),
+            parts.layout,
+            parts.data,
+            SEED,
+            choices={"r1c1": {"rebuild_limit": limit}},
+        ).to_the_end()
 
     with pytest.raises(GuardRefused, match="rebuild_limit"):
         answer(0.05)

@@ -17,9 +17,9 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from support.analyst_process import COTERIE, Analyst
 
-from clustering_protocols import engine, enrolment, registry, simulation
+from clustering_protocols import registry, simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.contract import Memory, Outcome
+from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
@@ -172,36 +172,19 @@ def test_distances_within_complete_row_groups_do_not_depend_on_the_others() -> N
 
 def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
     """Run a session of two parties whose first has choices of its own."""
-    X = load_wine().data
-    parts = simulation.split(X, Layout.lattice(2), SEED)
-    names = parts.layout.names
-    keys = simulation.entropies(SEED, "s", names)
-    secret = enrolment.session_secret(keys[simulation.COORDINATOR], "s")
-    proposal = registry.Proposal(
-        protocol="dc", params=params, layout=parts.layout, seed=1
+    parts = simulation.split(load_wine().data, Layout.lattice(2), SEED)
+    session = simulation.Session(
+        DataCollaboration(**params),
+        parts.layout,
+        parts.data,
+        SEED,
+        choices={"r1c1": choices},
     )
-    roster = {
-        slot: enrolment.enrol(secret, "s", slot, keys[slot], d.n_rows, len(d.columns))
-        for slot, d in parts.data.items()
-    }
-    agreement = enrolment.agree(registry.draw_up("s", proposal), roster)
-    chosen = {names[0]: choices, names[1]: {}}
-    parties = {
-        slot: engine.PartyEngine(
-            agreement=agreement, slot=slot, entropy=keys[slot], choices=chosen[slot]
-        )
-        for slot in names
-    }
-    memories = dict.fromkeys(names, Memory())
-    move = engine.begin(agreement)
-    while isinstance(move, engine.Opened):
-        contributions = {}
-        for slot, task in move.tasks.items():
-            memories[slot], contributions[slot], *_ = parties[slot].reply(
-                memories[slot], task, parts.data[slot]
-            )
-        move = engine.advance(agreement, move.state, move.tasks, contributions)
-    return parties[names[0]].conclude(memories[names[0]], move.results[names[0]], None)
+    while not session.over:
+        session.turn()
+    # without the rows, as where a result is read again later
+    memory, result = session.memories["r1c1"], session.closed.results["r1c1"]
+    return session.party("r1c1").conclude(memory, result, None)
 
 
 def first_rows() -> Any:

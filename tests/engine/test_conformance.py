@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from clustering_protocols import codec, engine, enrolment, packets, registry, simulation
-from clustering_protocols.contract import Example, Memory
+from clustering_protocols import codec, packets, registry, simulation
+from clustering_protocols.contract import Example
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import AgreementMismatch
-from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy import envelopes
+from clustering_protocols.simulation import Session
 
 SEED = 3
 FOLDER = Path(registry.protocols.__path__[0])
@@ -26,7 +27,8 @@ EXAMPLES = [
     for name, known in registry.catalogue().items()
     for number, example in enumerate(known.examples())
 ]
-every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES)
+# of module scope: the tests of one example come together, and share its sessions
+every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES, scope="module")
 every_protocol = pytest.mark.parametrize("name", registry.catalogue())
 
 
@@ -34,111 +36,92 @@ def split(example: Example[Any]) -> simulation.Split:
     return simulation.split(example.X, example.layout, SEED, missing=example.missing)
 
 
-def simulate(example: Example[Any], **options: Any) -> simulation.Simulated:
-    return simulation.run(
-        example.params, example.layout, split(example).data, SEED, **options
-    )
+def begun(example: Example[Any], kind: type[Session] = Session) -> Session:
+    return kind(example.params, example.layout, split(example).data, SEED)
+
+
+class Backwards(Session):
+    """A session whose parties answer in the reverse of the usual order."""
+
+    def order(self, slots: Collection[str]) -> Sequence[str]:
+        return list(slots)[::-1]
+
+
+class Finished(NamedTuple):
+    """A session that went to its end, and what was sealed in its envelopes."""
+
+    simulated: simulation.Simulated
+    sealed: list[bytes]
+
+
+@cache
+def finished(example: Example[Any]) -> Finished:
+    sealed: list[bytes] = []
+    seal = envelopes.seal
+
+    def recording(content: bytes, *others: Any) -> bytes:
+        sealed.append(content)
+        return seal(content, *others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envelopes, "seal", recording)
+        return Finished(begun(example).to_the_end(), sealed)
+
+
+@cache
+def resumed(example: Example[Any]) -> simulation.Simulated:
+    """A second run: its roles forget everything but their bytes after every round."""
+    session = begun(example)
+    while not session.over:
+        session.kill()
+        session.turn()
+    session.kill()
+    return session.simulated()
+
+
+@cache
+def backwards(example: Example[Any]) -> simulation.Simulated:
+    """A third run, by parties that answer in the reverse order."""
+    return begun(example, Backwards).to_the_end()
 
 
 def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
     return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
 
 
-class Resumed:
-    """A session whose roles forget everything but their bytes after every round."""
-
-    def __init__(self, example: Example[Any], *, backwards: bool = False) -> None:
-        name = registry.name_of(example.params)
-        session = "simulation"
-        self.data = split(example).data
-        self.keys = simulation.entropies(SEED, session, example.layout.names)
-        secret = enrolment.session_secret(self.keys[simulation.COORDINATOR], session)
-        proposal = Proposal(
-            title=session,
-            protocol=name,
-            params=example.params.model_dump(mode="json"),
-            layout=example.layout,
-            seed=SEED,
-        )
-        terms = registry.draw_up(session, proposal)
-        roster = {
-            slot: enrolment.enrol(
-                secret, session, slot, self.keys[slot], d.n_rows, len(d.columns)
-            )
-            for slot, d in self.data.items()
-        }
-        self.agreement = enrolment.agree(terms, roster)
-        self.memories = dict.fromkeys(roster, b"")
-        self.backwards = backwards
-
-    def party(self, slot: str) -> engine.PartyEngine:
-        return engine.PartyEngine(
-            agreement=self.agreement, slot=slot, entropy=self.keys[slot]
-        )
-
-    def labels(self) -> dict[str, list[int]]:
-        move = engine.begin(self.agreement)
-        while isinstance(move, engine.Opened):
-            engine.load.cache_clear()
-            move = self.one_round(move)
-        return {
-            slot: self.party(slot)
-            .conclude(self.memory(slot), result, self.data[slot])
-            .labels.tolist()
-            for slot, result in move.results.items()
-        }
-
-    def one_round(self, opened: engine.Opened) -> engine.Opened | engine.Closed:
-        slots = list(opened.tasks)[:: -1 if self.backwards else 1]
-        contributions, after = {}, {}
-        for slot in slots:
-            answer = self.party(slot).reply(
-                self.memory(slot), opened.tasks[slot], self.data[slot]
-            )
-            contributions[slot] = answer.contribution
-            after[slot] = freeze(answer.memory)
-        move = engine.advance(self.agreement, opened.state, opened.tasks, contributions)
-        if not (isinstance(move, engine.Opened) and move.round == opened.round):
-            self.memories |= after
-        return move
-
-    def memory(self, slot: str) -> Memory:
-        return thaw(self.memories[slot])
-
-
-def freeze(memory: Memory) -> bytes:
-    entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
-    return codec.encode({}, entries)
-
-
-def thaw(frozen: bytes) -> Memory:
-    arrays = codec.decode(frozen)[1] if frozen else {}
-    return Memory({kind: array.tobytes() for kind, array in arrays.items()})
-
-
 @every_example
 def test_roles_resumed_from_bytes_give_the_same_labels(
     name: str, example: Example[Any]
 ) -> None:
-    assert Resumed(example).labels() == labels(simulate(example)), name
+    assert labels(resumed(example)) == labels(finished(example).simulated), name
 
 
 @every_example
 def test_the_order_in_which_parties_answer_is_irrelevant(
     name: str, example: Example[Any]
 ) -> None:
-    forwards, backwards = Resumed(example), Resumed(example, backwards=True)
-    assert forwards.labels() == backwards.labels(), name
+    assert labels(backwards(example)) == labels(finished(example).simulated), name
 
 
 @every_example
 def test_the_same_seed_gives_the_same_labels(name: str, example: Example[Any]) -> None:
-    assert labels(simulate(example)) == labels(simulate(example)), name
+    """And the same messages but for what is sealed; the resumed run is the second."""
+    first, second = finished(example).simulated, resumed(example)
+    assert second is not first
+    assert labels(second) == labels(first), name
+    assert list(map(unsealed, second.sent)) == list(map(unsealed, first.sent)), name
+
+
+def unsealed(sent: simulation.Sent) -> tuple[Any, ...]:
+    """Return what a message says to everybody: all of it but sealed bytes."""
+    packet = packets.read(sent.payload)
+    arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
+    return sent.sender, sent.receiver, packet.header, arrays
 
 
 @every_example
 def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> None:
-    for sent in simulate(example).sent:
+    for sent in finished(example).simulated.sent:
         packet = packets.read(sent.payload)
         assert packets.restamp(sent.payload, packet.address.attempt) == sent.payload, (
             name
@@ -150,7 +133,7 @@ def test_every_common_row_gets_a_label_of_its_row_group(
     name: str, example: Example[Any]
 ) -> None:
     parts = split(example)
-    outcomes = simulate(example).outcomes
+    outcomes = finished(example).simulated.outcomes
     assert set(outcomes) == set(example.layout.names), name
     for row in range(example.layout.n_row_groups):
         group = example.layout.row_group(row)
@@ -176,28 +159,17 @@ def of_rows(rows: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> dict[in
     [case for case in EXAMPLES if len(case.values[1].layout.slots) > 1],  # type: ignore[union-attr]  # pytest types its parameters as anything
 )
 def test_a_party_refuses_the_task_of_another(name: str, example: Example[Any]) -> None:
-    session = Resumed(example)
-    opened = engine.begin(session.agreement)
-    assert isinstance(opened, engine.Opened), name
+    session = begun(example)
     first, *_, last = example.layout.names
     with pytest.raises(AgreementMismatch):
-        session.party(first).reply(Memory(), opened.tasks[last], session.data[first])
+        session.answer(first, session.open.tasks[last])
 
 
 @every_example
-def test_no_raw_row_leaves(
-    name: str, example: Example[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_raw_row_leaves(name: str, example: Example[Any]) -> None:
     """Neither rows nor sums of one or two rows are in any payload or envelope."""
-    sealed: list[bytes] = []
-    seal = envelopes.seal
-
-    def recording(content: bytes, *others: Any) -> bytes:
-        sealed.append(content)
-        return seal(content, *others)
-
-    monkeypatch.setattr(envelopes, "seal", recording)
-    sent = [message.payload for message in simulate(example).sent]
+    simulated, sealed = finished(example)
+    sent = [message.payload for message in simulated.sent]
     found = np.unique(np.concatenate([*map(numbers, [*sent, *sealed]), [np.inf]]))
     for slot, data in split(example).data.items():
         for rows in secrets(matrix(data)):

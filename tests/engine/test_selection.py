@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from support.stepwise import Stepwise
 
 from clustering_protocols import engine, registry
 from clustering_protocols.contract import (
@@ -34,6 +33,7 @@ from clustering_protocols.data import (
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import Record
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -134,7 +134,7 @@ def test_later_stages_see_selected_rows_and_labels_come_back_in_place(
     monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
     engine.load.cache_clear()
     data = {"r1c1": MatrixSource(X), "r2c1": MatrixSource(X)}
-    outcomes = Stepwise(params, data, Layout.lattice(2)).to_the_end()
+    outcomes = Session(params, Layout.lattice(2), data, seed=5).to_the_end().outcomes
     engine.load.cache_clear()
     here, there = outcomes["r1c1"].labels, outcomes["r2c1"].labels
     assert np.flatnonzero(here >= 0).tolist() == KEPT.tolist()

@@ -470,7 +470,7 @@ def test_it_stops_after_max_iter(max_iter: int) -> None:
 
 def summary(session: Session) -> Any:
     assert session.closed.summary is not None
-    return engine.read_result(session.agreement, session.closed.summary)
+    return session.summary()
 
 
 def test_repeats_do_not_count_as_iterations() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 from support.attacks import looks_like_noise
 from support.coclusters import Session, blocks, kind_of, sites
-from support.stepwise import alter
+from support.lies import alter, altered
 
 from clustering_protocols import codec, engine, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, WordArray
@@ -81,12 +81,12 @@ def test_values_out_of_range_stop_their_site_before_any_share(
     wrong[17, column] = value
     s = session(wrong, r_max=r_max)
     s.until(messages.Add)
-    sent = list(s.shares)
+    sent = list(s.received)
     owner = next(slot for slot, own in s.data.items() if f"x{column}" in own.columns)
     with pytest.raises(InvalidData, match=rf" in x{column}\.") as refused:
         s.answer(owner)
     assert str(value) not in refused.value.detail
-    assert s.shares == sent
+    assert s.received == sent
     assert {kind_of(message) for _, message in sent} == {"secrets-shared", "digests"}
 
 
@@ -126,7 +126,7 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
 def test_sums_out_of_order_are_refused(view: Any, number: int) -> None:
     s = at(4, analyst_view=view)
     with pytest.raises(ProtocolFailed, match="out of order"):
-        s.turn(told={"r1c2": s.altered("r1c2", lambda _: {"number": number})})
+        s.turn(told={"r1c2": altered(s, "r1c2", lambda _: {"number": number})})
 
 
 @every_view
@@ -138,7 +138,7 @@ def test_a_total_of_another_size_is_refused(view: Any, size: int) -> None:
         return {"total": np.resize(task.total, size)}
 
     with pytest.raises(InvalidArray, match="total has"):
-        s.turn(told={"r1c2": s.altered("r1c2", resized)})
+        s.turn(told={"r1c2": altered(s, "r1c2", resized)})
 
 
 @every_view
@@ -149,7 +149,7 @@ def test_a_total_that_one_site_alone_was_told_ends_the_session(
 ) -> None:
     """The masks of the next sums rest on the total: what differs does not cancel."""
     s = at(4, analyst_view=view, normalisation=normalisation)
-    s.turn(told={"r1c3": s.altered("r1c3", partial(shifted, by=by))})
+    s.turn(told={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
     with pytest.raises(ProtocolFailed, match="did not add up the same"):
         s.turn()
 
@@ -166,7 +166,7 @@ def test_a_site_that_is_told_to_begin_anew_ends_the_session(
     view: Any, site: str
 ) -> None:
     s = at(4, analyst_view=view)
-    s.turn(told={site: s.altered(site, lambda _: {"number": 1})})
+    s.turn(told={site: altered(s, site, lambda _: {"number": 1})})
     with pytest.raises(ProtocolFailed):
         s.turn()
 
@@ -174,7 +174,7 @@ def test_a_site_that_is_told_to_begin_anew_ends_the_session(
 def test_a_total_that_is_noise_is_refused() -> None:
     s = at(4)
     lie = {
-        slot: s.altered(slot, lambda task: {"total": np.zeros_like(task.total)})
+        slot: altered(s, slot, lambda task: {"total": np.zeros_like(task.total)})
         for slot in s.data
     }
     with pytest.raises(ProtocolFailed, match="larger than it can be"):
@@ -187,7 +187,7 @@ def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) ->
     s = at(4, analyst_view=view)
     empty = np.empty(0, dtype=np.uint64)
     lie = {
-        slot: s.altered(slot, lambda _: {"overflowed": True, "total": empty})
+        slot: altered(s, slot, lambda _: {"overflowed": True, "total": empty})
         for slot in s.data
     }
     s.turn(told=lie)
@@ -195,14 +195,14 @@ def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) ->
     assert s.order.tolist() == honest.order.tolist()
     last = max(honest.found)
     np.testing.assert_allclose(s.found[last][0], honest.found[last][0], atol=1e-9)
-    assert len(s.shares) == len(honest.shares) + 4
+    assert len(s.received) == len(honest.received) + 4
 
 
 @every_view
 def test_an_overflow_that_one_site_alone_is_told_of_ends_the_session(view: Any) -> None:
     empty = np.empty(0, dtype=np.uint64)
     s = at(4, analyst_view=view)
-    lie = s.altered("r1c2", lambda _: {"overflowed": True, "total": empty})
+    lie = altered(s, "r1c2", lambda _: {"overflowed": True, "total": empty})
     s.turn(told={"r1c2": lie})
     with pytest.raises(ProtocolFailed):
         s.turn()
@@ -214,7 +214,7 @@ def test_an_overflow_with_a_total_that_one_site_alone_is_told_of_ends_the_sessio
 ) -> None:
     """The total is the true one, so that the digest of it is the same for all."""
     s = at(4, analyst_view=view)
-    lie = s.altered("r1c2", lambda _: {"overflowed": True})
+    lie = altered(s, "r1c2", lambda _: {"overflowed": True})
     with pytest.raises((ProtocolFailed, InvalidArray)):  # noqa: PT012  now or a round later
         s.turn(told={"r1c2": lie})
         s.turn()
@@ -224,7 +224,7 @@ def test_an_overflow_with_a_total_that_one_site_alone_is_told_of_ends_the_sessio
 def test_the_last_total_is_compared_too(view: Any) -> None:
     """With the number of iterations that all take, one site ends with another U."""
     s = at(9, analyst_view=view)
-    lie = s.altered("r1c3", partial(shifted, by=2**40))
+    lie = altered(s, "r1c3", partial(shifted, by=2**40))
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told={"r1c3": lie})
 
@@ -250,7 +250,7 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
         lambda told: {"sizes": told.sizes + np.array([1, -1, 0, 0])},
     )
     with pytest.raises(ProtocolFailed, match="do not agree on the sizes"):
-        engine.advance(s.agreement, s.open.state, s.open.tasks, given)
+        s.advance(given)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_contributions_of_another_size_are_refused(kind: Any, field: str) -> Non
         s.agreement, given["r1c2"], lambda r: {field: getattr(r, field)[:-1].copy()}
     )
     with pytest.raises(InvalidArray, match=field):
-        engine.advance(s.agreement, s.open.state, s.open.tasks, given)
+        s.advance(given)
 
 
 # What the analyst can read
@@ -311,9 +311,9 @@ class Plain:
 
 def sent_shares(s: Session) -> list[WordArray]:
     return [
-        packets.read(message).arrays["words"]
-        for _, message in s.shares
-        if kind_of(message) == "share"
+        packets.read(message.payload).arrays["words"]
+        for message in s.received
+        if kind_of(message.payload) == "share"
     ]
 
 

@@ -86,24 +86,18 @@ class Generated:
 class Stranger:
     """A party without our SDK."""
 
-    def __init__(self, generated: Generated, slot: str, code: str, root: bytes) -> None:
+    def __init__(self, generated: Generated, slot: str, code: str) -> None:
         self.generated, self.slot = generated, slot
         self.data = PARTS.data[slot]
-        self.entropy = simulation.entropies(7, "s", LAYOUT.names)[slot]
-        here = ("s", slot)
-        member = enrolment.enrol(
-            enrolment.session_secret(root, "s"),
-            *here,
-            self.entropy,
-            self.data.n_rows,
-            len(self.data.columns),
-        )
+        keys = simulation.entropies(7, "s", LAYOUT.names)
+        self.entropy = keys[slot]
+        member = simulation.member("s", slot, keys, self.data)
         body = generated.model(
             "JoinWrite",
             {
                 "code": code,
                 "member": member.model_dump(mode="json"),
-                "proof": enrolment.prove(self.entropy, *here, code),
+                "proof": enrolment.prove(self.entropy, "s", slot, code),
             },
         )
         self.token = generated.call("members.join", None, body=body).parsed.token
@@ -148,10 +142,8 @@ def test_a_generated_client_takes_part_in_dc_from_the_beginning_to_the_labels(
     generated.call("sessions.put_session", key, "s", body=body)
     everyone = generated.model("InvitationWrite", {"slots": None})
     told = generated.call("members.post_invitations", key, "s", body=everyone)
-    root = simulation.entropies(7, "s", LAYOUT.names)[simulation.COORDINATOR]
     parties = [
-        Stranger(generated, slot, told.parsed.codes[slot], root)
-        for slot in LAYOUT.names
+        Stranger(generated, slot, told.parsed.codes[slot]) for slot in LAYOUT.names
     ]
     api.turn()
     while _state(generated, key) == "collecting":

@@ -18,9 +18,9 @@ from support.attacks import (
     single_movers,
     with_known_rows,
 )
-from support.stepwise import Stepwise, cut
+from support.tables import cut
 
-from clustering_protocols import engine, packets
+from clustering_protocols import packets
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.engine.analyst import AnalystState
@@ -32,6 +32,7 @@ from clustering_protocols.protocols.llf.centroids import Encoding
 from clustering_protocols.protocols.llf.cohorts import members_of
 from clustering_protocols.protocols.llf.columns_party import encoding
 from clustering_protocols.protocols.llf.features import params_of, scaler
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
@@ -43,18 +44,14 @@ def standardised(name: str) -> FloatArray:
     return (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
 
 
-def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Stepwise:
+def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Session:
     layout = Layout.lattice(n_parties)
     sizes = [len(piece) for piece in np.array_split(X, n_parties)]
     seed = params.pop("seed", 5)
-    return Stepwise(Llf(**params), cut(X, layout, sizes), layout, seed=seed)
+    return Session(Llf(**params), layout, cut(X, layout, sizes), seed=seed)
 
 
-def plan_of(session: Stepwise) -> Any:
-    return engine.load(session.agreement)[0]
-
-
-def stored_totals(session: Stepwise) -> WordArray:
+def stored_totals(session: Session) -> WordArray:
     """Return the total of every update, as the analyst's tasks hand it back."""
     found = {}
     for message in session.stored:
@@ -74,8 +71,8 @@ def opened(message: bytes) -> Any:
         return {}
 
 
-def update_units(session: Stepwise) -> FloatArray:
-    plan = plan_of(session)
+def update_units(session: Session) -> FloatArray:
+    plan = session.session
     n_rows = sum(member.n_rows for member in plan.agreement.roster)
     code = Encoding.of(params_of(plan), scaler(plan, 0, None), n_rows)
     return np.broadcast_to(code.sums.unit, (code.n_features,))
@@ -184,7 +181,7 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
     return len(patterns), sum(pattern in everything for pattern in patterns)
 
 
-def true_totals(session: Stepwise) -> WordArray:
+def true_totals(session: Session) -> WordArray:
     """Return the totals (updates, k, F) that a party reads, whoever may read them."""
     view = session.view("r2c1")
     k = params_of(view.session).n_clusters
@@ -214,7 +211,7 @@ CLOUD = np.random.default_rng(1).normal(0.0, 3.0, size=(150, 4)).clip(-20, 20)
 START = tuple(tuple(map(float, row)) for row in CLOUD[:3] * 0.9 + 0.1)
 
 
-def cloud_session(**more: Any) -> Stepwise:
+def cloud_session(**more: Any) -> Session:
     params = {
         "n_clusters": 3,
         **UNITS,
@@ -288,8 +285,8 @@ def test_a_blind_analyst_learns_of_moves_to_two_digits_and_of_no_start() -> None
     session = rows_session(load_wine().data, n_clusters=3)
     session.to_the_end()
     moves = []
-    for _, share in session.shares:
-        packet = packets.read(share)
+    for share in session.received:
+        packet = packets.read(share.payload)
         if packet.header.record["kind"] == messages.Sums.kind:
             assert not packet.arrays["start"].size
             moves.append(packet.header.record["values"]["moved"])
@@ -317,7 +314,7 @@ def test_the_analysts_state_holds_no_centroids_where_it_is_blind() -> None:
 
 
 @pytest.fixture(scope="module", params=["cmeans", "fuzzy_cmeans"])
-def wide(request: pytest.FixtureRequest) -> Stepwise:
+def wide(request: pytest.FixtureRequest) -> Session:
     """Sums of 700 features: enough bytes for statistics."""
     X = np.random.default_rng(0).normal(size=(900, 700)).clip(-50, 50)
     session = rows_session(
@@ -335,7 +332,7 @@ def wide(request: pytest.FixtureRequest) -> Stepwise:
 
 
 @pytest.mark.threat(76, 87)
-def test_differences_of_stored_totals_are_noise(wide: Stepwise) -> None:
+def test_differences_of_stored_totals_are_noise(wide: Session) -> None:
     """Threat tests 76 and 87: by subtraction and by exclusive or."""
     totals = stored_totals(wide)
     assert len(totals) >= 5
@@ -348,15 +345,15 @@ def test_differences_of_stored_totals_are_noise(wide: Stepwise) -> None:
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1", "r3c1"])
 @pytest.mark.threat(75, 76)
 def test_shares_of_a_party_and_their_differences_are_noise(
-    wide: Stepwise, slot: str
+    wide: Session, slot: str
 ) -> None:
     """Threat tests 75 and 76."""
     shares = np.array(
         [
-            packets.read(share).arrays["words"]
-            for sender, share in wide.shares
-            if sender == slot
-            and packets.read(share).header.record["kind"] == messages.Sums.kind
+            packets.read(share.payload).arrays["words"]
+            for share in wide.received
+            if share.sender == slot
+            and packets.read(share.payload).header.record["kind"] == messages.Sums.kind
         ]
     )
     assert shares.nbytes > 400_000
@@ -372,7 +369,7 @@ def test_shares_of_many_sessions_over_the_same_rows_are_noise() -> None:
     shares = []
     for number in range(40):
         data = cut(rows, layout, [20, 20, 20])
-        session = Stepwise(params, data, layout, session=f"s{number}")
+        session = Session(params, layout, data, seed=5, session=f"s{number}")
         session.until(messages.Update)
         answer = session.answer("r2c1").contribution
         shares.append(packets.read(answer).arrays["words"])
@@ -405,9 +402,10 @@ def test_a_leaver_is_read_off_two_totals_where_the_risk_code_says_so(view: Any) 
     session.until(messages.Update, 2)
     late = session.answer("r4c1").contribution
     session.turn(absent=["r4c1"])
-    first = [words_of(share) for _, share in session.shares[-3:]] + [words_of(late)]
+    sent = [share.payload for share in session.received[-3:]]
+    first = [words_of(share) for share in [*sent, late]]
     session.turn()
-    second = [words_of(share) for _, share in session.shares[-3:]]
+    second = [words_of(share.payload) for share in session.received[-3:]]
     difference = np.sum(first, axis=0, dtype=np.uint64) - np.sum(
         second, axis=0, dtype=np.uint64
     )
@@ -429,32 +427,33 @@ def words_of(contribution: bytes) -> WordArray:
 # Split columns
 
 
-def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Stepwise:
+def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Session:
     layout = Layout.lattice(1, len(widths))
     pieces = np.split(X, np.cumsum(widths)[:-1], axis=1)
     data = {
         slot: MatrixSource(piece, [f"{slot}-{j}" for j in range(piece.shape[1])])
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
-    session = Stepwise(Llf(**params), data, layout)
+    session = Session(Llf(**params), layout, data, seed=5)
     session.to_the_end()
     return session
 
 
-def distances(session: Stepwise, slot: str) -> WordArray:
+def distances(session: Session, slot: str) -> WordArray:
     """Return what a party sent in all rounds (rounds, n, k)."""
     return np.array(
         [
-            packets.read(share).arrays["words"]
-            for sender, share in session.shares
-            if sender == slot
-            and packets.read(share).header.record["kind"] == messages.Distances.kind
+            packets.read(share.payload).arrays["words"]
+            for share in session.received
+            if share.sender == slot
+            and packets.read(share.payload).header.record["kind"]
+            == messages.Distances.kind
         ]
     )
 
 
-def totals_of(session: Stepwise) -> WordArray:
-    parts = [distances(session, slot) for slot in plan_of(session).slots]
+def totals_of(session: Session) -> WordArray:
+    parts = [distances(session, slot) for slot in session.session.slots]
     return np.sum(parts, axis=0, dtype=np.uint64)
 
 
@@ -478,7 +477,7 @@ def test_a_partys_distances_are_noise(algorithm: Any) -> None:
     session = columns_session(
         X, [1, 1, 1], n_clusters=5, algorithm=algorithm, max_iter=3
     )
-    for slot in plan_of(session).slots:
+    for slot in session.session.slots:
         sent = distances(session, slot)
         assert sent.nbytes > 800_000
         looks_like_noise(sent)
@@ -492,7 +491,7 @@ def test_the_distances_of_a_plain_party_are_its_columns_up_to_motion() -> None:
     session = columns_session(
         load_iris().data, [2, 1, 1], n_clusters=3, aggregation="plain"
     )
-    L = side_by_side(distances(session, "r1c1"), encoding(plan_of(session)).unit)
+    L = side_by_side(distances(session, "r1c1"), encoding(session.session).unit)
     assert close_pairs(rigid(L, 2), Z[travelled(session), :2]) == 1.0
 
 
@@ -514,7 +513,7 @@ def test_the_shift_stops_the_attack_that_needs_distances(
         max_iter=30,
         aggregation=aggregation,
     )
-    unit = encoding(plan_of(session)).unit
+    unit = encoding(session.session).unit
     totals = totals_of(session)
     assert totals.shape[0] * 4 >= X.shape[1], "as many equations as columns"
     found = [
@@ -538,7 +537,7 @@ def test_labels_and_differences_are_the_data_up_to_motion(name: str, k: int) -> 
     X, Z = SETS[name][0]().data, standardised(name)
     session = columns_session(X, [X.shape[1] - 2, 1, 1], n_clusters=k, max_iter=30)
     totals = totals_of(session)
-    unit = encoding(plan_of(session)).unit
+    unit = encoding(session.session).unit
     seen = (totals - totals[:, :, :1]).view(np.int64) / unit
     assert close_pairs(from_differences(seen, X.shape[1]), Z[travelled(session)]) > 0.99
 
@@ -548,7 +547,7 @@ def test_differences_and_a_few_known_rows_give_all_rows_as_the_risk_code_says() 
     X = load_iris().data
     session = columns_session(X, [2, 1, 1], n_clusters=5, max_iter=30)
     totals = totals_of(session)
-    L = side_by_side(totals - totals[:, :, :1], encoding(plan_of(session)).unit)
+    L = side_by_side(totals - totals[:, :, :1], encoding(session.session).unit)
     # rows travel in a secret order, which the knowledge of rows brings along
     order = travelled(session)
     known = np.random.default_rng(0).permutation(len(X))[:5]
@@ -556,7 +555,7 @@ def test_differences_and_a_few_known_rows_give_all_rows_as_the_risk_code_says() 
     np.testing.assert_allclose(found, X[order], atol=1e-3)
 
 
-def travelled(session: Stepwise) -> IntArray:
+def travelled(session: Session) -> IntArray:
     return session.recall("r1c1", RowOrder).order
 
 
@@ -567,7 +566,7 @@ def test_fuzzy_distances_are_the_data_up_to_motion_as_the_risk_code_says() -> No
     session = columns_session(
         load_iris().data, [2, 1, 1], n_clusters=3, algorithm="fuzzy_cmeans"
     )
-    L = side_by_side(totals_of(session), encoding(plan_of(session)).unit)
+    L = side_by_side(totals_of(session), encoding(session.session).unit)
     assert close_pairs(rigid(L, 4), Z[travelled(session)]) == 1.0
 
 

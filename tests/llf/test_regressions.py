@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from support.lies import alter, altered
 from support.llf_sessions import (
     blobs,
     by_columns,
@@ -16,7 +17,7 @@ from support.llf_sessions import (
     start_of,
 )
 from support.pooled_moments import pooled
-from support.stepwise import Stepwise, alter, cut
+from support.tables import cut
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.errors import (
@@ -28,6 +29,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.preparation.moments import AddUp
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
 from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 # the last total of the moments is confirmed by nobody
@@ -36,11 +38,11 @@ from clustering_protocols.terms import Layout
 def test_a_last_total_of_moments_that_differs_ends_the_session() -> None:
     """Analyst tells one party another spread: it scales otherwise, silently."""
     layout = Layout.lattice(3)
-    s = Stepwise(Llf(n_clusters=3), cut(blobs(120, 2), layout, [40] * 3), layout)
+    s = Session(Llf(n_clusters=3), layout, cut(blobs(120, 2), layout, [40] * 3), seed=5)
     s.until(AddUp)
     for _ in range(4):
         s.turn()
-    lie = s.altered("r2c1", lambda t: {"total": t.total + np.uint64(2**61)})
+    lie = altered(s, "r2c1", lambda t: {"total": t.total + np.uint64(2**61)})
     with pytest.raises(CoterieError):
         s.to_the_end(told={"r2c1": lie})
 
@@ -86,7 +88,7 @@ def test_split_columns_notice_that_masks_did_not_cancel(algorithm: Any) -> None:
         return {name: old}
 
     with pytest.raises(CoterieError):
-        s.to_the_end(told={"r1c2": s.altered("r1c2", change)})
+        s.to_the_end(told={"r1c2": altered(s, "r1c2", change)})
 
 
 # messages that are not as declared end in IndexError and ValueError
@@ -105,7 +107,7 @@ def test_a_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> None:
     s = session(quorum=None)
     s.until(messages.Update, 3)
     with pytest.raises(CoterieError):
-        s.answer("r2c1", s.altered("r2c1", SHAPES[shape]))
+        s.answer("r2c1", altered(s, "r2c1", SHAPES[shape]))
 
 
 LAST_SHAPES: dict[str, Any] = {
@@ -120,7 +122,7 @@ def test_a_last_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> No
     s = session(quorum=None)
     s.until(messages.Tell)
     with pytest.raises(CoterieError):
-        s.answer("r2c1", s.altered("r2c1", LAST_SHAPES[shape]))
+        s.answer("r2c1", altered(s, "r2c1", LAST_SHAPES[shape]))
 
 
 # with sums or plain a further update in the result is followed
@@ -153,7 +155,7 @@ def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
 def test_a_lie_about_the_indices_ends_the_session(slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.Tell)
-    lie = s.altered(slot, lambda t: {"closing": plus(t.closing, (3, 1 << 40))})
+    lie = altered(s, slot, lambda t: {"closing": plus(t.closing, (3, 1 << 40))})
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told={slot: lie})
 

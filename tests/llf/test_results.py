@@ -14,10 +14,10 @@ from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import davies_bouldin_score
 from support.llf_sessions import SEED, blobs, by_columns, start_of
-from support.stepwise import Stepwise, cut
+from support.tables import cut
 
 from benchmarks import datasets
-from clustering_protocols import engine, packets, registry, simulation
+from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, MatrixSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
@@ -28,6 +28,7 @@ from clustering_protocols.protocols.llf import (
     pooled,
 )
 from clustering_protocols.registry import Proposal
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
@@ -652,21 +653,21 @@ def suppressed_data() -> dict[str, MatrixSource]:
     return cut(rng.permutation(X), Layout.lattice(3), [40] * 3)
 
 
-def small_cluster(**more: Any) -> tuple[Stepwise, FloatArray, int]:
+def small_cluster(**more: Any) -> tuple[Session, FloatArray, int]:
     """Return a session to its end, the centroids, and the number of the small cluster."""
     start = {
         "init": "given",
         "initial_centroids": ((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
     }
     params = Llf(n_clusters=3, **start, **more)
-    session = Stepwise(params, suppressed_data(), Layout.lattice(3), seed=SEED)
-    outcome = session.to_the_end()["r1c1"]
+    session = Session(params, Layout.lattice(3), suppressed_data(), seed=SEED)
+    outcome = session.to_the_end().outcomes["r1c1"]
     assert outcome.cluster_sizes.tolist() == [57, 57, 6]
     return session, outcome.centroids, 2
 
 
-def summary_of(session: Stepwise) -> Any:
-    return engine.read_result(session.agreement, session.closed.summary)
+def summary_of(session: Session) -> Any:
+    return session.summary()
 
 
 def floats_in(stored: Sequence[bytes]) -> FloatArray:
@@ -741,7 +742,7 @@ def test_a_plain_party_keeps_back_clusters_of_few_rows() -> None:
         initial_centroids=((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
         max_iter=1,
     )
-    session = Stepwise(params, data, Layout.lattice(3), seed=SEED)
+    session = Session(params, Layout.lattice(3), data, seed=SEED)
     session.until(messages.Update)
     for slot in session.open.tasks:
         words = packet_words(session.answer(slot).contribution)
@@ -778,7 +779,7 @@ def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
     )
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
-    session = Stepwise(params, data, layout, seed=SEED)
+    session = Session(params, layout, data, seed=SEED)
     while session.open.stage in {"secrets", "alignment"}:
         session.turn()
     culprit = "r1c2" if columns else "r2c1"

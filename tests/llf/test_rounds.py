@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from support.lies import alter, altered
 from support.llf_sessions import START, columns_session, plus, rows, session
-from support.stepwise import Stepwise, alter
 
 from clustering_protocols import engine, packets
 from clustering_protocols.arrays import FloatArray, WordArray
@@ -26,6 +26,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.llf import (
     messages,
 )
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 every_view = pytest.mark.parametrize("view", ["blind", "sums"])
@@ -48,7 +49,7 @@ def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatAr
     return V
 
 
-def number_of(s: Stepwise) -> int:
+def number_of(s: Session) -> int:
     task = packets.read(next(iter(s.open.tasks.values())))
     return int(task.header.record["values"]["number"])
 
@@ -57,7 +58,7 @@ def words_of(contribution: bytes) -> WordArray:
     return packets.read(contribution).arrays["words"]
 
 
-def ends_alike(s: Stepwise, V: FloatArray) -> None:
+def ends_alike(s: Session, V: FloatArray) -> None:
     outcomes = s.outcomes()
     assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
     for slot, outcome in outcomes.items():
@@ -91,9 +92,9 @@ def test_every_attempt_has_masks_of_its_own() -> None:
     s = session()
     s.until(messages.Update, 2)
     s.turn(absent=["r4c1"])
-    before = dict(s.shares[-4:])
+    before = {share.sender: share.payload for share in s.received[-4:]}
     s.turn()
-    after = dict(s.shares[-4:])
+    after = {share.sender: share.payload for share in s.received[-4:]}
     for slot in ("r1c1", "r2c1", "r3c1", "r5c1"):
         assert not np.intersect1d(words_of(before[slot]), words_of(after[slot])).size
 
@@ -103,15 +104,16 @@ def test_what_was_made_for_a_void_attempt_is_refused() -> None:
     s.until(messages.Update, 2)
     late = s.answer("r4c1").contribution
     s.turn(absent=["r4c1"])
-    survivor = s.shares[-1]
+    survivor = s.received[-1]
+    task = s.open.tasks[survivor.sender]
     with pytest.raises(RoundClosed):
-        engine.check_contribution(s.agreement, s.open.tasks[survivor[0]], survivor[1])
+        engine.check_contribution(s.agreement, task, survivor.payload)
     s.turn()
     with pytest.raises(RoundClosed):
         engine.check_contribution(s.agreement, s.open.tasks["r4c1"], late)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     with pytest.raises(RoundClosed):
-        engine.advance(s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": late})
+        s.advance({**given, "r4c1": late})
 
 
 @every_view
@@ -150,7 +152,7 @@ def test_who_is_away_for_long_follows_all_the_way() -> None:
     ends_alike(s, expected(away))
 
 
-def chain_kind(s: Stepwise) -> str:
+def chain_kind(s: Session) -> str:
     return str(packets.read(next(iter(s.open.tasks.values()))).header.record["kind"])
 
 
@@ -265,7 +267,7 @@ def test_who_was_there_reads_its_result_again_without_its_rows() -> None:
 # Some drawn for each update
 
 
-def cohorts(s: Stepwise) -> list[tuple[str, ...]]:
+def cohorts(s: Session) -> list[tuple[str, ...]]:
     s.until(messages.Update)
     found = []
     while chain_kind(s) == "update":
@@ -321,7 +323,7 @@ LIES: dict[str, Any] = {
 def test_a_lie_to_one_party_ends_the_session(view: Any, lie: str, slot: str) -> None:
     s = session(analyst_view=view, quorum=None)
     s.until(messages.Update, 3)
-    told = {slot: s.altered(slot, LIES[lie])}
+    told = {slot: altered(s, slot, LIES[lie])}
     with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
         s.to_the_end(told=told)
 
@@ -339,7 +341,7 @@ def test_a_total_that_came_before_is_passed_over(view: Any) -> None:
             "totals": np.vstack([task.totals, task.totals + np.uint64(1)]),
         }
 
-    s.to_the_end(told={"r2c1": s.altered("r2c1", twice)})
+    s.to_the_end(told={"r2c1": altered(s, "r2c1", twice)})
     ends_alike(s, expected({}))
 
 
@@ -348,7 +350,7 @@ def test_blind_totals_of_another_round_attempt_or_update_are_noise(which: int) -
     s = session()
     s.until(messages.Update, 3)
     step = np.eye(3, dtype=np.int64)[which]
-    lie = s.altered("r2c1", lambda t: {"updates": t.updates + step})
+    lie = altered(s, "r2c1", lambda t: {"updates": t.updates + step})
     with pytest.raises(ProtocolFailed):
         s.answer("r2c1", lie)
 
@@ -368,7 +370,7 @@ def test_a_lie_about_the_last_sums_ends_the_session(view: Any, lie: str) -> None
     """Sizes that add up, but are others, show in the digest of the result."""
     s = session(analyst_view=view)
     s.until(messages.Tell)
-    told = {"r2c1": s.altered("r2c1", LAST_LIES[lie])}
+    told = {"r2c1": altered(s, "r2c1", LAST_LIES[lie])}
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told=told)
 
@@ -379,7 +381,7 @@ def test_a_digest_that_differs_ends_the_session() -> None:
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the result"):
-        engine.advance(s.agreement, s.open.state, s.open.tasks, given)
+        s.advance(given)
 
 
 def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
@@ -390,7 +392,7 @@ def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
     given["r4c1"] = alter(
         s.agreement, given["r4c1"], lambda t: {"words": t.words + np.uint64(1 << 60)}
     )
-    s.move = engine.advance(s.agreement, s.open.state, s.open.tasks, given)
+    s.advance(given)
     with pytest.raises(ProtocolFailed):
         s.answer("r1c1")
 
@@ -406,9 +408,7 @@ def test_the_analyst_itself_notices_sums_that_do_not_add_up() -> None:
             lambda t, c=change: {"words": plus(t.words, (-1, c))},
         )
         with pytest.raises(ProtocolFailed):
-            engine.advance(
-                s.agreement, s.open.state, s.open.tasks, {**given, "r4c1": lie}
-            )
+            s.advance({**given, "r4c1": lie})
 
 
 def test_a_party_keeps_what_it_knew_when_it_refuses() -> None:
@@ -416,9 +416,9 @@ def test_a_party_keeps_what_it_knew_when_it_refuses() -> None:
     s.until(messages.Update, 3)
     known = s.recall("r2c1", messages.Centroids).centroids
     with pytest.raises(ProtocolFailed):
-        s.answer("r2c1", s.altered("r2c1", LIES["all words"]))
+        s.answer("r2c1", altered(s, "r2c1", LIES["all words"]))
     assert np.array_equal(s.recall("r2c1", messages.Centroids).centroids, known)
-    ends = s.to_the_end()
+    ends = s.to_the_end().outcomes
     assert len({o.centroids.tobytes() for o in ends.values()}) == 1
 
 
@@ -456,6 +456,6 @@ def test_a_lie_about_labels_or_memberships_is_noticed(
             return {name: np.hstack([old, 0 * old[:, :1]])}
         return {name: np.where(old == 2, 3, old)}
 
-    told = {"r1c2": s.altered("r1c2", change)}
+    told = {"r1c2": altered(s, "r1c2", change)}
     with pytest.raises(CoterieError):
         s.to_the_end(told=told)

@@ -13,8 +13,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import load_digits, load_iris
 from support.shares import answers, integer_distances, shares, stream
 
-from clustering_protocols import engine, enrolment, registry, simulation
-from clustering_protocols.contract import Memory
+from clustering_protocols import engine, registry, simulation
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
     GuardRefused,
@@ -29,6 +28,7 @@ from clustering_protocols.protocols.omnifc import (
     clustering,
     decoding,
     lagrange,
+    messages,
     pooled,
     sizes,
 )
@@ -264,23 +264,21 @@ def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
     params = OmniFC(n_clusters=3, hide_segments=False)
     parts = simulation.split(IRIS, Layout.lattice(4), 1)
     whole = simulation.run(params, parts.layout, parts.data, 1)
-    session = ByHand(params, parts)
-    opened = session.last_round()
-    assert opened.quorum == 3
-    late = "r2c1"
-    contributions = session.contributions(opened, without=late)
-    move = engine.advance(session.agreement, opened.state, opened.tasks, contributions)
-    assert isinstance(move, engine.Closed)
+    session = at_distances(params, parts)
+    assert session.open.quorum == 3
+    session.turn(absent=["r2c1"])
     outcomes = {  # of the late one too
         slot: session.party(slot).conclude(session.memories[slot], result, None)
-        for slot, result in move.results.items()
+        for slot, result in session.closed.results.items()
     }
     assert agreement(outcomes, whole.outcomes) == 1.0
 
 
 def test_masked_answers_are_all_needed() -> None:
-    session = ByHand(OmniFC(n_clusters=3), simulation.split(IRIS, Layout.lattice(4), 1))
-    assert session.last_round().quorum == 4
+    session = at_distances(
+        OmniFC(n_clusters=3), simulation.split(IRIS, Layout.lattice(4), 1)
+    )
+    assert session.open.quorum == 4
 
 
 # Refused in time
@@ -385,11 +383,9 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
     n, blocks = 2_000, 8 << 20
     params = OmniFC(n_clusters=2, hide_segments=hide)
     X = np.random.default_rng(0).normal(size=(n, 4))
-    session = ByHand(params, simulation.split(X, Layout.lattice(3), 1))
-    opened = session.last_round()
-    memory, task = session.memories["r1c1"], opened.tasks["r1c1"]
+    session = at_distances(params, simulation.split(X, Layout.lattice(3), 1))
     tracemalloc.start()
-    session.party("r1c1").reply(memory, task, session.data["r1c1"])
+    session.answer("r1c1")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     stated = sizes.party_bytes(params, n, 4) - sizes.party_bytes(params, 0, 4)
@@ -398,15 +394,15 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
 
 def test_shares_are_sent_once() -> None:
     """Two encodings of the same rows are for no honest analyst to ask for."""
-    session = ByHand(OmniFC(n_clusters=2), simulation.split(IRIS, Layout.lattice(3), 1))
-    move = engine.begin(session.agreement)
-    while isinstance(move, engine.Opened) and move.stage != "shares":
-        given = session.contributions(move)
-        move = engine.advance(session.agreement, move.state, move.tasks, given)
-    assert isinstance(move, engine.Opened)
-    session.contributions(move)
-    with pytest.raises(ProtocolFailed, match="second time"):
-        session.contributions(move)
+    session = by_hand(
+        OmniFC(n_clusters=2), simulation.split(IRIS, Layout.lattice(3), 1)
+    )
+    session.until(messages.Share)
+    tasks = session.open.tasks
+    session.turn()
+    for slot, task in tasks.items():
+        with pytest.raises(ProtocolFailed, match="second time"):
+            session.answer(slot, task)
 
 
 @pytest.mark.parametrize(
@@ -423,28 +419,30 @@ def test_shares_are_sent_once() -> None:
 def test_a_roster_that_does_not_fit_ends_the_session_before_the_first_task(
     params: OmniFC, text: str
 ) -> None:
-    session = ByHand(params, simulation.split(IRIS, Layout.lattice(3), 1))
+    parts = simulation.split(IRIS, Layout.lattice(3), 1)
+    joined = simulation.agree(params, parts.layout, parts.data, 1)
     with pytest.raises(ProtocolFailed, match=text):
-        engine.begin(session.agreement)
+        engine.begin(joined)
 
 
 def test_a_roster_too_wide_for_the_analyst_is_refused() -> None:
     X = np.zeros((30, 300_000 // 4))
     params = OmniFC(n_clusters=2, max_rows=30, memory_limit=1 << 28 | 1 << 19)
-    session = ByHand(params, simulation.split(X, Layout.lattice(3), 1))
+    parts = simulation.split(X, Layout.lattice(3), 1)
+    joined = simulation.agree(params, parts.layout, parts.data, 1)
     with pytest.raises(ProtocolFailed, match=r"take \d+ bytes; memory_limit"):
-        engine.begin(session.agreement)
+        engine.begin(joined)
 
 
 def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
-    session = ByHand(
+    session = by_hand(
         OmniFC(n_clusters=2),
         simulation.split(IRIS, Layout.lattice(3), 1),
         memory_limit=1 << 28,
     )
     with pytest.raises(GuardRefused, match="'memory_limit' is 268435456, room for 0"):
-        session.last_round()
-    assert session.stage == "shares"
+        session.until(messages.Compare)
+    assert session.open.stage == "shares"
 
 
 def test_a_value_outside_its_declared_range_stops_its_party() -> None:
@@ -457,10 +455,10 @@ def test_a_value_outside_its_declared_range_stops_its_party() -> None:
 
 def test_bits_beyond_the_pooled_range_are_refused_before_a_share_leaves() -> None:
     params = OmniFC(n_clusters=2, bits=25, scaling="none")
-    session = ByHand(params, simulation.split(1e6 * IRIS, Layout.lattice(3), 1))
+    session = by_hand(params, simulation.split(1e6 * IRIS, Layout.lattice(3), 1))
     with pytest.raises(InvalidParameters, match="allow at most"):
-        session.last_round()
-    assert session.stage == "shares"
+        session.until(messages.Compare)
+    assert session.open.stage == "shares"
 
 
 @pytest.mark.parametrize(
@@ -478,54 +476,19 @@ def test_parameters_that_contradict_each_other(wrong: dict[str, Any]) -> None:
         registry.parse_params("omnifc", wrong)
 
 
-class ByHand:
-    """A session in which a test holds every message of the last round."""
+def by_hand(
+    params: OmniFC, parts: simulation.Split, **choices: Any
+) -> simulation.Session:
+    """Return a session whose parties all make these choices."""
+    layout = parts.layout
+    everybody = dict.fromkeys(layout.names, choices)
+    return simulation.Session(params, layout, parts.data, seed=1, choices=everybody)
 
-    def __init__(self, params: OmniFC, parts: simulation.Split, **choices: Any) -> None:
-        name, layout = "by-hand", parts.layout
-        self.data, self.choices, self.stage = parts.data, choices, ""
-        self.keys = simulation.entropies(1, name, layout.names)
-        secret = enrolment.session_secret(self.keys[simulation.COORDINATOR], name)
-        proposal = registry.Proposal(
-            title=name,
-            protocol="omnifc",
-            params=params.model_dump(mode="json"),
-            layout=layout,
-            seed=1,
-        )
-        roster = {
-            slot: enrolment.enrol(
-                secret, name, slot, self.keys[slot], d.n_rows, len(d.columns)
-            )
-            for slot, d in self.data.items()
-        }
-        self.agreement = enrolment.agree(registry.draw_up(name, proposal), roster)
-        self.memories = {slot: Memory() for slot in layout.names}
 
-    def party(self, slot: str) -> engine.PartyEngine:
-        return engine.PartyEngine(
-            agreement=self.agreement,
-            slot=slot,
-            entropy=self.keys[slot],
-            choices=self.choices,
-        )
-
-    def contributions(
-        self, opened: engine.Opened, without: str = ""
-    ) -> dict[str, bytes]:
-        given = {}
-        for slot, task in opened.tasks.items():
-            answer = self.party(slot).reply(self.memories[slot], task, self.data[slot])
-            self.memories[slot] = answer.memory
-            given[slot] = answer.contribution
-        given.pop(without, None)
-        return given
-
-    def last_round(self) -> engine.Opened:
-        move = engine.begin(self.agreement)
-        while isinstance(move, engine.Opened) and move.stage != "distances":
-            self.stage = move.stage
-            given = self.contributions(move)
-            move = engine.advance(self.agreement, move.state, move.tasks, given)
-        assert isinstance(move, engine.Opened)
-        return move
+def at_distances(
+    params: OmniFC, parts: simulation.Split, **choices: Any
+) -> simulation.Session:
+    """Return a session before its last round."""
+    session = by_hand(params, parts, **choices)
+    session.until(messages.Compare)
+    return session

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.stepwise import Stepwise
+from support.lies import altered
 from support.tables import blobs, names, overlapping, parties
 
 from clustering_protocols import packets, registry, simulation
@@ -28,6 +28,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 ALL = Alignment().normalisation
@@ -289,10 +290,11 @@ def test_the_stricter_of_both_minima_stops_the_session(n_common: int) -> None:
 
 def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     split = parties(X, overlapping(2, 5, 20))
-    session = Stepwise(params(), split.data, split.layout)
+    session = Session(params(), split.layout, split.data, seed=5)
     with pytest.raises(OverlapTooSmall):
         session.to_the_end()
-    kinds = {packets.read(sent).header.record["kind"] for _, sent in session.shares}
+    read = [packets.read(sent.payload) for sent in session.received]
+    kinds = {packet.header.record["kind"] for packet in read}
     assert kinds == {"secrets-shared", "counted", "evaluated", "shown"}
 
 
@@ -359,9 +361,9 @@ def test_co_clusters_are_those_of_the_pooled_common_rows() -> None:
 # What a party that follows the stage refuses
 
 
-def at(kind: type[Any]) -> Stepwise:
+def at(kind: type[Any]) -> Session:
     split = parties(X, TWO)
-    session = Stepwise(params(), split.data, split.layout)
+    session = Session(params(), split.layout, split.data, seed=5)
     session.until(kind)
     return session
 
@@ -376,7 +378,7 @@ def test_numbers_of_rows_that_do_not_fit_are_refused() -> None:
     ]
     for lie in lies:
         with pytest.raises(ProtocolFailed, match="numbers of rows"):
-            session.answer("r1c1", session.altered("r1c1", lie))
+            session.answer("r1c1", altered(session, "r1c1", lie))
 
 
 def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
@@ -388,7 +390,7 @@ def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
         return {"common": common, "n_rows": {"r1c1": 9, "r1c2": 9}}
 
     with pytest.raises(GuardRefused, match="9 rows would take part"):
-        session.answer("r1c1", session.altered("r1c1", few))
+        session.answer("r1c1", altered(session, "r1c1", few))
 
 
 def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
@@ -400,7 +402,7 @@ def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
         return {"common": common}
 
     with pytest.raises(RowsNotAligned):
-        session.turn(told={"r1c1": session.altered("r1c1", another)})
+        session.turn(told={"r1c1": altered(session, "r1c1", another)})
 
 
 def test_rows_are_selected_once() -> None:
@@ -420,5 +422,5 @@ def test_answers_of_one_selection_say_what_they_come_from() -> None:
     def other_rows(asked: Any) -> dict[str, Any]:
         return {"common": np.roll(asked.common, 1)}
 
-    altered = session.answer("r1c1", session.altered("r1c1", other_rows))
-    assert altered.inputs != before.inputs
+    other = session.answer("r1c1", altered(session, "r1c1", other_rows))
+    assert other.inputs != before.inputs

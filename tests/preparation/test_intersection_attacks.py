@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support import guesses
-from support.stepwise import Stepwise
 from support.tables import blobs, names, overlapping, parties
 
 from clustering_protocols import engine, packets, simulation
@@ -27,20 +26,21 @@ from clustering_protocols.preparation.intersection import messages, party
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy.ristretto import RistrettoAsker
+from clustering_protocols.simulation import Session
 
 X = blobs(80)
 HELD = overlapping(3, 20, 6)
 FIRST, SECOND, THIRD = "r1c1", "r1c2", "r1c3"
 
 
-def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Stepwise:
+def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Session:
     split = parties(X, held)
     chosen = ProductQuantisation(
         n_clusters=3,
         codebook_size=4,
         alignment=Alignment.model_validate({"method": method}),
     )
-    return Stepwise(chosen, split.data, split.layout)
+    return Session(chosen, split.layout, split.data, seed=5)
 
 
 def receive(view: PartyContext, method: str, *incoming: Incoming) -> Any:
@@ -186,10 +186,10 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     given = {slot: answer.contribution for slot, answer in made.items()}
     given[SECOND] = packets.write(own.address, lie)
     with pytest.raises(InvalidArray, match="not sorted, each once"):
-        engine.advance(running.agreement, running.open.state, running.open.tasks, given)
+        running.advance(given)
 
 
-def stage_of(running: Stepwise) -> Any:
+def stage_of(running: Session) -> Any:
     _, stages = engine.load(running.agreement)
     return stages[1]
 
@@ -197,7 +197,7 @@ def stage_of(running: Stepwise) -> Any:
 # A dictionary of all ids
 
 
-def known_to_the_analyst(running: Stepwise) -> list[bytes]:
+def known_to_the_analyst(running: Session) -> list[bytes]:
     """Session, digests and contexts, which are no secret."""
     plan, _ = engine.load(running.agreement)
     digest = plan.agreement_digest
@@ -227,7 +227,7 @@ def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
     assert guesses.found(held, everybody, known) == []
 
 
-def stage_view(running: Stepwise) -> PartyContext:
+def stage_view(running: Session) -> PartyContext:
     return replace(running.view(FIRST), stage="intersection")
 
 
@@ -251,14 +251,13 @@ def test_tokens_of_two_sessions_have_nothing_in_common() -> None:
     for name in ("s", "t"):
         split = parties(X, HELD)
         chosen = ProductQuantisation(n_clusters=3, alignment=Alignment(method="ecdh"))
-        running = Stepwise(chosen, split.data, split.layout, session=name)
+        running = Session(chosen, split.layout, split.data, seed=5, session=name)
         running.until(messages.Select)
         shown.append(
             {
                 token.tobytes()
-                for slot, sent in running.shares
-                for token in packets.read(sent).arrays.get("tokens", ())
-                if slot
+                for sent in running.received
+                for token in packets.read(sent.payload).arrays.get("tokens", ())
             }
         )
     assert len(shown[0]) == len({row for rows in HELD for row in rows})

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from support.attacks import looks_like_noise
+from support.lies import alter, altered
 from support.pooled_moments import ONE, PREPARING, pooled
-from support.stepwise import Stepwise, alter, cut
+from support.tables import cut
 
 from clustering_protocols import packets, registry
 from clustering_protocols.arrays import FloatArray
@@ -20,6 +21,7 @@ from clustering_protocols.preparation.moments import AddUp
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.registry import Proposal
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout, Slot
 
 
@@ -120,7 +122,7 @@ def test_each_column_group_pools_its_own_way() -> None:
         )
         for s in layout.slots
     }
-    session = Stepwise(DataCollaboration(n_clusters=2), data, layout)
+    session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
     stages = set()
     while session.open.stage in PREPARING:
         stages.add(session.open.stage)
@@ -193,13 +195,13 @@ def test_values_beyond_the_powers_are_refused_by_name_and_nothing_is_sent(
         slot: MatrixSource(piece, ["age", "weight", "size"])
         for slot, piece in zip(layout.names, np.split(X, 3), strict=True)
     }
-    session = Stepwise(ONE, data, layout)
+    session = Session(ONE, layout, data, seed=5)
     session.until(AddUp)
-    before = len(session.shares)
+    before = len(session.received)
     with pytest.raises(InvalidData, match="weight") as refused:
         session.turn()
     assert "age" not in str(refused.value)
-    assert len(session.shares) == before
+    assert len(session.received) == before
 
 
 def test_the_largest_accepted_values_are_pooled() -> None:
@@ -210,11 +212,11 @@ def test_the_largest_accepted_values_are_pooled() -> None:
 # What the analyst sees, and what it may not change
 
 
-def open_moments(phase: int) -> Stepwise:
+def open_moments(phase: int) -> Session:
     rng = np.random.default_rng(0)
     layout = Layout.lattice(3)
     data = cut(rng.normal(size=(60, 2)), layout, [20, 20, 20])
-    session = Stepwise(ONE, data, layout)
+    session = Session(ONE, layout, data, seed=5)
     session.until(AddUp)
     for _ in range(phase - 1):
         session.turn()
@@ -226,10 +228,10 @@ def test_totals_are_noise_to_the_analyst() -> None:
     """Shares and totals over many features: threat test 75's statistics."""
     layout = Layout.lattice(3)
     X = np.zeros((30, 800))
-    session = Stepwise(ONE, cut(X, layout, [10, 10, 10]), layout)
+    session = Session(ONE, layout, cut(X, layout, [10, 10, 10]), seed=5)
     session.until(AddUp)
     session.turn()
-    share = packets.read(session.shares[-1][1]).arrays["words"]
+    share = packets.read(session.received[-1].payload).arrays["words"]
     total = packets.read(session.open.tasks["r1c1"]).arrays["total"]
     looks_like_noise(share)
     looks_like_noise(total)
@@ -239,7 +241,7 @@ def test_totals_are_noise_to_the_analyst() -> None:
 @pytest.mark.parametrize("phase", [2, 4])
 def test_a_total_of_powers_that_was_changed_is_noticed_at_once(phase: int) -> None:
     session = open_moments(phase)
-    lie = session.altered("r2c1", lambda task: {"total": task.total + np.uint64(1)})
+    lie = altered(session, "r2c1", lambda task: {"total": task.total + np.uint64(1)})
     with pytest.raises(ProtocolFailed, match="add up"):
         session.answer("r2c1", lie)
 
@@ -254,7 +256,7 @@ def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
         # a plausible lie: two features change places
         return {"total": total.reshape(2, -1)[::-1].reshape(-1).copy()}
 
-    lie = session.altered("r2c1", swapped)
+    lie = altered(session, "r2c1", swapped)
     with pytest.raises(CoterieError):
         session.to_the_end(told={"r2c1": lie})
 
@@ -262,7 +264,7 @@ def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_totals_of_another_size_are_refused(size: int) -> None:
     session = open_moments(3)
-    lie = session.altered("r2c1", lambda _: {"total": np.zeros(size, dtype=np.uint64)})
+    lie = altered(session, "r2c1", lambda _: {"total": np.zeros(size, dtype=np.uint64)})
     with pytest.raises(CoterieError):
         session.answer("r2c1", lie)
 

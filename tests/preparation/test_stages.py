@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from clustering_protocols import engine, enrolment, packets, registry, simulation
+from clustering_protocols import packets, simulation
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Memory, Params
+from clustering_protocols.contract import Params
 from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matrix
 from clustering_protocols.errors import (
     ColumnsNotAligned,
@@ -25,7 +25,7 @@ from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
 from clustering_protocols.preparation.statistics import PooledMoments, measure, pool
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.registry import Proposal
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 LAYOUT = Layout.lattice(2, 2)
@@ -49,55 +49,22 @@ class Pieces:
         return iter(self._batches)
 
 
-class Driven:
-    """All rounds of a session, one after the other; the memories stay to be read."""
+def ended_session(
+    params: Params, data: Mapping[str, DataSource], session: str = "s"
+) -> Session:
+    """Return a session after its last round: the memories are there to be read."""
+    whole = Session(params, LAYOUT, data, seed=7, session=session)
+    whole.to_the_end()
+    return whole
 
-    def __init__(
-        self,
-        params: Params,
-        data: Mapping[str, DataSource],
-        layout: Layout = LAYOUT,
-        session: str = "s",
-    ) -> None:
-        self.data = data
-        self.keys = simulation.entropies(7, session, layout.names)
-        secret = enrolment.session_secret(self.keys[simulation.COORDINATOR], session)
-        proposal = Proposal(
-            protocol=registry.name_of(params),
-            params=params.model_dump(mode="json"),
-            layout=layout,
-            seed=7,
-        )
-        roster = {
-            slot: enrolment.enrol(
-                secret, session, slot, self.keys[slot], d.n_rows, len(d.columns)
-            )
-            for slot, d in data.items()
-        }
-        self.agreement = enrolment.agree(registry.draw_up(session, proposal), roster)
-        self.memories = dict.fromkeys(layout.names, Memory())
-        move = engine.begin(self.agreement)
-        while isinstance(move, engine.Opened):
-            move = self.one_round(move)
 
-    def one_round(self, opened: engine.Opened) -> engine.Opened | engine.Closed:
-        contributions = {}
-        for slot, task in opened.tasks.items():
-            party = engine.PartyEngine(
-                agreement=self.agreement, slot=slot, entropy=self.keys[slot]
-            )
-            self.memories[slot], contributions[slot], *_ = party.reply(
-                self.memories[slot], task, self.data[slot]
-            )
-        return engine.advance(self.agreement, opened.state, opened.tasks, contributions)
-
-    def recall(self, kind: Any) -> dict[str, Any]:
-        return {slot: memory.recall(kind) for slot, memory in self.memories.items()}
+def recalled(session: Session, kind: Any) -> dict[str, Any]:
+    return {slot: session.recall(slot, kind) for slot in LAYOUT.names}
 
 
 @pytest.fixture(scope="module")
-def session() -> Driven:
-    return Driven(DataCollaboration(n_clusters=3), PARTS.data)
+def session() -> Session:
+    return ended_session(DataCollaboration(n_clusters=3), PARTS.data)
 
 
 # Data sources
@@ -215,7 +182,7 @@ def test_a_column_group_pools_what_its_terms_need_and_nothing_else(
     anchor: Anchor, *, moments: bool, ranges: bool
 ) -> None:
     params = DataCollaboration(n_clusters=3, scaling="none", anchor=anchor)
-    pooled = Driven(params, PARTS.data).recall(PooledMoments)
+    pooled = recalled(ended_session(params, PARTS.data), PooledMoments)
     for slot in LAYOUT.slots:
         own = X[:, PARTS.columns[slot.column]]
         found = pooled[slot.name]
@@ -243,10 +210,10 @@ def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
 
 
 def test_the_members_of_a_group_hold_equal_secrets_and_others_do_not(
-    session: Driven,
+    session: Session,
 ) -> None:
-    rows = {slot: kept.secret for slot, kept in session.recall(RowSecret).items()}
-    columns = {s: kept.secret for s, kept in session.recall(ColumnSecret).items()}
+    rows = {slot: kept.secret for slot, kept in recalled(session, RowSecret).items()}
+    columns = {s: kept.secret for s, kept in recalled(session, ColumnSecret).items()}
     assert rows["r1c1"] == rows["r1c2"]
     assert rows["r2c1"] == rows["r2c2"]
     assert columns["r1c1"] == columns["r2c1"]
@@ -255,10 +222,12 @@ def test_the_members_of_a_group_hold_equal_secrets_and_others_do_not(
     assert all(len(bytes.fromhex(secret)) == 32 for secret in rows.values())
 
 
-def test_another_session_of_the_same_parties_has_other_secrets(session: Driven) -> None:
-    other = Driven(DataCollaboration(n_clusters=3), PARTS.data, session="t")
-    before = {kept.secret for kept in session.recall(RowSecret).values()}
-    assert before.isdisjoint(k.secret for k in other.recall(RowSecret).values())
+def test_another_session_of_the_same_parties_has_other_secrets(
+    session: Session,
+) -> None:
+    other = ended_session(DataCollaboration(n_clusters=3), PARTS.data, session="t")
+    before = {kept.secret for kept in recalled(session, RowSecret).values()}
+    assert before.isdisjoint(k.secret for k in recalled(other, RowSecret).values())
 
 
 @pytest.mark.parametrize("secret", ["", "00" * 31, "00" * 33, "zz" * 32])
@@ -338,8 +307,8 @@ def test_digests_tell_the_analyst_nothing_that_is_equal_between_groups() -> None
     assert len(set(digests)) == 2
 
 
-def test_rows_travel_in_one_secret_order_per_row_group(session: Driven) -> None:
-    orders = {slot: kept.order for slot, kept in session.recall(RowOrder).items()}
+def test_rows_travel_in_one_secret_order_per_row_group(session: Session) -> None:
+    orders = {slot: kept.order for slot, kept in recalled(session, RowOrder).items()}
     for slot in LAYOUT.names:
         assert np.array_equal(np.sort(orders[slot]), np.arange(30))
         assert not np.array_equal(orders[slot], np.arange(30))

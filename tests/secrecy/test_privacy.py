@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from support.stepwise import agree
 
 from clustering_protocols import registry, simulation
 from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import Memory, PartyContext
+from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
@@ -169,17 +168,8 @@ def view(**choices: float) -> PartyContext:
     """A party's view of a session of 2 + 2 codes with ε = 2."""
     privacy = Privacy(mechanism="laplace", epsilon=2.0)
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
-    agreement, keys = agree(params, PARTS.data, PARTS.layout, 1, "s")
-    return PartyContext(
-        session=registry.session_context(agreement),
-        slot=PARTS.layout.slot("r1c1"),
-        stage="upload",
-        round=3,
-        attempt=1,
-        memory=Memory(),
-        entropy=keys["r1c1"],
-        choices=choices,
-    )
+    agreed = simulation.Session(params, PARTS.layout, PARTS.data, seed=1)
+    return replace(agreed.view("r1c1"), stage="upload", round=3, choices=choices)
 
 
 def test_a_party_refuses_what_its_people_may_not_cost() -> None:

@@ -15,10 +15,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings, strategies as st
 from support.attacks import looks_like_noise
-from support.stepwise import agree
 
 import clustering_protocols
-from clustering_protocols import registry
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import Memory, PartyContext
 from clustering_protocols.data import MatrixSource
@@ -35,6 +33,7 @@ from clustering_protocols.secrecy.fixed_point import (
 )
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all, add_stream
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 TOP, BOTTOM = 2**62 - 1, -(2**62)
@@ -45,17 +44,11 @@ def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
     """Return the views of n parties that share rows of one table."""
     layout = Layout.lattice(n)
     data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
-    agreement, keys = agree(Dummy(), data, layout, 5, session)
-    plan = registry.session_context(agreement)
+    agreed = Session(Dummy(), layout, data, seed=5, session=session)
     place = {"stage": "stage", "round": 3, "attempt": 1} | where
+    memory = Memory().remember([SECRET])
     return {
-        slot: PartyContext(
-            session=plan,
-            slot=layout.slot(slot),
-            memory=Memory().remember([SECRET]),
-            entropy=keys[slot],
-            **place,
-        )
+        slot: replace(agreed.view(slot), memory=memory, **place)
         for slot in layout.names
     }
 

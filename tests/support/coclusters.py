@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from benchmarks import datasets
-from clustering_protocols import engine, packets
+from clustering_protocols import engine, packets, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Memory, SessionContext
+from clustering_protocols.contract import Memory
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.protocols.fccm import CoClustering, messages
 from clustering_protocols.terms import Layout
-from support.stepwise import Stepwise
 
 
 def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatArray:
@@ -58,7 +57,7 @@ def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, Float
     return known[0].n_iterations, known[0].objects, W
 
 
-class Session(Stepwise):
+class Session(simulation.Session):
     """A session of `fccm`, and where it stood after every iteration.
 
     Attributes
@@ -71,13 +70,9 @@ class Session(Stepwise):
         self, params: CoClustering, X: FloatArray, widths: Sequence[int], **more: Any
     ) -> None:
         layout, data = sites(X, widths)
-        super().__init__(params, data, layout, **more)
+        super().__init__(params, layout, data, **{"seed": 5, **more})
         self.params, self.X = params, X
         self.found: dict[int, tuple[FloatArray, FloatArray]] = {}
-
-    @property
-    def plan(self) -> SessionContext:
-        return engine.load(self.agreement)[0]
 
     @property
     def order(self) -> IntArray:
@@ -95,12 +90,12 @@ class Session(Stepwise):
 
     def kinds(self) -> list[str]:
         """Return the kinds of all contributions, in order."""
-        return [kind_of(message) for _, message in self.shares]
+        return [kind_of(message.payload) for message in self.received]
 
     def overflowed(self) -> int:
         """Return how many shares said that they could not be encoded."""
-        values = [packets.read(m).header.record["values"] for _, m in self.shares]
-        return sum(bool(each.get("overflows")) for each in values)
+        records = [packets.read(m.payload).header.record for m in self.received]
+        return sum(bool(each["values"].get("overflows")) for each in records)
 
 
 def kind_of(message: bytes) -> str:

@@ -27,7 +27,6 @@ from analyst_service.models import Base
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory, Params
-from clustering_protocols.data import DataSource
 from clustering_protocols.registry import name_of
 from clustering_protocols.terms import Member
 from party_sdk import _requests
@@ -246,15 +245,8 @@ class ByHand:
         return codes
 
     def member(self, slot: str, entropy: bytes | None = None) -> Member:
-        data: DataSource = self.parts.data[slot]
-        return enrolment.enrol(
-            self.secret,
-            self.id,
-            slot,
-            entropy or self.keys[slot],
-            data.n_rows,
-            len(data.columns),
-        )
+        keys = self.keys | ({slot: entropy} if entropy else {})
+        return simulation.member(self.id, slot, keys, self.parts.data[slot])
 
     def joining(
         self, slot: str, member: Member | None = None, entropy: bytes | None = None

@@ -15,8 +15,9 @@ from clustering_protocols.protocols.llf import (
     Range,
     messages,
 )
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
-from support.stepwise import Stepwise, cut
+from support.tables import cut
 
 SEED = 6
 
@@ -49,7 +50,7 @@ def rows(n: int = 200) -> FloatArray:
     return np.random.default_rng(2).normal(0.0, 3.0, size=(n, 2)).clip(-19, 19)
 
 
-def session(n_parties: int = 5, **more: Any) -> Stepwise:
+def session(n_parties: int = 5, **more: Any) -> Session:
     params: dict[str, Any] = {
         "n_clusters": 3,
         "scaling": "none",
@@ -62,7 +63,7 @@ def session(n_parties: int = 5, **more: Any) -> Stepwise:
     }
     layout = Layout.lattice(n_parties)
     sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
-    return Stepwise(Llf(**params), cut(rows(), layout, sizes), layout)
+    return Session(Llf(**params), layout, cut(rows(), layout, sizes), seed=5)
 
 
 def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
@@ -72,13 +73,13 @@ def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
     return words + steps.reshape(words.shape)
 
 
-def columns_session(algorithm: Any) -> Stepwise:
+def columns_session(algorithm: Any) -> Session:
     pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
     layout = Layout.lattice(1, 3)
     data = {
         slot: MatrixSource(X, [f"{slot}a", f"{slot}b"])
         for slot, X in zip(layout.names, pieces, strict=True)
     }
-    s = Stepwise(Llf(n_clusters=3, algorithm=algorithm), data, layout)
+    s = Session(Llf(n_clusters=3, algorithm=algorithm), layout, data, seed=5)
     s.until(messages.Measure, 3)
     return s

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
-from support.stepwise import Stepwise, cut
+from support.tables import cut
 
 PREPARING = {"secrets", "alignment", "moments", "statistics"}
 
@@ -16,7 +17,7 @@ PREPARING = {"secrets", "alignment", "moments", "statistics"}
 ONE = LosslessFederated(n_clusters=1)
 
 
-def prepared(session: Stepwise) -> Stepwise:
+def prepared(session: Session) -> Session:
     """Go on until every party knows the pooled moments."""
     while session.open.stage in PREPARING:
         session.turn()
@@ -26,7 +27,7 @@ def prepared(session: Stepwise) -> Stepwise:
 def pooled(X: FloatArray, sizes: Sequence[int]) -> PooledMoments:
     """Return the moments that the parties find together."""
     layout = Layout.lattice(len(sizes))
-    session = prepared(Stepwise(ONE, cut(X, layout, list(sizes)), layout))
+    session = prepared(Session(ONE, layout, cut(X, layout, list(sizes)), seed=5))
     found = [session.recall(slot, PooledMoments) for slot in layout.names]
     assert len({f.mean.tobytes() + f.deviations.tobytes() for f in found}) == 1
     return found[0]

@@ -1,4 +1,4 @@
-"""Tables of parties that hold different rows of the same people, in other orders."""
+"""Tables of parties: pieces of one matrix, or other rows of the same people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from clustering_protocols import simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.terms import Layout
+
+
+def cut(X: FloatArray, layout: Layout, sizes: list[int]) -> dict[str, MatrixSource]:
+    """Return the rows of X, in order, as parties of these sizes."""
+    pieces = np.split(X, np.cumsum(sizes)[:-1])
+    return {
+        slot: MatrixSource(piece)
+        for slot, piece in zip(layout.names, pieces, strict=True)
+    }
 
 
 def blobs(n_rows: int, width: int = 6) -> FloatArray:

@@ -1,0 +1,39 @@
+"""A whole session in one process: every role, every message through the codec.
+
+This runs the same functions on the same bytes as the service and the SDK do. With the
+same session id and the same entropy an HTTP session ends with the same labels, bit for
+bit; :func:`entropies` says which entropy a simulation of a seed uses.
+
+:func:`run` goes from the data to the labels. :class:`Session` is the same a round at a
+time: parties stay away or are killed, are told something else, or answer again.
+"""
+
+from clustering_protocols.simulation.agreement import (
+    ANALYST,
+    COORDINATOR,
+    agree,
+    entropies,
+    member,
+)
+from clustering_protocols.simulation.evaluation import Evaluated, evaluate
+from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
+from clustering_protocols.simulation.session import Session, run
+from clustering_protocols.simulation.splitting import Split, split
+
+__all__ = [
+    "ANALYST",
+    "COORDINATOR",
+    "Cost",
+    "Evaluated",
+    "Sent",
+    "Session",
+    "Simulated",
+    "Split",
+    "Timer",
+    "agree",
+    "entropies",
+    "evaluate",
+    "member",
+    "run",
+    "split",
+]

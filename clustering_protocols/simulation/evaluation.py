@@ -1,0 +1,66 @@
+"""A simulated session beside the same clustering on pooled data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clustering_protocols import registry
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Params
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.simulation.results import Simulated, Timer
+from clustering_protocols.simulation.session import run
+from clustering_protocols.simulation.splitting import Split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluated:
+    """A simulated session beside the same clustering on pooled data.
+
+    Attributes
+    ----------
+    labels, pooled : int64 arrays of shape (n,)
+        In the order of the pooled matrix; -1 for rows that did not take part.
+    fidelity : float
+        Adjusted Rand index between the two.
+    """
+
+    labels: IntArray = field(repr=False)
+    pooled: IntArray = field(repr=False)
+    fidelity: float
+    simulated: Simulated
+
+
+def evaluate(
+    params: Params,
+    X: FloatArray,
+    parts: Split,
+    seed: int,
+    *,
+    session: str = "simulation",
+    timer: Timer = lambda: 0.0,
+) -> Evaluated:
+    """Simulate a session over a split of X and measure its fidelity."""
+    simulated = run(
+        params, parts.layout, parts.data, seed, session=session, timer=timer
+    )
+    labels = np.full(len(X), -1, dtype=np.int64)
+    travelled: list[IntArray] = []
+    for row in range(parts.layout.n_row_groups):
+        first = parts.layout.row_group(row)[0]
+        numbers = parts.held[first]
+        labels[numbers] = simulated.outcomes[first].labels
+        travelled.append(numbers[simulated.orders[first]])
+    order = np.concatenate(travelled)
+    known = registry.protocol(registry.name_of(params))
+    pooled = np.full(len(X), -1, dtype=np.int64)
+    columns = np.concatenate(list(parts.columns))
+    pooled[order] = known.pooled(params, X[np.ix_(order, columns)], simulated.trace)
+    return Evaluated(
+        labels=labels,
+        pooled=pooled,
+        fidelity=adjusted_rand(pooled[order], labels[order]),
+        simulated=simulated,
+    )

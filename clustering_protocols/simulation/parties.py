@@ -1,0 +1,146 @@
+"""The parties of a session: who they are, what they know, what they would answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from clustering_protocols import codec, engine
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.contract import (
+    Memory,
+    Outcome,
+    Params,
+    Selection,
+    SessionContext,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.records import Record
+from clustering_protocols.simulation.agreement import agree, entropies
+from clustering_protocols.terms import Layout
+
+R = TypeVar("R", bound=Record)
+
+
+class Asked(NamedTuple):
+    """A task that a party was told, and what it knew before."""
+
+    task: bytes
+    before: Memory
+
+
+class Parties:
+    """All parties of an agreement, and what each of them remembers.
+
+    Parameters and attributes are those of
+    :class:`~clustering_protocols.simulation.Session`.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        layout: Layout,
+        data: Mapping[str, DataSource],
+        seed: int,
+        *,
+        session: str = "simulation",
+        choices: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.data = data
+        self.choices = choices or {}
+        self.entropies = entropies(seed, session, layout.names)
+        self.agreement = agree(params, layout, data, seed, session)
+        self.memories = {slot: Memory() for slot in layout.names}
+        self.journals = {slot: engine.Journal() for slot in layout.names}
+        self.asked: dict[str, Asked] = {}
+
+    @property
+    def session(self) -> SessionContext:
+        """Return what follows from the agreement."""
+        return engine.load(self.agreement)[0]
+
+    def party(self, slot: str) -> engine.PartyEngine:
+        """Return a party as it is between rounds: everything but memory and data."""
+        return engine.PartyEngine(
+            agreement=self.agreement,
+            slot=slot,
+            entropy=self.entropies[slot],
+            choices=self.choices.get(slot, {}),
+        )
+
+    def recall(self, slot: str, kind: type[R]) -> R:
+        """Return what a party remembers of a kind; :class:`KeyError` if nothing."""
+        found = self.memories[slot].get(kind)
+        if found is None:
+            raise KeyError(kind.kind)
+        return found
+
+    def admitted(self, slot: str, task: bytes) -> engine.Answer:
+        """Return a party's answer to a task that its journal admits; keep the journal.
+
+        A party that refuses an analyst which broke the rules stays stopped.
+        """
+        party, journal = self.party(slot), self.journals[slot]
+        try:
+            after = party.admit(journal, self.memories[slot], task)
+            answer = self.reply(slot, task)
+        except engine.FINAL as error:
+            self.journals[slot] = journal.stop(journal.stopped or str(error))
+            raise
+        self.journals[slot] = after
+        return answer
+
+    def reply(self, slot: str, task: bytes) -> engine.Answer:
+        """Return a party's answer to a task; its memory here does not change."""
+        return self.party(slot).reply(self.memories[slot], task, self.data[slot])
+
+    def replay(self, slot: str) -> engine.Answer:
+        """Return a party's answer to the task it was told last, from what it knew then.
+
+        The contribution is the same bytes but for envelopes: sealing one takes
+        randomness that no entropy stands for. The memory here does not change.
+        """
+        last = self.asked[slot]
+        return self.party(slot).reply(last.before, last.task, self.data[slot])
+
+    def kill(self, *slots: str) -> None:
+        """Let parties (all by default) forget everything but their bytes.
+
+        Their memory goes through its byte form. What this process has made of the
+        agreement is forgotten as well, for every role.
+        """
+        for slot in slots or self.memories:
+            self.memories[slot] = _from_bytes(_to_bytes(self.memories[slot]))
+        engine.load.cache_clear()
+
+    def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
+        """Return what each party gets from its result."""
+        for slot, result in results.items():
+            memory = self.memories[slot]
+            self.party(slot).admit_result(self.journals[slot], memory, result)
+        return {
+            slot: self.party(slot).conclude(
+                self.memories[slot], result, self.data[slot]
+            )
+            for slot, result in results.items()
+        }
+
+    def travelled(self, slot: str) -> IntArray:
+        """Return a slot's rows in the order in which they travelled."""
+        memory = self.memories[slot]
+        selection, order = memory.get(Selection), memory.get(RowOrder)
+        rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
+        return rows if order is None else rows[order.order]
+
+
+def _to_bytes(memory: Memory) -> bytes:
+    entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
+    return codec.encode({}, entries)
+
+
+def _from_bytes(content: bytes) -> Memory:
+    _, arrays = codec.decode(content)
+    return Memory({kind: array.tobytes() for kind, array in arrays.items()})

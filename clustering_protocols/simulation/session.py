@@ -1,0 +1,308 @@
+"""A session of all roles under one hand, a round at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from clustering_protocols import engine, packets
+from clustering_protocols.contract import (
+    Outcome,
+    Params,
+    PartyContext,
+    Selection,
+    Trace,
+)
+from clustering_protocols.data import DataSource
+from clustering_protocols.records import Record
+from clustering_protocols.simulation.agreement import ANALYST
+from clustering_protocols.simulation.parties import Asked, Parties
+from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
+from clustering_protocols.terms import Layout
+
+
+class Session(Parties):
+    """Analyst and parties of one session; the first round is open.
+
+    Every step is a method of its own, so that a subclass can be a role that does
+    something else: an analyst that hands out other tasks, parties that answer in
+    another order.
+
+    Parameters
+    ----------
+    params : Params
+        Parameters of any protocol of the catalogue.
+    layout : Layout
+    data : mapping of slot to DataSource
+    seed : int
+        Stands for all entropy of coordinator and parties, and is the terms' seed.
+    session : str, optional
+        The session's id.
+    choices : mapping of slot to mapping, optional
+        What a party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
+    timer : callable, optional
+        A clock in seconds, where costs are wanted.
+
+    Attributes
+    ----------
+    agreement : bytes
+    entropies : dict of role to bytes
+        32 bytes of every party, and of the coordinator.
+    memories : dict of slot to Memory
+        As after the last round that was not void.
+    journals : dict of slot to Journal
+        What each party has answered; no void attempt takes it back.
+    asked : dict of slot to Asked
+        What each party was told last.
+    move : Opened or Closed
+        The open round, or the end.
+    last : Opened, optional
+        The round that was opened last.
+    sent : list of Sent
+        Every task and contribution that travelled, in order.
+    stored : list of bytes
+        All that the analyst ever stores beside the agreement: states, tasks,
+        contributions, results, summary.
+    costs : dict of role to Cost
+
+    Raises
+    ------
+    CoterieError
+        Where a session over HTTP would not come to its first task.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        layout: Layout,
+        data: Mapping[str, DataSource],
+        seed: int,
+        *,
+        session: str = "simulation",
+        choices: Mapping[str, Mapping[str, Any]] | None = None,
+        timer: Timer = lambda: 0.0,
+    ) -> None:
+        super().__init__(params, layout, data, seed, session=session, choices=choices)
+        self.timer = timer
+        self.last: engine.Opened | None = None
+        self.sent: list[Sent] = []
+        self.stored: list[bytes] = []
+        self.costs = {role: Cost() for role in (ANALYST, *layout.names)}
+        with self.clock(ANALYST):
+            move = engine.begin(self.agreement)
+        self.move = self.keep(move)
+
+    # Where it stands
+
+    @property
+    def over(self) -> bool:
+        """Return whether the results are there."""
+        return isinstance(self.move, engine.Closed)
+
+    @property
+    def open(self) -> engine.Opened:
+        """Return the open round; :class:`RuntimeError` after the end."""
+        if not isinstance(self.move, engine.Opened):
+            raise RuntimeError("The session is over.")  # noqa: TRY004  no wrong type
+        return self.move
+
+    @property
+    def closed(self) -> engine.Closed:
+        """Return the end; :class:`RuntimeError` before it."""
+        if not isinstance(self.move, engine.Closed):
+            raise RuntimeError("The session goes on.")  # noqa: TRY004  no wrong type
+        return self.move
+
+    @property
+    def received(self) -> list[Sent]:
+        """Return the contributions that came to the analyst, in order."""
+        return [message for message in self.sent if message.receiver == ANALYST]
+
+    def context(self, slot: str) -> PartyContext:
+        """Return where a party stands in the last round, to read what it could."""
+        memory, session, opened = (
+            self.memories[slot],
+            self.session,
+            self.last or self.open,
+        )
+        selection = memory.get(Selection)
+        return PartyContext(
+            session=session
+            if selection is None
+            else session.with_rows(selection.n_rows),
+            slot=session.layout.slot(slot),
+            stage=opened.stage,
+            round=opened.round,
+            attempt=opened.attempt,
+            memory=memory,
+            entropy=self.entropies[slot],
+            choices=self.choices.get(slot, {}),
+        )
+
+    def answer(self, slot: str, task: bytes | None = None) -> engine.Answer:
+        """Return a party's answer to a task, its own in the open round by default.
+
+        Nothing is sent, no memory changes.
+        """
+        return self.reply(slot, self.open.tasks[slot] if task is None else task)
+
+    # Going on
+
+    def turn(
+        self,
+        absent: Collection[str] = (),
+        told: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Let the parties answer the open round, and the analyst go on.
+
+        An attempt that was void leaves the memories as they were before the round.
+
+        Parameters
+        ----------
+        absent : collection of str
+            Slots that do not come for their task.
+        told : mapping of slot to bytes
+            Tasks that reach a slot instead of its own.
+
+        Raises
+        ------
+        CoterieError
+            Where a role refuses; the round stays open, and no memory changes.
+        """
+        opened = self.open
+        tasks = self.tasks() | dict(told or {})
+        tasks = {slot: tasks[slot] for slot in opened.tasks if slot not in absent}
+        for slot, task in tasks.items():
+            self.record(ANALYST, slot, task)
+        answers = {slot: self.ask(slot, tasks[slot]) for slot in self.order(tasks)}
+        self.advance({slot: answer.contribution for slot, answer in answers.items()})
+        if not self.reopened(opened):
+            self.memories |= {slot: answer.memory for slot, answer in answers.items()}
+
+    def until(self, kind: type[Record], number: int | None = None) -> None:
+        """Go on, with everybody, to the first round whose task is of this kind.
+
+        ``number``: and says this in its field of that name.
+        """
+        while True:
+            task = packets.read(next(iter(self.open.tasks.values()))).header.record
+            numbers = {None, task["values"].get("number")}
+            if task["kind"] == kind.kind and number in numbers:
+                return
+            self.turn()
+
+    def to_the_end(self, told: Mapping[str, bytes] | None = None) -> Simulated:
+        """Go on with everybody; tell some another task in the round that is open."""
+        if told:
+            self.turn(told=told)
+        while not self.over:
+            self.turn()
+        return self.simulated()
+
+    # What a turn consists of
+
+    def tasks(self) -> dict[str, bytes]:
+        """Return what the analyst hands out in the open round, by slot."""
+        return dict(self.open.tasks)
+
+    def order(self, slots: Collection[str]) -> Sequence[str]:
+        """Return the slots in the order in which they answer."""
+        return list(slots)
+
+    def ask(self, slot: str, task: bytes) -> engine.Answer:
+        """Tell a party a task; return its answer."""
+        self.asked[slot] = Asked(task, self.memories[slot])
+        with self.clock(slot):
+            return self.admitted(slot, task)
+
+    def advance(self, contributions: Mapping[str, bytes]) -> None:
+        """Let the analyst receive contributions to the open round, and go on."""
+        opened = self.open
+        for slot, contribution in contributions.items():
+            self.record(slot, ANALYST, contribution)
+        self.stored += contributions.values()
+        with self.clock(ANALYST):
+            move = engine.advance(
+                self.agreement, opened.state, opened.tasks, contributions
+            )
+        self.move = self.keep(move)
+
+    def keep(
+        self, move: engine.Opened | engine.Closed
+    ) -> engine.Opened | engine.Closed:
+        """Let the analyst store what a move consists of; return the move."""
+        if isinstance(move, engine.Opened):
+            self.last = move
+            self.stored += [move.state, *move.tasks.values()]
+        else:
+            self.stored += filter(None, [*move.results.values(), move.summary])
+        return move
+
+    def reopened(self, before: engine.Opened) -> bool:
+        """Return whether this round is open again: its attempt was void."""
+        return not self.over and self.open.round == before.round
+
+    def record(self, sender: str, receiver: str, payload: bytes) -> None:
+        """Note that a message of the open round travelled."""
+        self.costs[sender].sent_bytes += len(payload)
+        self.sent.append(
+            Sent(
+                sender=sender,
+                receiver=receiver,
+                round=self.open.round,
+                attempt=self.open.attempt,
+                payload=payload,
+            )
+        )
+
+    @contextmanager
+    def clock(self, role: str) -> Iterator[None]:
+        """Add what is done inside to a role's seconds."""
+        begin = self.timer()
+        yield
+        self.costs[role].seconds += self.timer() - begin
+
+    # The end
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """Return what each party gets."""
+        return self.conclude(self.closed.results)
+
+    def summary(self) -> Record | None:
+        """Return what the coordinator reads."""
+        summary = self.closed.summary
+        return engine.read_result(self.agreement, summary) if summary else None
+
+    def simulated(self) -> Simulated:
+        """Return how the session went, once it is over."""
+        summary = self.summary()
+        return Simulated(
+            outcomes=self.outcomes(),
+            orders={slot: self.travelled(slot) for slot in self.memories},
+            summary=summary,
+            trace=Trace(session=self.session, summary=summary, memories=self.memories),
+            sent=self.sent,
+            costs=self.costs,
+            rounds=self.last.round if self.last else 0,
+        )
+
+
+def run(
+    params: Params,
+    layout: Layout,
+    data: Mapping[str, DataSource],
+    seed: int,
+    *,
+    session: str = "simulation",
+    timer: Timer = lambda: 0.0,
+) -> Simulated:
+    """Run a session of all slots to its end; parameters as of :class:`Session`.
+
+    Raises
+    ------
+    CoterieError
+        Where a session over HTTP would end with that problem.
+    """
+    whole = Session(params, layout, data, seed, session=session, timer=timer)
+    return whole.to_the_end()

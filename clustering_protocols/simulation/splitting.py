@@ -1,0 +1,71 @@
+"""One table, split as a layout says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.terms import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """A pooled matrix cut into the cells of a lattice.
+
+    Attributes
+    ----------
+    rows, columns : list of int64 array
+        Row numbers of each row group, column numbers of each column group.
+    held : mapping of slot to int64 array
+        The row numbers of each party's rows, in its order.
+    data : mapping of slot to MatrixSource
+    """
+
+    layout: Layout
+    rows: Sequence[IntArray]
+    held: Mapping[str, IntArray] = field(repr=False)
+    columns: Sequence[IntArray]
+    data: Mapping[str, MatrixSource] = field(repr=False)
+
+
+def split(
+    X: FloatArray,
+    layout: Layout,
+    seed: int,
+    columns: Sequence[str] | None = None,
+    missing: float = 0.0,
+) -> Split:
+    """Shuffle rows and columns by the seed and deal them out evenly to the layout.
+
+    Parameters
+    ----------
+    missing : float
+        The share of rows that each party lacks. Above 0, parties of a row group hold
+        different rows, each in an order of its own.
+    """
+    rng = np.random.default_rng(seed)
+    rows = np.array_split(rng.permutation(X.shape[0]), layout.n_row_groups)
+    cols = np.array_split(rng.permutation(X.shape[1]), layout.n_column_groups)
+    names = columns or [f"x{index}" for index in range(X.shape[1])]
+    held = {slot.name: _held(rows[slot.row], missing, rng) for slot in layout.slots}
+    data = {
+        slot.name: MatrixSource(
+            X[np.ix_(held[slot.name], cols[slot.column])],
+            columns=[names[index] for index in cols[slot.column]],
+            ids=[str(index) for index in held[slot.name]],
+        )
+        for slot in layout.slots
+    }
+    return Split(layout=layout, rows=rows, columns=cols, held=held, data=data)
+
+
+def _held(rows: IntArray, missing: float, rng: np.random.Generator) -> IntArray:
+    """Return the rows of a group that one party holds."""
+    if missing == 0:
+        return rows
+    held: IntArray = rng.permutation(rows)[: len(rows) - round(missing * len(rows))]
+    return held

@@ -1,0 +1,31 @@
+"""Messages with some of their content replaced: what a liar would send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clustering_protocols import engine, packets
+from clustering_protocols.simulation import Session
+
+Change = Callable[[Any], Mapping[str, Any]]
+
+
+def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
+    """Return a message with fields of its record replaced."""
+    _, stages = engine.load(agreement)
+    packet = packets.read(message)
+    stage = next(s for s in stages if s.name == packet.address.stage)
+    record = packet.read(stage)
+    lie = type(record).model_validate(dict(record) | dict(change(record)))
+    return packets.write(
+        packet.address,
+        lie,
+        expects=packet.header.expects,
+        envelopes=packet.envelopes,
+    )
+
+
+def altered(session: Session, slot: str, change: Change) -> bytes:
+    """Return a slot's open task with fields of its record replaced by the analyst."""
+    return alter(session.agreement, session.open.tasks[slot], change)
