@@ -64,7 +64,7 @@ def site(R: csr_array) -> PartyContext:
     order = np.random.default_rng(1).permutation(R.shape[0])
     known = [RowOrder(order=order), RowSecret(secret="00" * 32)]
     memory = Memory().remember(known)
-    return replace(session.view("r1c3"), stage=NAME, round=3, memory=memory)
+    return replace(session.context("r1c3"), stage=NAME, round=3, memory=memory)
 
 
 def made() -> csr_array:

@@ -111,9 +111,9 @@ def share(
     check_members(context, of.members, minimum_members)
     hidden = np.array(words)
     tag = tags.tag(hidden, _checking(context, of, scope))
+    if blinded:
+        blind(context, hidden, of, scope)
     if of.members[0] == context.slot.name:
-        if blinded:
-            add_stream(hidden, _blinding(context, of, scope))
         tag = tags.shifted(tag, _blinding_tag(context, of, scope))
     labels = ("coterie/mask/1", of.label, inputs)
     for sign, stream in pairwise_streams(context, of.members, *labels):
@@ -143,7 +143,7 @@ def read(
     """
     words = np.array(total[:-1])
     if blinded:
-        add_stream(words, _blinding(context, of, scope), -1)
+        words = unblind(context, words, of, scope)
     told = tags.shifted(int(total[-1]), _blinding_tag(context, of, scope), -1)
     expected = tags.tag(_within(words), _checking(context, of, scope))
     if not (fits(words) and told == expected and int(total[-1]) < P):
@@ -198,6 +198,21 @@ def pairwise_streams(
         if peer != context.slot.name:
             sign = 1 if slots.index(peer) > own else -1
             yield sign, context.pairwise_stream(peer, *labels)
+
+
+def blind(context: PartyContext, words: WordArray, of: MaskedSum, scope: Scope) -> None:
+    """Add the group's own stream, in place, if this party leads the sum."""
+    if of.members[0] == context.slot.name:
+        add_stream(words, _blinding(context, of, scope))
+
+
+def unblind(
+    context: PartyContext, total: WordArray, of: MaskedSum, scope: Scope
+) -> WordArray:
+    """Return a total without the stream that :func:`blind` added to it."""
+    words = np.array(total)
+    add_stream(words, _blinding(context, of, scope), -1)
+    return words
 
 
 def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:

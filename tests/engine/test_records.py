@@ -246,8 +246,8 @@ def test_a_memory_is_a_value_and_keeps_the_newest_of_a_kind() -> None:
     empty = Memory()
     first = empty.remember([example(count=1)])
     second = first.remember([example(count=2)])
-    assert empty.recall(Example) is None
-    counts = [kept.recall(Example) for kept in (first, second)]
+    assert empty.get(Example) is None
+    counts = [kept.get(Example) for kept in (first, second)]
     assert [record.count for record in counts if record] == [1, 2]
 
 

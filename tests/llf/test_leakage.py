@@ -183,7 +183,7 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 
 def true_totals(session: Session) -> WordArray:
     """Return the totals (updates, k, F) that a party reads, whoever may read them."""
-    view = session.view("r2c1")
+    view = session.context("r2c1")
     k = params_of(view.session).n_clusters
     found = {}
     for message in session.stored:

@@ -81,7 +81,7 @@ class Compared:
         """In scaled units, as the reference has them."""
         kind = messages.Centroids if self.rows_split else messages.OwnCentroids
         memories = self.run.trace.memories
-        found = [memories[slot].recall(kind).centroids for slot in self.layout.names]
+        found = [memories[slot].get(kind).centroids for slot in self.layout.names]
         if not self.rows_split:
             return np.hstack(found)
         assert len({each.tobytes() for each in found}) == 1
@@ -340,7 +340,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
             [run.outcomes[slot].labels for slot in layout.names]
         )
         memory = run.trace.memories[layout.names[-1]]
-        V = memory.recall(messages.Centroids).centroids
+        V = memory.get(messages.Centroids).centroids
         found.add((V.tobytes(), labels.tobytes()))
         objectives.append(run.summary.xie_beni)
     assert len(found) == 1
@@ -568,7 +568,7 @@ def test_every_start_works_with_every_scaling(init: Any, scaling: Any) -> None:
     compared = Compared(params, cut(X, Layout.lattice(3), [30] * 3), Layout.lattice(3))
     compared.lossless()
     memories = compared.run.trace.memories
-    starts = {s: m.recall(messages.StartCentroids) for s, m in memories.items()}
+    starts = {s: m.get(messages.StartCentroids) for s, m in memories.items()}
     assert len({start.centroids.tobytes() for start in starts.values()}) == 1
 
 
@@ -581,7 +581,7 @@ def test_no_start_of_split_rows_is_a_row() -> None:
             cut(X, Layout.lattice(3), [30] * 3),
             SEED,
         )
-        V = run.trace.memories["r1c1"].recall(messages.StartCentroids).centroids
+        V = run.trace.memories["r1c1"].get(messages.StartCentroids).centroids
         assert cdist(V, X).min() > 1e-6
 
 

@@ -131,7 +131,7 @@ def test_a_session_s_answers_are_masked_and_add_up() -> None:
     }
     bare = {}
     for slot, weight in zip(parts.layout.names, weights, strict=True):
-        held = run.trace.memories[slot].recall(messages.HeldShares)
+        held = run.trace.memories[slot].get(messages.HeldShares)
         assert held is not None
         bare[slot] = coding.combine([weight], answers([held.shares]))
         assert not (uploads[slot] == bare[slot]).any()
@@ -211,7 +211,7 @@ def test_equal_rows_of_a_party_have_different_shares() -> None:
     data = {slot: MatrixSource(np.ones((12, 2))) for slot in Layout.lattice(3).names}
     run = simulation.run(params, Layout.lattice(3), data, 0)
     for memory in run.trace.memories.values():
-        own = memory.recall(messages.OwnShares)
+        own = memory.get(messages.OwnShares)
         assert own is not None
         assert len(np.unique(own.shares)) == own.shares.size
 

@@ -59,7 +59,7 @@ def blinded(number: int, width: int = 32) -> messages.BlindedIds:
 @pytest.mark.threat(98)
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
 def test_a_first_slot_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
-    view = session(method).view(FIRST)
+    view = session(method).context(FIRST)
     width = {"ecdh": 32, "rsa": 384}[method]
     joined = len(HELD[1])
     third = Incoming(sender=THIRD, content=blinded(4, width))
@@ -104,7 +104,7 @@ def test_another_attempt_with_other_ids_comes_from_other_inputs() -> None:
     running = session()
     running.until(messages.Evaluate)
     before = running.answer(FIRST)
-    asked = before.memory.recall(messages.ToEvaluate)
+    asked = before.memory.get(messages.ToEvaluate)
     assert asked is not None
     assert len(asked.elements) == 0, "what was evaluated is not kept"
     again = running.answer(FIRST)
@@ -115,13 +115,13 @@ def test_another_attempt_with_other_ids_comes_from_other_inputs() -> None:
         elements=sent, counts={SECOND: 26, THIRD: len(sent) - 26}
     )
     holder = party.Party(Alignment(method="ecdh"))
-    view = running.view(FIRST)
+    view = running.context(FIRST)
     view.memory.entries[messages.ToEvaluate.kind] = other.encode()
     assert holder._evaluate(view).inputs != before.inputs
 
 
 def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
-    view = session().view(FIRST)
+    view = session().context(FIRST)
     for senders in ((SECOND,), (SECOND, "r9c9"), (SECOND, FIRST)):
         sent = [Incoming(sender=slot, content=blinded(2)) for slot in senders]
         with pytest.raises(EnvelopeRefused):
@@ -131,13 +131,13 @@ def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
 @pytest.mark.parametrize("sender", [THIRD, "r9c9"])
 def test_answers_come_from_the_first_slot_alone(sender: str) -> None:
     content = messages.Answers(elements=np.zeros((2, 32), np.uint8))
-    view = session().view(SECOND)
+    view = session().context(SECOND)
     with pytest.raises(EnvelopeRefused, match="does not lead"):
         receive(view, "ecdh", Incoming(sender=sender, content=content))
 
 
 def test_a_first_slot_sends_nothing_but_a_key_and_answers() -> None:
-    view = session().view(SECOND)
+    view = session().context(SECOND)
     order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
     with pytest.raises(EnvelopeRefused, match="a key, and answers"):
         receive(view, "ecdh", Incoming(sender=FIRST, content=order))
@@ -201,7 +201,7 @@ def known_to_the_analyst(running: Session) -> list[bytes]:
     """Session, digests and contexts, which are no secret."""
     plan, _ = engine.load(running.agreement)
     digest = plan.agreement_digest
-    context = party._context(running.view(FIRST))
+    context = party._context(running.context(FIRST))
     return [
         b"",
         plan.terms.session.encode(),
@@ -228,7 +228,7 @@ def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
 
 
 def stage_view(running: Session) -> PartyContext:
-    return replace(running.view(FIRST), stage="intersection")
+    return replace(running.context(FIRST), stage="intersection")
 
 
 def test_the_dictionary_would_find_what_a_careless_stage_holds() -> None:

@@ -143,7 +143,7 @@ def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
     privacy = Privacy(mechanism="gaussian", epsilon=50.0, delta=1e-4)
     run = simulate(privacy)
     memories = run.trace.memories.values()
-    spent = [memory.recall(messages.Spent) for memory in memories]
+    spent = [memory.get(messages.Spent) for memory in memories]
     total = budget.sequential(Cost(s.epsilon, s.delta) for s in spent if s is not None)
     assert total == pytest.approx(Cost(50.0, 1e-4))
     report = run.outcomes["r1c1"].report
@@ -169,7 +169,7 @@ def view(**choices: float) -> PartyContext:
     privacy = Privacy(mechanism="laplace", epsilon=2.0)
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
     agreed = simulation.Session(params, PARTS.layout, PARTS.data, seed=1)
-    return replace(agreed.view("r1c1"), stage="upload", round=3, choices=choices)
+    return replace(agreed.context("r1c1"), stage="upload", round=3, choices=choices)
 
 
 def test_a_party_refuses_what_its_people_may_not_cost() -> None:

@@ -15,15 +15,14 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings, strategies as st
 from support.attacks import looks_like_noise
+from support.crowds import views
 
 import clustering_protocols
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import Memory, PartyContext
-from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import GuardRefused, KeyNotAuthentic, ProtocolFailed
 from clustering_protocols.preparation.secrets import ColumnSecret
 from clustering_protocols.preparation.sums import MaskedSum, blind, mask, unblind
-from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy.fixed_point import (
     _ROUNDINGS,
@@ -33,24 +32,8 @@ from clustering_protocols.secrecy.fixed_point import (
 )
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all, add_stream
-from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
 
 TOP, BOTTOM = 2**62 - 1, -(2**62)
-SECRET = ColumnSecret(secret=sha256(b"column").hexdigest())
-
-
-def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
-    """Return the views of n parties that share rows of one table."""
-    layout = Layout.lattice(n)
-    data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
-    agreed = Session(Dummy(), layout, data, seed=5, session=session)
-    place = {"stage": "stage", "round": 3, "attempt": 1} | where
-    memory = Memory().remember([SECRET])
-    return {
-        slot: replace(agreed.view(slot), memory=memory, **place)
-        for slot in layout.names
-    }
 
 
 def masked(

@@ -49,7 +49,7 @@ def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataS
 
 def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, FloatArray]:
     """Return iterations, U, and W of all items; sites must not differ in U."""
-    found = [memory.recall(messages.Memberships) for memory in memories.values()]
+    found = [memory.get(messages.Memberships) for memory in memories.values()]
     known = [each for each in found if each is not None]
     assert len({each.objects.tobytes() for each in known}) == 1
     assert len({each.n_iterations for each in known}) == 1

@@ -1,0 +1,31 @@
+"""Parties that share the secret of a column group, ready to add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from clustering_protocols.contract import Memory, PartyContext
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.preparation.secrets import ColumnSecret
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+SECRET = ColumnSecret(secret=sha256(b"column").hexdigest())
+
+
+def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
+    """Return where n parties stand that share rows of one table."""
+    layout = Layout.lattice(n)
+    data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
+    agreed = Session(Dummy(), layout, data, seed=5, session=session)
+    place = {"stage": "stage", "round": 3, "attempt": 1} | where
+    memory = Memory().remember([SECRET])
+    return {
+        slot: replace(agreed.context(slot), memory=memory, **place)
+        for slot in layout.names
+    }
