@@ -57,16 +57,7 @@ def agree(
 ) -> bytes:
     """Return the agreement of a session that all slots of the layout have joined.
 
-    Parameters
-    ----------
-    params : Params
-        Parameters of any protocol of the catalogue.
-    layout : Layout
-    data : mapping of slot to DataSource
-    seed : int
-        Stands for all entropy of coordinator and parties, and is the terms' seed.
-    session : str, optional
-        The session's id.
+    Parameters are those of :class:`~clustering_protocols.simulation.Session`.
 
     Raises
     ------

@@ -9,18 +9,10 @@ import numpy as np
 
 from clustering_protocols import codec, engine
 from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import (
-    Memory,
-    Outcome,
-    Params,
-    Selection,
-    SessionContext,
-)
+from clustering_protocols.contract import Memory, Outcome, Selection, SessionContext
 from clustering_protocols.data import DataSource
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
-from clustering_protocols.simulation.agreement import agree, entropies
-from clustering_protocols.terms import Layout
 
 R = TypeVar("R", bound=Record)
 
@@ -35,26 +27,33 @@ class Asked(NamedTuple):
 class Parties:
     """All parties of an agreement, and what each of them remembers.
 
-    Parameters and attributes are those of
-    :class:`~clustering_protocols.simulation.Session`.
+    Parameters
+    ----------
+    agreement : bytes
+    entropies : mapping of role to bytes
+    data : mapping of slot to DataSource
+    choices : mapping of slot to mapping
+
+    Attributes
+    ----------
+    memories : dict of slot to Memory
+    asked : dict of slot to Asked
+        What each party was told last.
     """
 
     def __init__(
         self,
-        params: Params,
-        layout: Layout,
+        agreement: bytes,
+        entropies: Mapping[str, bytes],
         data: Mapping[str, DataSource],
-        seed: int,
-        *,
-        session: str = "simulation",
-        choices: Mapping[str, Mapping[str, Any]] | None = None,
+        choices: Mapping[str, Mapping[str, Any]],
     ) -> None:
+        self.agreement = agreement
+        self.entropies = entropies
         self.data = data
-        self.choices = choices or {}
-        self.entropies = entropies(seed, session, layout.names)
-        self.agreement = agree(params, layout, data, seed, session)
-        self.memories = {slot: Memory() for slot in layout.names}
-        self.journals = {slot: engine.Journal() for slot in layout.names}
+        self.choices = choices
+        self.memories = {slot: Memory() for slot in self.session.slots}
+        self.journals = {slot: engine.Journal() for slot in self.session.slots}
         self.asked: dict[str, Asked] = {}
 
     @property

@@ -16,7 +16,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.records import Record
-from clustering_protocols.simulation.agreement import ANALYST
+from clustering_protocols.simulation.agreement import ANALYST, agree, entropies
 from clustering_protocols.simulation.parties import Asked, Parties
 from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
 from clustering_protocols.terms import Layout
@@ -47,7 +47,7 @@ class Session(Parties):
     Attributes
     ----------
     agreement : bytes
-    entropies : dict of role to bytes
+    entropies : mapping of role to bytes
         32 bytes of every party, and of the coordinator.
     memories : dict of slot to Memory
         As after the last round that was not void.
@@ -83,7 +83,12 @@ class Session(Parties):
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
     ) -> None:
-        super().__init__(params, layout, data, seed, session=session, choices=choices)
+        super().__init__(
+            agree(params, layout, data, seed, session),
+            entropies(seed, session, layout.names),
+            data,
+            choices or {},
+        )
         self.timer = timer
         self.last: engine.Opened | None = None
         self.sent: list[Sent] = []

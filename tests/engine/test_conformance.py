@@ -154,11 +154,15 @@ def of_rows(rows: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> dict[in
     return {row: label for row, label in given if label != -1}
 
 
-@pytest.mark.parametrize(
-    ("name", "example"),
-    [case for case in EXAMPLES if len(case.values[1].layout.slots) > 1],  # type: ignore[union-attr]  # pytest types its parameters as anything
-)
-def test_a_party_refuses_the_task_of_another(name: str, example: Example[Any]) -> None:
+SHARED = [
+    pytest.param(case.values[1], id=case.id)
+    for case in EXAMPLES
+    if len(case.values[1].layout.slots) > 1  # type: ignore[union-attr]  # pytest types its parameters as anything
+]
+
+
+@pytest.mark.parametrize("example", SHARED)
+def test_a_party_refuses_the_task_of_another(example: Example[Any]) -> None:
     session = begun(example)
     first, *_, last = example.layout.names
     with pytest.raises(AgreementMismatch):

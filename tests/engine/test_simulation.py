@@ -1,0 +1,209 @@
+"""A simulated session, a round at a time: what its roles know, forget and are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.lies import altered
+
+from clustering_protocols import engine, packets, simulation
+from clustering_protocols.contract import Memory
+from clustering_protocols.engine import Position
+from clustering_protocols.errors import CoterieError, ProtocolFailed, RoundClosed
+from clustering_protocols.protocols.dummy import Dummy, messages
+from clustering_protocols.simulation import ANALYST, Session
+from clustering_protocols.terms import Layout
+
+PARTS = simulation.split(np.arange(30.0).reshape(10, 3), Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+def session(kind: type[Session] = Session, **params: int) -> Session:
+    return kind(Dummy(n_clusters=3, **params), PARTS.layout, PARTS.data, seed=3)
+
+
+def entries(memories: dict[str, Memory]) -> dict[str, dict[str, bytes]]:
+    return {slot: memory.entries for slot, memory in memories.items()}
+
+
+def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
+    return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
+
+
+def test_a_run_is_a_session_that_goes_to_its_end() -> None:
+    whole = session()
+    while not whole.over:
+        whole.turn()
+    run = simulation.run(Dummy(n_clusters=3), PARTS.layout, PARTS.data, 3)
+    assert labels(whole.simulated()) == labels(run)
+    assert whole.simulated().rounds == run.rounds == 3
+    assert [(m.sender, m.receiver, m.round) for m in run.sent[:4]] == [
+        (ANALYST, A, 1),
+        (ANALYST, B, 1),
+        (A, ANALYST, 1),
+        (B, ANALYST, 1),
+    ]
+
+
+def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
+    whole = session(void_attempts=2)
+    whole.until(messages.Count)
+    before = entries(whole.memories)
+    for attempt in (2, 3):
+        assert whole.answer(A).memory.entries != before[A], "the round adds something"
+        whole.turn()
+        assert (whole.open.round, whole.open.attempt) == (2, attempt)
+        assert entries(whole.memories) == before
+    whole.turn()
+    assert whole.recall(A, Position).attempt == 3
+    assert labels(whole.to_the_end()) == labels(session().to_the_end())
+
+
+def test_a_refusal_leaves_the_round_open_and_the_memories_as_they_were() -> None:
+    whole = session()
+    whole.turn()
+    before = entries(whole.memories)
+    with pytest.raises(CoterieError):
+        whole.turn(told={A: whole.open.tasks[B]})
+    assert whole.open.round == 2
+    assert entries(whole.memories) == before
+
+
+def test_who_is_absent_is_told_nothing_and_the_others_go_on_with_a_quorum() -> None:
+    whole = session(quorum=1)
+    whole.until(messages.Count)
+    whole.turn(absent=[B])
+    count = [m for m in whole.sent if m.round == 2]
+    assert {(m.sender, m.receiver) for m in count} == {(ANALYST, A), (A, ANALYST)}
+    assert whole.open.round == 3
+    assert whole.recall(B, Position).round == 1
+    assert labels(whole.to_the_end()) == labels(session().to_the_end())
+
+
+def test_a_killed_party_keeps_its_bytes_and_nothing_else() -> None:
+    whole = session()
+    whole.turn()
+    kept, other = whole.memories[A], whole.memories[B]
+    whole.kill(A)
+    assert whole.memories[A] is not kept
+    assert whole.memories[A].entries == kept.entries
+    assert whole.memories[B] is other
+    assert engine.load.cache_info().currsize == 0
+    whole.turn()
+    whole.kill()
+    assert labels(whole.to_the_end()) == labels(session().to_the_end())
+
+
+def test_what_is_no_bytes_does_not_survive_a_kill() -> None:
+    whole = session()
+    whole.memories[A].entries["kept"] = "no bytes"  # type: ignore[assignment]  # the point
+    with pytest.raises(TypeError):
+        whole.kill(A)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_task_that_is_replayed_is_answered_by_the_same_bytes(*, killed: bool) -> None:
+    whole = session()
+    whole.until(messages.Confirm)
+    whole.turn()
+    first = {m.sender: m.payload for m in whole.received if m.round == 3}
+    if killed:
+        whole.kill()
+    sent, after = len(whole.sent), entries(whole.memories)
+    assert {slot: whole.replay(slot).contribution for slot in (A, B)} == first
+    assert (len(whole.sent), entries(whole.memories)) == (sent, after)
+
+
+def test_a_replayed_answer_does_not_fit_another_attempt() -> None:
+    whole = session(void_attempts=1)
+    whole.until(messages.Count)
+    whole.turn()
+    old = {slot: whole.replay(slot).contribution for slot in (A, B)}
+    with pytest.raises(RoundClosed):
+        whole.advance(old)
+
+
+def test_what_a_party_is_told_travels_and_the_analyst_stores_its_own_task() -> None:
+    whole = session()
+    whole.until(messages.Confirm)
+    lie = altered(whole, A, lambda _: {"total": 9})
+    honest = whole.open.tasks[A]
+    whole.turn(told={A: lie})
+    assert [m.payload for m in whole.sent if (m.receiver, m.round) == (A, 3)] == [lie]
+    assert lie not in whole.stored
+    assert honest in whole.stored
+
+
+def test_a_subclass_is_an_analyst_that_tells_everybody_something_else() -> None:
+    class Liar(Session):
+        def tasks(self) -> dict[str, bytes]:
+            return super().tasks() | {A: self.open.tasks[B]}
+
+    liar = session(Liar)
+    with pytest.raises(CoterieError):
+        liar.turn()
+    assert {m.receiver: m.payload for m in liar.sent}[A] == liar.open.tasks[B]
+
+
+def test_all_that_the_analyst_stores_is_kept() -> None:
+    whole = session(void_attempts=1)
+    states = []
+    while not whole.over:
+        states.append(whole.open.state)
+        whole.turn()
+    assert len(states) == 4, "three rounds, of which one was void once"
+    summary = whole.closed.summary
+    assert summary is not None
+    stored = [*states, *whole.closed.results.values(), summary]
+    assert sorted(whole.stored) == sorted([*stored, *(m.payload for m in whole.sent)])
+
+
+def test_a_party_s_choices_are_its_own() -> None:
+    whole = Session(
+        Dummy(), PARTS.layout, PARTS.data, 3, choices={A: {"memory_limit": 5}}
+    )
+    assert whole.view(A).choices == whole.party(A).choices == {"memory_limit": 5}
+    assert whole.view(B).choices == whole.party(B).choices == {}
+
+
+def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
+    whole = session()
+    whole.until(messages.Count)
+    view = whole.view(A)
+    assert (view.stage, view.round) == (whole.open.stage, 2)
+    assert view.entropy == simulation.entropies(3, "simulation", [A])[A]
+    whole.to_the_end()
+    assert whole.view(A).round == 3
+
+
+def test_a_session_is_open_or_closed() -> None:
+    whole = session()
+    with pytest.raises(RuntimeError, match="goes on"):
+        whole.outcomes()
+    with pytest.raises(KeyError, match="own-word"):
+        whole.recall(A, messages.OwnWord)
+    whole.to_the_end()
+    summary = whole.summary()
+    assert isinstance(summary, messages.Total)
+    assert summary.total == 10
+    with pytest.raises(RuntimeError, match="is over"):
+        whole.turn()
+
+
+def test_a_roster_that_the_analyst_refuses_has_no_first_round() -> None:
+    with pytest.raises(ProtocolFailed, match="fail at 'start'"):
+        Session(Dummy(fail_at="start"), PARTS.layout, PARTS.data, 3)
+
+
+def test_costs_are_the_bytes_that_travelled_and_the_seconds_of_the_clock() -> None:
+    ticks = iter(range(1000))
+    whole = Session(
+        Dummy(), PARTS.layout, PARTS.data, 3, timer=lambda: float(next(ticks))
+    )
+    run = whole.to_the_end()
+    for role, cost in run.costs.items():
+        sent = [len(m.payload) for m in run.sent if m.sender == role]
+        assert cost.sent_bytes == sum(sent)
+    assert run.costs[A].seconds == 3.0, "one tick for each answer"
+    assert run.costs[ANALYST].seconds == 4.0, "and for each step, and the beginning"
+    assert packets.read(run.sent[0].payload).address.slot == A
