@@ -14,6 +14,7 @@ from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.logs import write_json_lines
+from analyst_service.members.service import MemberService
 from analyst_service.settings import Settings
 
 
@@ -164,13 +165,22 @@ def rotate_key(
 @click.argument("key_id", required=False)
 @click.option("--session", help="Instead: all tokens of this session's parties.")
 def revoke_key(key_id: str | None, session: str | None) -> None:
-    """Revoke the key or token of an id; it is refused from the next request on."""
+    """Revoke the key or token of an id; it is refused from the next request on.
+
+    A party whose token is revoked stays out of its session: it cannot join again.
+    """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
-    with _database(Settings()) as database, database.write() as transaction:
-        auth = AuthService(transaction, SystemClock())
+    settings, clock = Settings(), SystemClock()
+    with _database(settings) as database, database.write() as transaction:
+        auth, members = (
+            AuthService(transaction, clock),
+            MemberService(transaction, clock, settings),
+        )
         if session is not None:
-            click.echo(f"Revoked {auth.revoke_tokens(session)} tokens.", err=True)
+            click.echo(f"Revoked {members.shut_out(session)} tokens.", err=True)
             return
         auth.revoke(key_id or "")
+        if (place := auth.place(key_id or "")) is not None:
+            members.shut_out(*place)
     click.echo("Revoked.", err=True)

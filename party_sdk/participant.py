@@ -20,13 +20,15 @@ from clustering_protocols.errors import (
     CoterieError,
     GuardRefused,
     InvalidArray,
+    KeyNotAuthentic,
     NotReady,
     SessionOver,
     ShapeConflict,
     Unauthenticated,
+    Unavailable,
 )
 from clustering_protocols.registry import check_choices, check_terms
-from clustering_protocols.terms import Terms, read_terms
+from clustering_protocols.terms import Member, Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
@@ -38,6 +40,8 @@ from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, marks, same_choices
 from party_sdk.watch import OnProgress, Watch
+
+_JOINS = 5
 
 
 class Party:
@@ -152,7 +156,6 @@ class Party:
         member = enrolment.enrol(
             self.invitation.secret, *here, self._entropy, data.n_rows, len(data.columns)
         )
-        proof = enrolment.prove(self._entropy, *here, self.invitation.code)
         update = {
             "member": member,
             "data_digest": digest,
@@ -162,11 +165,27 @@ class Party:
         line = member.model_dump_json().encode()
         self.folder.ledger.joining(sha256(line).hexdigest())
         try:
-            token = self._client.join(self.invitation.code, member, proof)
+            token = self._take_slot(member)
         except (GuardRefused, ShapeConflict):
             self._remember(known)  # the slot is free still: other data may come
             raise
         self._remember(self._identity.model_copy(update={"token": token}))
+
+    def _take_slot(self, member: Member) -> str:
+        """Return a token; the proof covers how often the slot was joined before.
+
+        A repeat after a lost answer comes too late for its proof, and needs another.
+        """
+        code, session = self.invitation.code, self.invitation.session
+        for _ in range(_JOINS):
+            joins = self._client.preview(code).joins
+            proof = enrolment.prove(self._entropy, session, member, code, joins)
+            try:
+                return self._client.join(code, member, proof)
+            except KeyNotAuthentic:
+                if self._client.preview(code).joins == joins:
+                    raise
+        raise Unavailable("Others join this slot all the time.")
 
     def run(
         self,
@@ -199,7 +218,9 @@ class Party:
             self.enrol(data)
             try:
                 outcome = self._to_the_end(data, on_progress)
-            except Unauthenticated:  # the token has expired: the key gets a new one
+            except Unauthenticated:
+                # the token has expired, and the key gets a new one; where it was
+                # revoked, so was the invitation, and the analyst says so
                 self._remember(self._identity.model_copy(update={"token": None}))
                 self.enrol(data)
                 outcome = self._to_the_end(data, on_progress)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
 from analyst_service.audit import Audit
-from analyst_service.auth.service import Caller, Role
+from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.blobs import Draft
 from analyst_service.blobs.trimming import trimmed
 from analyst_service.clock import Clock
@@ -46,10 +46,12 @@ class ContributionService:
         self._sessions = SessionService(transaction, clock)
         self._rows = ContributionRepository(transaction)
         self._audit = Audit(transaction)
+        self._auth = AuthService(transaction, clock)
         self._clock = clock
 
     def task(self, caller: Caller, session_id: str) -> Task | None:
         """Return the caller's open task, or None if it has to wait."""
+        self._auth.confirm(caller)
         session = self._sessions.visible(caller, session_id)
         slot = _slot(caller)
         require_alive(session)
@@ -100,6 +102,7 @@ class ContributionService:
         self, caller: Caller, place: Place, digest: str, size: int
     ) -> tuple[Contribution, bool]:
         """Store a checked contribution; return it and whether it is new."""
+        self._auth.confirm(caller)
         found = self.admit(caller, place, digest, lock=True)
         if isinstance(found, Contribution):
             return found, False

@@ -55,13 +55,12 @@ def post_invitations(
 @router.post("/v1/join/preview")
 def preview(body: Posted[CodeWrite], members: ReadingMembers) -> PreviewRead:
     """Show what an invitation is for; nothing is used up."""
-    session, slot = members.preview(body.read().code)
-    return PreviewRead.of(session, slot)
+    return PreviewRead.of(*members.preview(body.read().code))
 
 
 @router.post("/v1/join")
 def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> JoinRead:
-    """Take the slot; the same code with the same keys again succeeds again."""
+    """Take the slot; with the same keys and a new proof again, for another token."""
     asked = body.read()
 
     def take(transaction: Transaction) -> tuple[Session, str]:
