@@ -60,6 +60,13 @@ def serve(
     settings = Settings()
     with _database(settings):
         pass  # it has the schema
+    if _shows_secrets(host, certificate, settings):
+        click.echo(
+            f"Warning: plain HTTP on {host}: keys and tokens can be read by whoever sees "
+            "the network. Give --certificate and --private-key, or listen on 127.0.0.1 "
+            "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
+            err=True,
+        )
     write_json_lines()
     uvicorn.run(
         create_app(settings),
@@ -69,9 +76,17 @@ def serve(
         ssl_keyfile=private_key,
         log_config=None,
         access_log=False,  # the service writes its own, without addresses
+        # anybody can write X-Forwarded-For: it says who asks where a proxy wrote it
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
     )
+
+
+def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
+    is_local = host in {"localhost", "127.0.0.1", "::1"}
+    return not (is_local or certificate or settings.trusted_proxies)
 
 
 @click.command()

@@ -25,7 +25,13 @@ from analyst_service.settings import Settings
 from analyst_service.strict_json import JsonRequest
 from analyst_service.wakeups import Notifier
 from clustering_protocols import codec, json_form
-from clustering_protocols.errors import NotFound, TooLarge, Unauthenticated, Unavailable
+from clustering_protocols.errors import (
+    InvalidParameters,
+    NotFound,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
 from clustering_protocols.terms import NAME_PATTERN
 
 SessionID = Annotated[
@@ -52,6 +58,11 @@ class Service:
         object.__setattr__(self, "rates", Rates(each, burst))
         object.__setattr__(self, "ready", Recent(self._check_ready))
         object.__setattr__(self, "figures", Recent(self.metrics.text))
+
+    def require_offered(self, protocol: str) -> None:
+        """Raise :class:`InvalidParameters` for a protocol that is hidden here."""
+        if not self.settings.offers(protocol):
+            raise InvalidParameters(f"The protocol {protocol!r} is not offered here.")
 
     def _check_ready(self) -> None:
         if not self.database.is_current():

@@ -89,6 +89,7 @@ class AnalystProcess:
 
     def __enter__(self) -> Self:
         environment = os.environ | {
+            "COTERIE_HIDDEN_PROTOCOLS": "",
             "COTERIE_DATA_DIR": str(self.folder),
             "COTERIE_DATABASE_URL": "",
             "COTERIE_REQUEST_BURST": "1000000",

@@ -83,6 +83,7 @@ class Party:
         choices: Mapping[str, Any] | None = None,
         on_notes: OnNotes | None = None,
         confirm: Confirm | None = None,
+        accept_moved: bool = False,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
 
@@ -105,6 +106,10 @@ class Party:
         confirm : callable, optional
             Called with everything in a contribution before it is sent; False stops it.
 
+        accept_moved : bool
+            Whether a later invitation to the same slot may name another address of the
+            analyst, who is sent this party's token there.
+
         Raises
         ------
         RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters
@@ -112,6 +117,8 @@ class Party:
         """
         parsed = Invitation.parse(invitation)
         folder = PartyFolder(home or default_home(), parsed.session, parsed.slot)
+        if folder.exists:
+            _check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or Policy()
         preview = None
@@ -362,6 +369,27 @@ def _first_time(
         if not folder.exists:  # of two that join at once the first one's draw counts
             folder.save_identity(identity)
     return preview
+
+
+def _check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -> None:
+    """Refuse a second invitation that would lead this party to somebody else."""
+    identity = folder.load_identity()
+    first = Invitation.parse(identity.invitation)
+    if later.secret != first.secret:
+        raise GuardRefused(
+            "This party joined with another invitation of this session and slot, which "
+            "has another session secret: this one is not from the same coordinator."
+        )
+    if later.is_of_same_analyst(first):
+        return
+    if not accept_moved:
+        raise GuardRefused(
+            f"This party joined at {first.url}; this invitation names {later.url}. Its "
+            "token is not sent there. If the coordinator confirms that the analyst has "
+            "moved, say so: --moved, or accept_moved=True."
+        )
+    with folder.locked():
+        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
 
 
 def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:

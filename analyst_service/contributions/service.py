@@ -19,7 +19,12 @@ from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.sessions.states import State
 from clustering_protocols import hash_chain
 from clustering_protocols.engine import check_contribution
-from clustering_protocols.errors import ContributionDiffers, Forbidden, RoundClosed
+from clustering_protocols.errors import (
+    ContributionDiffers,
+    Forbidden,
+    NotReady,
+    RoundClosed,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class ContributionService:
         ------
         ContributionDiffers
             If other bytes are stored.
-        RoundClosed, SessionOver
+        NotReady, RoundClosed, SessionOver
             If nothing is stored, and this attempt is not open for the caller.
         """
         session = self._sessions.visible(caller, place.session_id, lock=lock)
@@ -141,6 +146,8 @@ def _slot(caller: Caller) -> str:
 def _asked(session: Session, place: Place, task: Task | None) -> Asked:
     """Return what is asked, if this round and attempt are open."""
     require_alive(session)
+    if session.state == State.RECRUITING:
+        raise NotReady("The session is recruiting; no round is open yet.")
     is_open = (session.state, session.round, session.attempt) == (
         State.COLLECTING,
         place.round,

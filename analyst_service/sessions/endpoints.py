@@ -45,6 +45,7 @@ def put_session(
 ) -> SessionRead:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
     proposal = body.read().proposal()
+    service.require_offered(proposal.protocol)
 
     def put(transaction: Transaction) -> tuple[SessionRead, bool]:
         sessions = SessionService(transaction, service.clock)

@@ -174,7 +174,12 @@ def in_process(
         data_dir=folder,
         database_url=database_url,
         # its clock stands still, and fills no bucket
-        **{"poll_seconds": 0.01, "request_burst": 10**6, **changes},
+        **{
+            "poll_seconds": 0.01,
+            "request_burst": 10**6,
+            "hidden_protocols": "",
+            **changes,
+        },
     )
     clock = HandClock()
     folder.mkdir(exist_ok=True)
