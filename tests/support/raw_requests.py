@@ -31,10 +31,8 @@ class Exchange:
         return str(json.loads(self.content)["type"]).rpartition(":")[2]
 
     async def receive(self) -> dict[str, Any]:
-        if not self.pieces:
-            return {"type": "http.request", "body": b"", "more_body": False}
-        piece = self.pieces.pop(0)
-        if piece is SILENCE:
+        piece = self.pieces.pop(0) if self.pieces else SILENCE
+        if piece is SILENCE:  # and the client stays
             await asyncio.Event().wait()
         self.read += len(piece or b"")
         more = bool(self.pieces)
@@ -78,7 +76,7 @@ def start(
         "client": (address, 1),
         "server": ("127.0.0.1", 80),
     }
-    exchange = Exchange(list(pieces))
+    exchange = Exchange(list(pieces) or [b""])
 
     async def run() -> Exchange:
         await api.app(scope, exchange.receive, exchange.send)
