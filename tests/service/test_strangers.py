@@ -21,6 +21,8 @@ from support.raw_requests import SILENCE, Exchange, ask, start
 from analyst_service import strict_json
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.database import Database
+from analyst_service.middleware.pots import Pot
+from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.recent import Recent
 from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.strict_json import MAX_NAMES, Unread
@@ -271,11 +273,12 @@ def test_long_polls_take_no_place_and_too_many_are_answered_at_once(
     limits = {"max_requests": 2, "max_waiting_each": 3, "max_wait_seconds": 300}
     with start_api(**limits) as api:
         session, other = api.open(Dummy(), PARTS).join(A), api.key()
+        _, callers = pots(api)
         held = []
         for number in range(1, 4):
             poll = f"{session.path}/task?wait=300"
             held.append(start(api, "GET", poll, secret=session.tokens[A]))
-            wait_for(lambda n=number: _listening(api, session.id) == n)
+            wait_for(lambda n=number: callers.waiting.total() == n)
         one_more = ask(api, "GET", poll, secret=session.tokens[A])
         assert (one_more.status, one_more.headers["retry-after"]) == (204, "1")
         assert not any(request.done() for request in held)
@@ -285,8 +288,12 @@ def test_long_polls_take_no_place_and_too_many_are_answered_at_once(
         assert api.send("GET", "/v1/sessions", other).status_code == 200
 
 
-def _listening(api: Api, session: str) -> int:
-    return len(api.service.notifier._ears.get(session, ()))
+def pots(api: Api) -> tuple[Pot, Pot]:
+    """The pots of strangers and of callers."""
+    layer = api.app.middleware_stack
+    while not isinstance(layer, RequestLimits):
+        layer = layer.__dict__.get("app") or layer.__dict__["_app"]
+    return layer._strangers, layer._callers
 
 
 @pytest.mark.threat(67)
@@ -296,10 +303,7 @@ def test_strangers_addresses_and_callers_are_forgotten_when_they_have_left(
     for number in range(20):
         ask(api, "GET", "/v1/protocols", address=f"192.0.2.{number}")
         api.send("GET", "/v1/sessions", api.key())
-    layer = api.app.middleware_stack
-    while not hasattr(layer, "_strangers"):
-        layer = layer.__dict__.get("app") or layer.__dict__["_app"]
-    for pot in (layer._strangers, layer._callers):
+    for pot in pots(api):
         assert (pot._number, dict(pot._served), dict(pot.waiting)) == (0, {}, {})
 
 
