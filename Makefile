@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test thorough lint types imports migrations bench lock clean
+.PHONY: demo test thorough lint types imports migrations bench lock sbom clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -52,6 +52,13 @@ lock: $(READY)
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group test --group lint \
 	  --group build --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+
+# A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
+sbom: $(READY)
+	$(BIN)/python -m pip install --quiet cyclonedx-bom
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+	  --output-reproducible --output-format JSON --output-file dist/sbom.json
 
 clean:
 	rm -rf $(VENV) coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

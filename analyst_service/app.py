@@ -18,7 +18,7 @@ from analyst_service.clock import Clock, SystemClock
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.database import Database
 from analyst_service.deps import Service
-from analyst_service.health.endpoints import router as health
+from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
 from analyst_service.metrics import Metrics, SessionGauges
@@ -39,6 +39,7 @@ ROUTERS = (
     contributions,
     results,
     retention,
+    alive,
     health,
 )
 
@@ -73,8 +74,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         summary="Clusters over data that institutions may not pool.",
         version=version("coterie"),
         lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,  # the catalogue has a route that is counted and cheap
         generate_unique_id_function=_operation_id,
         responses={
             "default": {

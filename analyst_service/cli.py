@@ -14,6 +14,7 @@ from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.logs import write_json_lines
+from analyst_service.members.service import MemberService
 from analyst_service.settings import Settings
 
 
@@ -59,6 +60,13 @@ def serve(
     settings = Settings()
     with _database(settings):
         pass  # it has the schema
+    if _shows_secrets(host, certificate, settings):
+        click.echo(
+            f"Warning: plain HTTP on {host}: keys and tokens can be read by whoever sees "
+            "the network. Give --certificate and --private-key, or listen on 127.0.0.1 "
+            "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
+            err=True,
+        )
     write_json_lines()
     uvicorn.run(
         create_app(settings),
@@ -68,9 +76,17 @@ def serve(
         ssl_keyfile=private_key,
         log_config=None,
         access_log=False,  # the service writes its own, without addresses
+        # anybody can write X-Forwarded-For: it says who asks where a proxy wrote it
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
     )
+
+
+def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
+    is_local = host in {"localhost", "127.0.0.1", "::1"}
+    return not (is_local or certificate or settings.trusted_proxies)
 
 
 @click.command()
@@ -164,13 +180,22 @@ def rotate_key(
 @click.argument("key_id", required=False)
 @click.option("--session", help="Instead: all tokens of this session's parties.")
 def revoke_key(key_id: str | None, session: str | None) -> None:
-    """Revoke the key or token of an id; it is refused from the next request on."""
+    """Revoke the key or token of an id; it is refused from the next request on.
+
+    A party whose token is revoked stays out of its session: it cannot join again.
+    """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
-    with _database(Settings()) as database, database.write() as transaction:
-        auth = AuthService(transaction, SystemClock())
+    settings, clock = Settings(), SystemClock()
+    with _database(settings) as database, database.write() as transaction:
+        auth, members = (
+            AuthService(transaction, clock),
+            MemberService(transaction, clock, settings),
+        )
         if session is not None:
-            click.echo(f"Revoked {auth.revoke_tokens(session)} tokens.", err=True)
+            click.echo(f"Revoked {members.shut_out(session)} tokens.", err=True)
             return
         auth.revoke(key_id or "")
+        if (place := auth.place(key_id or "")) is not None:
+            members.shut_out(*place)
     click.echo("Revoked.", err=True)

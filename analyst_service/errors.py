@@ -30,6 +30,7 @@ _ALWAYS: Mapping[Problem, Mapping[str, str]] = {
     Problem.UNAUTHENTICATED: {"WWW-Authenticate": "Bearer"},
     Problem.TOO_MANY_REQUESTS: {"Retry-After": "1"},
     Problem.UNAVAILABLE: {"Retry-After": "2"},
+    Problem.NOT_READY: {"Retry-After": "1"},
 }
 _FRAMEWORK = (
     Problem.NOT_FOUND,

@@ -117,6 +117,7 @@ class Member(Base):
     x25519: Mapped[str | None] = mapped_column(_DIGEST)
     ed25519: Mapped[str | None] = mapped_column(_DIGEST)
     mark: Mapped[str | None] = mapped_column(_DIGEST)
+    joins: Mapped[int] = mapped_column(server_default="0")
 
 
 class Invitation(Base):

@@ -30,7 +30,31 @@ class Settings(BaseSettings):
         default=32 << 10, ge=1 << 10, description="Largest headers and address."
     )
     max_requests: int = Field(
-        default=2000, ge=1, description="Requests under way at once, per process."
+        default=2000,
+        ge=1,
+        description="Callers' requests under way at once, per process; none that waits.",
+    )
+    max_requests_each: int = Field(
+        default=200, ge=1, description="Of them, of one credential or address."
+    )
+    max_waiting_each: int = Field(
+        default=32, ge=0, description="Long polls of one credential that are held."
+    )
+    max_stranger_requests: int = Field(
+        default=1000, ge=1, description="Requests under way without a credential."
+    )
+    max_stranger_bytes: int = Field(
+        default=16 << 10, ge=1 << 10, description="Largest body without a credential."
+    )
+    stranger_seconds: float = Field(
+        default=5.0, gt=0, description="Head start of a body without a credential."
+    )
+    trusted_proxies: str = Field(
+        default="",
+        description="Addresses, separated by commas, whose X-Forwarded-For is believed.",
+    )
+    hidden_protocols: str = Field(
+        default="dummy", description="Protocols, separated by commas, not offered."
     )
     body_seconds: float = Field(
         default=30.0, gt=0, description="Head start of a body before its rate counts."
@@ -88,6 +112,11 @@ class Settings(BaseSettings):
     step_attempts: int = Field(
         default=10, ge=1, description="How often a step is begun before it fails."
     )
+
+    def offers(self, protocol: str) -> bool:
+        """Return whether sessions of a protocol may be opened here."""
+        hidden = {name.strip() for name in self.hidden_protocols.split(",")}
+        return protocol not in hidden
 
     @property
     def database(self) -> str:

@@ -89,6 +89,7 @@ class AnalystProcess:
 
     def __enter__(self) -> Self:
         environment = os.environ | {
+            "COTERIE_HIDDEN_PROTOCOLS": "",
             "COTERIE_DATA_DIR": str(self.folder),
             "COTERIE_DATABASE_URL": "",
             "COTERIE_REQUEST_BURST": "1000000",
@@ -166,7 +167,7 @@ class _Member:
         self.session, self.slot, self.entropy = session, slot, keys[slot]
         self.rows = Rows(n_rows)
         line = simulation.member(session, slot, keys, self.rows)
-        proof = enrolment.prove(self.entropy, session, slot, code)
+        proof = enrolment.prove(self.entropy, session, line, code, joins=0)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
         self.memory = Memory()

@@ -38,31 +38,36 @@ def enrol(
     )
 
 
-def prove(entropy: bytes, session: str, slot: str, code: str) -> str:
+def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
     """Return the signature (hex) that goes with a join.
 
     Roster and codes are known to others: only the holder of the private key may take
-    the slot, or take it again.
+    the slot, or take it again. It covers the whole line of the roster, and how often
+    the slot was joined before (``joins``), so that a join that somebody recorded is of
+    no use after it has counted.
     """
-    signing = PartyKeys(entropy, session, slot).signing
-    return signing.sign(_joining(session, slot, code)).hex()
+    signing = PartyKeys(entropy, session, member.slot).signing
+    return signing.sign(_joining(session, member, code, joins)).hex()
 
 
-def check_proof(member: Member, session: str, code: str, proof: str) -> None:
+def check_proof(
+    member: Member, session: str, code: str, joins: int, proof: str
+) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of the member's key signed."""
     try:
         member.keys.verifying.verify(
-            bytes.fromhex(proof), _joining(session, member.slot, code)
+            bytes.fromhex(proof), _joining(session, member, code, joins)
         )
     except (InvalidSignature, ValueError):
         raise KeyNotAuthentic(
-            f"The proof for slot {member.slot!r} does not fit."
+            f"The proof for slot {member.slot!r} does not fit, or has counted before."
         ) from None
 
 
-def _joining(session: str, slot: str, code: str) -> bytes:
+def _joining(session: str, member: Member, code: str, joins: int) -> bytes:
     digest = sha256(code.encode()).digest()
-    return length_prefixed("coterie/join/1", session, slot, digest)
+    line = canonical_json(member)
+    return length_prefixed("coterie/join/2", session, line, digest, joins)
 
 
 def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:

@@ -21,9 +21,15 @@ from clustering_protocols.secrecy.keys import PublicKeys
 TERMS_VERSION: Final = 1
 MAX_GROUP_SLOTS: Final = 250
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+# what a terminal or a page obeys instead of showing it: C0, DEL, C1, ends of lines, and
+# the marks that turn the direction of text
+CONTROLS: Final = (
+    r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+)
 
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 
 
 class Value(BaseModel):
@@ -140,7 +146,7 @@ class Terms(Value):
 
     coterie: int = TERMS_VERSION
     session: Name
-    title: str = Field(max_length=200)
+    title: Text
     protocol: ProtocolChoice
     layout: Layout
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")

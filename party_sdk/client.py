@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from clustering_protocols.errors import CoterieError, SessionOver
 from clustering_protocols.problems import Problem
@@ -76,6 +76,7 @@ class Preview(BaseModel):
     state: str
     terms: str
     risks: dict[str, str]
+    joins: int = Field(ge=0, lt=2**31)
 
 
 class AnalystClient:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.terms import NAME_PATTERN
@@ -35,7 +36,7 @@ class Invitation:
     def parse(cls, text: str) -> Invitation:
         """Return the invitation in a string; :class:`InvalidParameters` if none is."""
         found = _FORM.fullmatch(text.strip())
-        if found is None:
+        if found is None or not _is_address(found["url"]):
             raise InvalidParameters(
                 "This is not an invitation; it has the form "
                 f"https://analyst#{_VERSION}/session/slot/code/secret."
@@ -48,7 +49,24 @@ class Invitation:
             secret=bytes.fromhex(found["secret"]),
         )
 
+    def is_of_same_analyst(self, other: Invitation) -> bool:
+        """Return whether both name one address, however it is written."""
+        return _place(self.url) == _place(other.url)
+
     def __str__(self) -> str:
         """Return the string to hand over, on a channel that the analyst cannot read."""
         named = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
         return f"{self.url}#{_VERSION}/{named}"
+
+
+def _place(url: str) -> tuple[str, str | None, int | None, str]:
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return _place(url)[1] is not None
+    except ValueError:  # a port that is none, a bracket that stays open
+        return False

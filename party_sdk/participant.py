@@ -20,13 +20,15 @@ from clustering_protocols.errors import (
     CoterieError,
     GuardRefused,
     InvalidArray,
+    KeyNotAuthentic,
     NotReady,
     SessionOver,
     ShapeConflict,
     Unauthenticated,
+    Unavailable,
 )
 from clustering_protocols.registry import check_choices, check_terms
-from clustering_protocols.terms import Terms, read_terms
+from clustering_protocols.terms import Member, Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
@@ -38,6 +40,8 @@ from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.watch import OnProgress, Watch
+
+_JOINS = 5
 
 
 class Party:
@@ -79,6 +83,7 @@ class Party:
         choices: Mapping[str, Any] | None = None,
         on_notes: OnNotes | None = None,
         confirm: Confirm | None = None,
+        accept_moved: bool = False,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
 
@@ -101,6 +106,10 @@ class Party:
         confirm : callable, optional
             Called with everything in a contribution before it is sent; False stops it.
 
+        accept_moved : bool
+            Whether a later invitation to the same slot may name another address of the
+            analyst, who is sent this party's token there.
+
         Raises
         ------
         RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters
@@ -108,6 +117,8 @@ class Party:
         """
         parsed = Invitation.parse(invitation)
         folder = PartyFolder(home or default_home(), parsed.session, parsed.slot)
+        if folder.exists:
+            _check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or Policy()
         preview = None
@@ -152,7 +163,6 @@ class Party:
         member = enrolment.enrol(
             self.invitation.secret, *here, self._entropy, data.n_rows, len(data.columns)
         )
-        proof = enrolment.prove(self._entropy, *here, self.invitation.code)
         update = {
             "member": member,
             "data_digest": digest,
@@ -162,11 +172,27 @@ class Party:
         line = member.model_dump_json().encode()
         self.folder.ledger.joining(sha256(line).hexdigest())
         try:
-            token = self._client.join(self.invitation.code, member, proof)
+            token = self._take_slot(member)
         except (GuardRefused, ShapeConflict):
             self._remember(known)  # the slot is free still: other data may come
             raise
         self._remember(self._identity.model_copy(update={"token": token}))
+
+    def _take_slot(self, member: Member) -> str:
+        """Return a token; the proof covers how often the slot was joined before.
+
+        A repeat after a lost answer comes too late for its proof, and needs another.
+        """
+        code, session = self.invitation.code, self.invitation.session
+        for _ in range(_JOINS):
+            joins = self._client.preview(code).joins
+            proof = enrolment.prove(self._entropy, session, member, code, joins)
+            try:
+                return self._client.join(code, member, proof)
+            except KeyNotAuthentic:
+                if self._client.preview(code).joins == joins:
+                    raise
+        raise Unavailable("Others join this slot all the time.")
 
     def run(
         self,
@@ -199,7 +225,9 @@ class Party:
             self.enrol(data)
             try:
                 outcome = self._to_the_end(data, on_progress)
-            except Unauthenticated:  # the token has expired: the key gets a new one
+            except Unauthenticated:
+                # the token has expired, and the key gets a new one; where it was
+                # revoked, so was the invitation, and the analyst says so
                 self._remember(self._identity.model_copy(update={"token": None}))
                 self.enrol(data)
                 outcome = self._to_the_end(data, on_progress)
@@ -343,6 +371,27 @@ def _first_time(
         if not folder.exists:  # of two that join at once the first one's draw counts
             folder.save_identity(identity)
     return preview
+
+
+def _check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -> None:
+    """Refuse a second invitation that would lead this party to somebody else."""
+    identity = folder.load_identity()
+    first = Invitation.parse(identity.invitation)
+    if later.secret != first.secret:
+        raise GuardRefused(
+            "This party joined with another invitation of this session and slot, which "
+            "has another session secret: this one is not from the same coordinator."
+        )
+    if later.is_of_same_analyst(first):
+        return
+    if not accept_moved:
+        raise GuardRefused(
+            f"This party joined at {first.url}; this invitation names {later.url}. Its "
+            "token is not sent there. If the coordinator confirms that the analyst has "
+            "moved, say so: --moved, or accept_moved=True."
+        )
+    with folder.locked():
+        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
 
 
 def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:

@@ -35,14 +35,13 @@ class CredentialRepository:
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""
         return self._transaction.scalar(
-            sa.select(Credential)
-            .where(
-                Credential.id == credential_id,
-                Credential.revoked_at.is_(None),
-                Credential.expires_at > now,
-            )
-            .with_for_update()
+            sa.select(Credential).where(*_valid(credential_id, now)).with_for_update()
         )
+
+    def is_valid(self, credential_id: str, now: datetime) -> bool:
+        """Return whether a credential is valid now; takes no lock."""
+        query = sa.select(Credential.id).where(*_valid(credential_id, now))
+        return self._transaction.scalar(query) is not None
 
     def all(self) -> list[Credential]:
         """Return all credentials, the newest first."""
@@ -61,11 +60,15 @@ class CredentialRepository:
             .values(expires_at=at)
         )
 
-    def revoke_tokens(self, session_id: str, now: datetime) -> int:
-        """Revoke all tokens of a session; return how many were valid so far."""
+    def revoke_tokens(self, session_id: str, slot: str | None, now: datetime) -> int:
+        """Revoke a slot's tokens, or all; return how many were valid so far."""
         revoked = self._transaction.execute(
             sa.update(Credential)
-            .where(Credential.session_id == session_id, Credential.revoked_at.is_(None))
+            .where(
+                Credential.session_id == session_id,
+                sa.true() if slot is None else Credential.slot == slot,
+                Credential.revoked_at.is_(None),
+            )
             .values(revoked_at=now)
             .returning(Credential.id)
         )
@@ -80,3 +83,18 @@ class CredentialRepository:
             .returning(Credential.id)
         )
         return revoked.first() is not None
+
+    def place(self, credential_id: str) -> tuple[str, str] | None:
+        """Return the session and slot of a party's token; None for a key."""
+        found = self._transaction.get(Credential, credential_id)
+        if found is None or found.session_id is None or found.slot is None:
+            return None
+        return found.session_id, found.slot
+
+
+def _valid(credential_id: str, now: datetime) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        Credential.id == credential_id,
+        Credential.revoked_at.is_(None),
+        Credential.expires_at > now,
+    )

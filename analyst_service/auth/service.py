@@ -112,13 +112,29 @@ class AuthService:
         return self._credentials.all()
 
     def revoke(self, credential_id: str) -> None:
-        """Revoke a credential; :class:`NotFound` if there is no valid one."""
+        """Revoke a credential; :class:`NotFound` if there is no valid one.
+
+        A party's token alone would be renewed by joining again: see
+        :meth:`MemberService.shut_out`.
+        """
         if not self._credentials.revoke(credential_id, self._clock.now()):
             raise NotFound("No valid credential has this id.")
 
-    def revoke_tokens(self, session_id: str) -> int:
-        """Revoke all tokens of a session's parties; return how many there were."""
-        return self._credentials.revoke_tokens(session_id, self._clock.now())
+    def place(self, credential_id: str) -> tuple[str, str] | None:
+        """Return the session and slot of a party's token; None for a key."""
+        return self._credentials.place(credential_id)
+
+    def revoke_tokens(self, session_id: str, slot: str | None = None) -> int:
+        """Revoke a slot's tokens, or all of a session; return how many there were."""
+        return self._credentials.revoke_tokens(session_id, slot, self._clock.now())
+
+    def confirm(self, caller: Caller) -> None:
+        """Raise :class:`Unauthenticated` if the caller's credential has ended since.
+
+        A request may take minutes: a long poll, or the body of an upload.
+        """
+        if not self._credentials.is_valid(caller.credential_id, self._clock.now()):
+            raise Unauthenticated(_REFUSED)
 
     def _create(
         self,

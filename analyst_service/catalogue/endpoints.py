@@ -1,21 +1,42 @@
-"""The catalogue over HTTP; it needs no credential."""
+"""The catalogue and the description of the API over HTTP; neither needs a credential.
+
+Both are large and stay the same while the process lives, so their bytes are kept.
+"""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import json
+from functools import cache
+
+from fastapi import APIRouter, FastAPI, Request, Response
 
 from analyst_service.catalogue.schemas import Catalogue, ProtocolRead
+from analyst_service.deps import AdmittingRoute, ServiceDep
+from analyst_service.settings import Settings
 from clustering_protocols import registry
 
-router = APIRouter(prefix="/v1/protocols", tags=["catalogue"])
+router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 
 
-@router.get("")
-def list_protocols() -> Catalogue:
+@router.get("/v1/protocols", response_model=Catalogue)
+def list_protocols(service: ServiceDep) -> Response:
     """List protocols with their parameters and risks."""
-    return Catalogue(
-        protocols=[
-            ProtocolRead.model_validate(registry.describe(name))
-            for name in registry.catalogue()
-        ]
-    )
+    return Response(_catalogue(service.settings), media_type="application/json")
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def get_openapi(request: Request) -> Response:
+    """Return the OpenAPI document."""
+    return Response(_document(request.app), media_type="application/json")
+
+
+@cache
+def _catalogue(settings: Settings) -> bytes:
+    offered = [name for name in registry.catalogue() if settings.offers(name)]
+    listed = [ProtocolRead.model_validate(registry.describe(name)) for name in offered]
+    return Catalogue(protocols=listed).model_dump_json().encode()
+
+
+@cache
+def _document(app: FastAPI) -> bytes:
+    return json.dumps(app.openapi(), separators=(",", ":")).encode()

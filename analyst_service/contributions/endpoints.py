@@ -21,10 +21,19 @@ from analyst_service.contributions.service import (
     Place,
     check_draft,
 )
-from analyst_service.deps import CallerDep, Service, ServiceDep, SessionID
+from analyst_service.deps import (
+    AdmittingRoute,
+    CallerDep,
+    Service,
+    ServiceDep,
+    SessionID,
+)
+from analyst_service.middleware.pots import Visit
 from analyst_service.models import Task
 
-router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["rounds"])
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}", tags=["rounds"], route_class=AdmittingRoute
+)
 
 _LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 Number = Annotated[int, Path(ge=1, lt=2**31)]
@@ -56,7 +65,11 @@ async def get_task(
             left = until - loop.time()
             if left <= 0:
                 return Response(status_code=204, headers={"Retry-After": "1"})
-            await waiter.wait(min(left, _LOOK_SECONDS))
+            # a place among the requests under way is for those that are served
+            with Visit.of(request.scope).waiting() as is_held:
+                if not is_held:
+                    return Response(status_code=204, headers={"Retry-After": "1"})
+                await waiter.wait(min(left, _LOOK_SECONDS))
 
 
 @router.put(

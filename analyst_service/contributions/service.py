@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
 from analyst_service.audit import Audit
-from analyst_service.auth.service import Caller, Role
+from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.blobs import Draft
 from analyst_service.blobs.trimming import trimmed
 from analyst_service.clock import Clock
@@ -19,7 +19,12 @@ from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.sessions.states import State
 from clustering_protocols import hash_chain
 from clustering_protocols.engine import check_contribution
-from clustering_protocols.errors import ContributionDiffers, Forbidden, RoundClosed
+from clustering_protocols.errors import (
+    ContributionDiffers,
+    Forbidden,
+    NotReady,
+    RoundClosed,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,12 @@ class ContributionService:
         self._sessions = SessionService(transaction, clock)
         self._rows = ContributionRepository(transaction)
         self._audit = Audit(transaction)
+        self._auth = AuthService(transaction, clock)
         self._clock = clock
 
     def task(self, caller: Caller, session_id: str) -> Task | None:
         """Return the caller's open task, or None if it has to wait."""
+        self._auth.confirm(caller)
         session = self._sessions.visible(caller, session_id)
         slot = _slot(caller)
         require_alive(session)
@@ -78,7 +85,7 @@ class ContributionService:
         ------
         ContributionDiffers
             If other bytes are stored.
-        RoundClosed, SessionOver
+        NotReady, RoundClosed, SessionOver
             If nothing is stored, and this attempt is not open for the caller.
         """
         session = self._sessions.visible(caller, place.session_id, lock=lock)
@@ -100,6 +107,7 @@ class ContributionService:
         self, caller: Caller, place: Place, digest: str, size: int
     ) -> tuple[Contribution, bool]:
         """Store a checked contribution; return it and whether it is new."""
+        self._auth.confirm(caller)
         found = self.admit(caller, place, digest, lock=True)
         if isinstance(found, Contribution):
             return found, False
@@ -138,6 +146,8 @@ def _slot(caller: Caller) -> str:
 def _asked(session: Session, place: Place, task: Task | None) -> Asked:
     """Return what is asked, if this round and attempt are open."""
     require_alive(session)
+    if session.state == State.RECRUITING:
+        raise NotReady("The session is recruiting; no round is open yet.")
     is_open = (session.state, session.round, session.attempt) == (
         State.COLLECTING,
         place.round,

@@ -7,10 +7,10 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
-from analyst_service.deps import ServiceDep
-from clustering_protocols.errors import Unavailable
+from analyst_service.deps import AdmittingRoute, ServiceDep
 
-router = APIRouter(tags=["health"])
+alive = APIRouter(tags=["health"])  # not counted: a supervisor asks under any load
+router = APIRouter(tags=["health"], route_class=AdmittingRoute)
 
 
 class Health(BaseModel):
@@ -19,7 +19,7 @@ class Health(BaseModel):
     status: str = "ok"
 
 
-@router.get("/healthz")
+@alive.get("/healthz")
 async def get_health() -> Health:
     """Say that the process lives."""
     return Health()
@@ -28,10 +28,7 @@ async def get_health() -> Health:
 @router.get("/readyz")
 def get_readiness(service: ServiceDep) -> Health:
     """Say that database and blobs can be used; 503 while they cannot."""
-    if not service.database.is_current():
-        raise Unavailable("The database has the schema of another release.")
-    draft = service.blobs.draft()
-    draft.discard()
+    service.ready.get(service.clock.now())
     return Health()
 
 
@@ -42,6 +39,5 @@ def get_readiness(service: ServiceDep) -> Health:
 )
 def get_metrics(service: ServiceDep) -> PlainTextResponse:
     """Return figures in Prometheus' text format."""
-    return PlainTextResponse(
-        service.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST}
-    )
+    figures = service.figures.get(service.clock.now())
+    return PlainTextResponse(figures, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Response
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.deps import (
+    AdmittingRoute,
     CallerDep,
     Reading,
     ServiceDep,
     SessionID,
-    StrangerDep,
 )
 from analyst_service.members.schemas import (
     CodeWrite,
@@ -24,9 +24,9 @@ from analyst_service.members.schemas import (
 )
 from analyst_service.members.service import MemberService
 from analyst_service.models import Session
-from analyst_service.strict_json import StrictRoute
+from analyst_service.strict_json import Posted
 
-router = APIRouter(tags=["members"], route_class=StrictRoute)
+router = APIRouter(tags=["members"], route_class=AdmittingRoute)
 
 
 def _members(transaction: Reading, service: ServiceDep) -> MemberService:
@@ -39,33 +39,36 @@ ReadingMembers = Annotated[MemberService, Depends(_members)]
 @router.post("/v1/sessions/{session_id}/invitations", status_code=201)
 def post_invitations(
     session_id: SessionID,
-    body: InvitationWrite,
+    body: Posted[InvitationWrite],
     caller: CallerDep,
     service: ServiceDep,
 ) -> InvitationsRead:
     """Make one-time codes; earlier unused codes of the same slots end."""
+    slots = body.read().slots
 
     def invite(transaction: Transaction) -> dict[str, str]:
-        return _members(transaction, service).invite(caller, session_id, body.slots)
+        return _members(transaction, service).invite(caller, session_id, slots)
 
     return InvitationsRead(codes=service.database.transact(invite))
 
 
-@router.post("/v1/join/preview", dependencies=[StrangerDep])
-def preview(body: CodeWrite, members: ReadingMembers) -> PreviewRead:
+@router.post("/v1/join/preview")
+def preview(body: Posted[CodeWrite], members: ReadingMembers) -> PreviewRead:
     """Show what an invitation is for; nothing is used up."""
-    session, slot = members.preview(body.code)
-    return PreviewRead.of(session, slot)
+    return PreviewRead.of(*members.preview(body.read().code))
 
 
-@router.post("/v1/join", dependencies=[StrangerDep])
-def join(body: JoinWrite, service: ServiceDep, response: Response) -> JoinRead:
-    """Take the slot; the same code with the same keys again succeeds again."""
+@router.post("/v1/join")
+def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> JoinRead:
+    """Take the slot; with the same keys and a new proof again, for another token."""
+    asked = body.read()
 
     def take(transaction: Transaction) -> tuple[Session, str]:
-        return _members(transaction, service).join(body.code, body.member, body.proof)
+        return _members(transaction, service).join(
+            asked.code, asked.member, asked.proof
+        )
 
     session, token = service.database.transact(take)
     service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"
-    return JoinRead(session=session.id, slot=body.member.slot, token=token)
+    return JoinRead(session=session.id, slot=asked.member.slot, token=token)

@@ -40,3 +40,20 @@ class InvitationRepository:
             )
             .values(revoked_at=now)
         )
+
+    def revoke_used(
+        self, session_id: str, slot: str | None, now: datetime
+    ) -> list[str]:
+        """End the invitations with which slots were taken; return those slots."""
+        ended = self._transaction.scalars(
+            sa.update(Invitation)
+            .where(
+                Invitation.session_id == session_id,
+                sa.true() if slot is None else Invitation.slot == slot,
+                Invitation.used_at.is_not(None),
+                Invitation.revoked_at.is_(None),
+            )
+            .values(revoked_at=now)
+            .returning(Invitation.slot)
+        )
+        return sorted(ended)

@@ -59,9 +59,12 @@ class PreviewRead(BaseModel):
     state: str
     terms: str = Field(description="Exact text: hash these bytes, never a copy.")
     risks: dict[str, str] = Field(description="Code and sentence of each risk.")
+    joins: int = Field(
+        description="How often the slot was joined so far: the proof of a join covers it."
+    )
 
     @classmethod
-    def of(cls, session: Session, slot: str) -> Self:
+    def of(cls, session: Session, slot: str, joins: int) -> Self:
         """Return the preview of a slot."""
         terms = read_terms(session.terms)
         sentences = registry.risk_sentences(terms.protocol.name)
@@ -71,6 +74,7 @@ class PreviewRead(BaseModel):
             state=session.state,
             terms=session.terms.decode(),
             risks={code: sentences[code] for code in terms.risks},
+            joins=joins,
         )
 
 

@@ -67,18 +67,34 @@ class MemberService:
             self._audit.append(session_id, "invited", self._clock.now(), slot=slot)
         return {slot: self._new_code(session_id, slot) for slot in wanted}
 
-    def preview(self, code: str) -> tuple[Session, str]:
-        """Return the session and slot of a code; nothing is used up."""
+    def preview(self, code: str) -> tuple[Session, str, int]:
+        """Return session, slot and number of joins of a code; nothing is used up."""
         invitation = self._find(code)
-        return self._session_of(invitation), invitation.slot
+        session = self._session_of(invitation)
+        members = {member.slot: member for member in self._rows.members(session.id)}
+        return session, invitation.slot, members[invitation.slot].joins
+
+    def shut_out(self, session_id: str, slot: str | None = None) -> int:
+        """Revoke the tokens of a slot, by default of all; return how many there were.
+
+        The invitations with which slots were taken end too: a join that was recorded,
+        or that the party repeats, gives no new token.
+        """
+        session = self._rows.get(session_id, lock=True)  # joins wait, and find it done
+        if session is None:
+            return 0
+        now = self._clock.now()
+        for ended in self._invitations.revoke_used(session_id, slot, now):
+            self._audit.append(session_id, "revoked", now, slot=ended)
+        return self._auth.revoke_tokens(session_id, slot)
 
     def join(self, code: str, joining: wire.Member, proof: str) -> tuple[Session, str]:
         """Take the slot of a code; return the session and the party's token.
 
         Code and roster are known to others, so the holder of the private key signs.
 
-        Repeating it with the same keys succeeds and gives a fresh token: the response
-        to the first request may have been lost.
+        With the same keys and a proof that has not counted yet it succeeds again and
+        gives a fresh token: the response to an earlier request may have been lost.
         """
         session = self._session_of(self._find(code), lock=True)
         require_alive(session)
@@ -87,11 +103,12 @@ class MemberService:
         own = members[invitation.slot]
         if joining.slot != own.slot:
             raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
-        check_proof(joining, session.id, code, proof)
+        if invitation.used_at is not None and _line(own) != joining:
+            raise InvitationUsed(f"Slot {own.slot!r} is taken.")
+        check_proof(joining, session.id, code, own.joins, proof)
         if invitation.used_at is None:
             self._take(session, members, own, joining, invitation)
-        elif _line(own) != joining:
-            raise InvitationUsed(f"Slot {own.slot!r} is taken.")
+        own.joins += 1
         token = self._auth.create_party_token(
             session.id, own.slot, self._settings.token_seconds
         )
@@ -152,6 +169,8 @@ class MemberService:
         found = self._invitations.by_digest(digest_of(code))
         if found is None:
             raise NotFound("No invitation has this code.")
+        if found.revoked_at is not None and found.used_at is not None:
+            raise InvitationExpired("The administrator ended what was joined with it.")
         expired = self._clock.now() >= found.expires_at
         if found.revoked_at is not None or (expired and found.used_at is None):
             raise InvitationExpired("It expired or was replaced by a newer one.")

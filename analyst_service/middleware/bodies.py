@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from analyst_service.errors import problem_response
+from analyst_service.middleware.pots import is_strangers
 from analyst_service.settings import Settings
 from clustering_protocols.problems import Problem
 
@@ -19,9 +21,9 @@ _UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
 class BoundedBodies:
     """Refuses JSON bodies over a limit, and bodies that come too slowly.
 
-    Uploads have a limit of their own. The path decides, not the Content-Type: the
-    framework reads whatever is sent to a JSON endpoint. A connection whose body was
-    not read to its end is closed: what is left of it is no second request.
+    Uploads have a limit of their own, and strangers narrower ones. The path decides, not
+    the Content-Type: the framework reads whatever is sent to a JSON endpoint. A connection
+    whose body was not read to its end is closed: what is left of it is no second request.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -33,9 +35,9 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
-        limit = None if is_upload else self._settings.max_json_bytes
-        body = _Body(scope, receive, send, self._settings, limit)
+        bounds = self._bounds(scope)
+        limit = bounds.limit
+        body = _Body(scope, receive, send, bounds)
         length = Headers(scope=scope).get("content-length", "0")
         if limit is not None and length.isdigit() and int(length) > limit:
             refusal = problem_response(
@@ -44,6 +46,24 @@ class BoundedBodies:
             await refusal(scope, receive, body.send)
             return
         await self._app(scope, body.receive, body.send)
+
+    def _bounds(self, scope: Scope) -> _Bounds:
+        allowed = self._settings
+        rate = allowed.body_bytes_per_second
+        if is_strangers(scope):
+            limit = min(allowed.max_stranger_bytes, allowed.max_json_bytes)
+            return _Bounds(limit, allowed.stranger_seconds, rate)
+        is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
+        limit_of_json = None if is_upload else allowed.max_json_bytes
+        return _Bounds(limit_of_json, allowed.body_seconds, rate)
+
+
+class _Bounds(NamedTuple):
+    """How long a body may be, its head start in seconds, and its bytes per second."""
+
+    limit: int | None
+    seconds: float
+    rate: int
 
 
 class _Body:
@@ -54,14 +74,13 @@ class _Body:
         scope: Scope,
         receive: Receive,
         send: Send,
-        settings: Settings,
-        limit: int | None,
+        bounds: _Bounds,
     ) -> None:
         headers = Headers(scope=scope)
         announced = headers.get("content-length", "0") != "0"
         self._is_open = announced or "transfer-encoding" in headers
         self._receive, self._send = receive, send
-        self._settings, self._limit = settings, limit
+        self._limit, self._seconds, self._rate = bounds
         self._begin: float | None = None
         self._seen = 0
 
@@ -70,15 +89,14 @@ class _Body:
             return await self._receive()
         loop = asyncio.get_running_loop()
         self._begin = self._begin or loop.time()
-        rate = self._settings.body_bytes_per_second
-        allowed = self._settings.body_seconds + self._seen / rate
+        allowed = self._seconds + self._seen / self._rate
         try:
             async with asyncio.timeout_at(self._begin + allowed):
                 message = await self._receive()
         except TimeoutError:
             # of other exceptions the framework makes a 400
             raise HTTPException(
-                Problem.TIMEOUT.status, f"Less than {rate} bytes per second"
+                Problem.TIMEOUT.status, f"Less than {self._rate} bytes per second"
             ) from None
         self._is_open = message.get("more_body", False)
         self._seen += len(message.get("body", b""))

@@ -6,10 +6,12 @@ from fastapi import APIRouter, Request, Response
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service import negotiation
-from analyst_service.deps import CallerDep, ServiceDep, SessionID
+from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.results.service import ResultService
 
-router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["results"])
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}", tags=["results"], route_class=AdmittingRoute
+)
 
 
 @router.get(

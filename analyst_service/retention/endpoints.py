@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from analyst_service.deps import CallerDep, ServiceDep, SessionID
+from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.retention.service import RetentionService
 
-router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 
 
 @router.delete("/{session_id}", status_code=204)

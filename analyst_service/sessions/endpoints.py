@@ -7,7 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.deps import CallerDep, Reading, ServiceDep, SessionID
+from analyst_service.deps import (
+    AdmittingRoute,
+    CallerDep,
+    Reading,
+    ServiceDep,
+    SessionID,
+)
 from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
     AuditPage,
@@ -17,9 +23,9 @@ from analyst_service.sessions.schemas import (
     SessionWrite,
 )
 from analyst_service.sessions.service import SessionService
-from analyst_service.strict_json import StrictRoute
+from analyst_service.strict_json import Posted
 
-router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 
 
 def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
@@ -32,16 +38,18 @@ ReadingSessions = Annotated[SessionService, Depends(_reading)]
 @router.put("/{session_id}", responses={201: {"model": SessionRead}})
 def put_session(
     session_id: SessionID,
-    body: SessionWrite,
+    body: Posted[SessionWrite],
     caller: CallerDep,
     service: ServiceDep,
     response: Response,
 ) -> SessionRead:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
+    proposal = body.read().proposal()
+    service.require_offered(proposal.protocol)
 
     def put(transaction: Transaction) -> tuple[SessionRead, bool]:
         sessions = SessionService(transaction, service.clock)
-        session, is_new = sessions.create(caller, session_id, body.proposal())
+        session, is_new = sessions.create(caller, session_id, proposal)
         return _read(sessions, session), is_new
 
     opened, is_new = service.database.transact(put)

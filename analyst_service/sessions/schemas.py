@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import Deadlines, Guards, Layout, read_terms
+from clustering_protocols.terms import Deadlines, Guards, Layout, Text, read_terms
 
 
 class _Choice(BaseModel):
@@ -39,8 +39,8 @@ class SessionWrite(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: str = Field(
-        default="", max_length=200, pattern=r"^[^\x00]*$", description="For people."
+    title: Text = Field(
+        default="", description="For people; one line, without control characters."
     )
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     layout: Layout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
@@ -12,6 +13,7 @@ import click
 
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.problems import Problem
+from clustering_protocols.terms import CONTROLS
 from party_sdk.client import SessionStatus
 
 _GROUP = "coterie.commands"
@@ -44,6 +46,19 @@ _INPUT = frozenset({Problem.INVALID_DATA, Problem.INVALID_PARAMETERS})
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
 )
+
+
+_CONTROL = re.compile(f"[{CONTROLS}]")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line, whoever wrote what is in it.
+
+    What a terminal would obey (colours, the cursor, the direction of text) is shown as
+    an escape: titles and details come from others, and could hide a risk's sentence.
+    """
+    shown = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    click.echo(shown, err=err)
 
 
 def exit_code(problem: Problem) -> int:
@@ -89,9 +104,10 @@ class ExplainedGroup(click.Group):
         except CoterieError as error:
             code = exit_code(error.problem)
             if "--json" in sys.argv:
-                click.echo(json.dumps(_as_document(error, code)))
-            click.echo(f"{error.problem.title}.\n  {error.detail}", err=True)
-            click.echo(f"  What to do: {error.problem.remedy}", err=True)
+                say(json.dumps(_as_document(error, code)))
+            say(f"{error.problem.title}.", err=True)
+            say(f"  {error.detail}", err=True)
+            say(f"  What to do: {error.problem.remedy}", err=True)
             ctx.exit(code)
 
 
@@ -107,14 +123,14 @@ def _as_document(error: CoterieError, code: int) -> Mapping[str, Any]:
 
 def show_progress(status: SessionStatus) -> None:
     """Print one line about where a session stands, on standard error."""
-    click.echo(progress_line(status), err=True)
+    say(progress_line(status), err=True)
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:
     """Print what a protocol wants the operator to read, on standard error."""
     for name, value in notes.items():
         shown = f"{value:.4g}" if isinstance(value, float) else value
-        click.echo(f"  {name}: {shown}", err=True)
+        say(f"  {name}: {shown}", err=True)
 
 
 def _reason(status: SessionStatus) -> list[str]:

@@ -13,7 +13,7 @@ import click
 from clustering_protocols.data import DataSource
 from clustering_protocols.registry import risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
-from party_sdk.cli.output import audit_line, json_option, show_notes, show_progress
+from party_sdk.cli.output import audit_line, json_option, say, show_notes, show_progress
 from party_sdk.cli.party_options import (
     PartyOptions,
     choice_option,
@@ -39,7 +39,7 @@ def party() -> None:
 @party.command()
 @invitation_argument
 @policy_options
-@here_options(entropy=True)
+@here_options(invited=True)
 @json_option
 def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) -> None:
     """Show what an invitation is for, and check it against your policy.
@@ -49,13 +49,13 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     with here.join(invitation, policy) as member:
         terms = member.terms
     if as_json:
-        click.echo(terms.model_dump_json())
+        say(terms.model_dump_json())
         return
     named = terms.title or terms.session
-    click.echo(f"{named}: {terms.protocol.name}, as {member.invitation.slot}")
-    click.echo(f"parameters {json.dumps(terms.protocol.params)}")
+    say(f"{named}: {terms.protocol.name}, as {member.invitation.slot}")
+    say(f"parameters {json.dumps(terms.protocol.params)}")
     _show_risks(member)
-    click.echo("Next: coterie party run INVITATION --data FILE", err=True)
+    say("Next: coterie party run INVITATION --data FILE", err=True)
 
 
 @party.command()
@@ -68,7 +68,7 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
 @click.option(
     "--confirm", is_flag=True, help="Show each contribution and ask before it is sent."
 )
-@here_options(entropy=True)
+@here_options(invited=True)
 @json_option
 def run(
     invitation: str,
@@ -132,7 +132,7 @@ def inspect(
     with here.rejoin(session_id, slot, Policy()) as member:
         found = member.inspect(data)
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        say(json.dumps(asdict(found)))
         return
     _show_inspection(found)
     show_notes(found.notes)
@@ -160,9 +160,9 @@ def predict(
         found = member.result().predict(data)
     path = write_labels(labels, found, data.ids, {})
     if as_json:
-        click.echo(json.dumps({"labels": str(path), "n_rows": len(found)}))
+        say(json.dumps({"labels": str(path), "n_rows": len(found)}))
         return
-    click.echo(f"{len(found)} labels in {path}")
+    say(f"{len(found)} labels in {path}")
 
 
 @party.command()
@@ -180,11 +180,11 @@ def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> N
     folder.load_identity()
     entries = folder.ledger.read()
     if as_json:
-        click.echo(json.dumps(entries))
+        say(json.dumps(entries))
         return
     for entry in entries:
-        click.echo(audit_line(entry))
-    click.echo(f"The chain of {len(entries)} lines holds.", err=True)
+        say(audit_line(entry))
+    say(f"The chain of {len(entries)} lines holds.", err=True)
 
 
 @party.command()
@@ -211,18 +211,18 @@ def _run(
     path = result.save(labels)
     if picture is not None:
         draw(data, result, picture)
-        click.echo(f"a picture in {picture}", err=True)
+        say(f"a picture in {picture}", err=True)
     if as_json:
-        click.echo(json.dumps(_document(member, result, path)))
+        say(json.dumps(_document(member, result, path)))
         return
-    click.echo(f"{len(result.labels)} labels in {path}")
+    say(f"{len(result.labels)} labels in {path}")
     if result.cluster_sizes is not None:
         sizes = ", ".join(map(str, result.cluster_sizes.tolist()))
-        click.echo(f"rows of all parties per cluster: {sizes}")
+        say(f"rows of all parties per cluster: {sizes}")
     for name, value in result.report.items():
-        click.echo(f"{name}: {value}")
+        say(f"{name}: {value}")
     for cluster, items in enumerate(result.top_items(data.columns)):
-        click.echo(f"cluster {cluster}: {', '.join(items)}")
+        say(f"cluster {cluster}: {', '.join(items)}")
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
@@ -245,16 +245,16 @@ def _ask(found: Inspection) -> bool:
 
 
 def _show_inspection(found: Inspection) -> None:
-    click.echo(f"stage {found.stage}, round {found.round}, attempt {found.attempt}:")
-    click.echo(f"{found.kind}, {found.n_bytes:,} bytes {json.dumps(found.values)}")
+    say(f"stage {found.stage}, round {found.round}, attempt {found.attempt}:")
+    say(f"{found.kind}, {found.n_bytes:,} bytes {json.dumps(found.values)}")
     for array in found.arrays:
         shape = " × ".join(map(str, array.shape))
         between = "empty"
         if array.minimum is not None and array.maximum is not None:
             between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
-        click.echo(f"  array {array.name}: {shape} {array.dtype}, {between}")
+        say(f"  array {array.name}: {shape} {array.dtype}, {between}")
     for envelope in found.envelopes:
-        click.echo(
+        say(
             f"  envelope {envelope.kind} for {envelope.receiver}, "
             f"{envelope.n_bytes:,} bytes; the analyst cannot open it"
         )
@@ -263,4 +263,4 @@ def _show_inspection(found: Inspection) -> None:
 def _show_risks(member: Party) -> None:
     sentences = risk_sentences(member.terms.protocol.name)
     for code in member.terms.risks:
-        click.echo(f"risk {code}: {sentences[code]}")
+        say(f"risk {code}: {sentences[code]}")

@@ -42,6 +42,7 @@ class PartyOptions:
     ca_file: Path | None
     allow_http: bool
     entropy_file: Path | None = None
+    moved: bool = False
 
     def join(
         self,
@@ -61,6 +62,7 @@ class PartyOptions:
             choices=choices,
             on_notes=show_notes,
             confirm=confirm,
+            accept_moved=self.moved,
         )
 
     def folder(self, session_id: str, slot: str) -> PartyFolder:
@@ -79,8 +81,19 @@ class PartyOptions:
         return self.join(kept.invitation, policy, choices)
 
 
-def here_options(*, entropy: bool = False) -> Callable[[Command], Command]:
-    """Add the options of :class:`Here`; the command takes ``here``."""
+_moved_option = click.option(
+    "--moved",
+    is_flag=True,
+    help="The invitation names another address than the first one to this slot, and the "
+    "coordinator confirmed that the analyst has moved there.",
+)
+
+
+def here_options(*, invited: bool = False) -> Callable[[Command], Command]:
+    """Add the options of :class:`Here`; the command takes ``here``.
+
+    ``invited``: those too of a command that is given an invitation.
+    """
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -90,6 +103,7 @@ def here_options(*, entropy: bool = False) -> Callable[[Command], Command]:
             ca_file: Path | None,
             allow_http: bool,
             entropy_file: Path | None = None,
+            moved: bool = False,
             **rest: Any,
         ) -> Any:
             here = PartyOptions(
@@ -97,11 +111,12 @@ def here_options(*, entropy: bool = False) -> Callable[[Command], Command]:
                 ca_file=ca_file,
                 allow_http=allow_http,
                 entropy_file=entropy_file,
+                moved=moved,
             )
             return command(*args, here=here, **rest)
 
         wrapped = home_option(ca_option(http_option(gathered)))
-        return entropy_option(wrapped) if entropy else wrapped
+        return entropy_option(_moved_option(wrapped)) if invited else wrapped
 
     return decorate
 

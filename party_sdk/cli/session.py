@@ -31,7 +31,13 @@ from party_sdk.cli.options import (
     row_groups_option,
     url_option,
 )
-from party_sdk.cli.output import audit_line, json_option, progress_line, show_progress
+from party_sdk.cli.output import (
+    audit_line,
+    json_option,
+    progress_line,
+    say,
+    show_progress,
+)
 from party_sdk.client import SessionStatus
 from party_sdk.coordinator import Coordinator
 
@@ -157,13 +163,13 @@ def create(
     risks = opened.status().risks
     if as_json:
         document = {"id": opened.id, "invitations": invitations, "risks": risks}
-        click.echo(json.dumps(document))
+        say(json.dumps(document))
         return
-    click.echo(f"session {opened.id}")
+    say(f"session {opened.id}")
     for slot, invitation in invitations.items():
-        click.echo(f"{slot}  {invitation}")
+        say(f"{slot}  {invitation}")
     for code in risks:
-        click.echo(f"Each party has to accept the risk {code}.", err=True)
+        say(f"Each party has to accept the risk {code}.", err=True)
 
 
 @session.command()
@@ -182,12 +188,12 @@ def invite(
     """Make new invitations; earlier ones of the same slots end."""
     invitations = coordinator.session(session_id).invite(slots or None)
     if as_json:
-        click.echo(json.dumps(invitations))
+        say(json.dumps(invitations))
         return
     if not invitations:
-        click.echo("No slot is free: all parties have joined.", err=True)
+        say("No slot is free: all parties have joined.", err=True)
     for slot, invitation in invitations.items():
-        click.echo(f"{slot}  {invitation}")
+        say(f"{slot}  {invitation}")
 
 
 @session.command("list")
@@ -197,10 +203,10 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
     """List the sessions of this key."""
     found = coordinator.sessions()
     if as_json:
-        click.echo(json.dumps(found))
+        say(json.dumps(found))
         return
     for line in found:
-        click.echo(f"{line['id']}  {line['state']}  {line['title']}")
+        say(f"{line['id']}  {line['state']}  {line['title']}")
 
 
 @session.command()
@@ -211,7 +217,7 @@ def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Say where a session stands and who is awaited."""
     status = coordinator.session(session_id).status()
     if as_json:
-        click.echo(status.model_dump_json())
+        say(status.model_dump_json())
         return
     _show(status)
     if status.state == "completed":
@@ -226,7 +232,7 @@ def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Follow a session to its end."""
     status = coordinator.session(session_id).wait(show_progress)
     if as_json:
-        click.echo(status.model_dump_json())
+        say(status.model_dump_json())
 
 
 @session.command()
@@ -254,11 +260,11 @@ def audit(
     given = [entry for path in receipts for entry in _read_ledger(path)]
     entries = coordinator.session(session_id).audit(given)
     if as_json:
-        click.echo(json.dumps(entries))
+        say(json.dumps(entries))
         return
     for entry in entries:
-        click.echo(audit_line(entry))
-    click.echo(f"The chain of {len(entries)} lines holds.", err=True)
+        say(audit_line(entry))
+    say(f"The chain of {len(entries)} lines holds.", err=True)
 
 
 @session.command()
@@ -268,7 +274,7 @@ def audit(
 def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """End a session; parties learn it at their next request."""
     status = coordinator.session(session_id).cancel()
-    click.echo(status.model_dump_json() if as_json else progress_line(status))
+    say(status.model_dump_json() if as_json else progress_line(status))
 
 
 @session.command()
@@ -313,18 +319,18 @@ def _layout(slots: tuple[str, ...]) -> Layout:
 def _show_summary(summary: Record) -> None:
     """Print what the coordinator may read of the result: numbers and short lists."""
     for name, value in summary.values.items():
-        click.echo(f"{name} {value}")
+        say(f"{name} {value}")
     for name, array in summary.arrays.items():
         if array.ndim == 1:
-            click.echo(f"{name} {', '.join(map(str, array.tolist()))}")
+            say(f"{name} {', '.join(map(str, array.tolist()))}")
 
 
 def _show(status: SessionStatus) -> None:
-    click.echo(f"{status.title or status.id}: {status.protocol}")
-    click.echo(progress_line(status))
+    say(f"{status.title or status.id}: {status.protocol}")
+    say(progress_line(status))
     for slot in status.slots:
         joined = f"{slot.n_rows} rows" if slot.joined_at else "has not joined"
         waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
-        click.echo(f"  {slot.name}: {joined}{waiting}")
+        say(f"  {slot.name}: {joined}{waiting}")
     if status.safety_number:
-        click.echo(f"safety number {status.safety_number}")
+        say(f"safety number {status.safety_number}")

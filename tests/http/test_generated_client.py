@@ -97,7 +97,7 @@ class Stranger:
             {
                 "code": code,
                 "member": member.model_dump(mode="json"),
-                "proof": enrolment.prove(self.entropy, "s", slot, code),
+                "proof": enrolment.prove(self.entropy, "s", member, code, 0),
             },
         )
         self.token = generated.call("members.join", None, body=body).parsed.token

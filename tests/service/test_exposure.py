@@ -156,7 +156,9 @@ FIELDS: dict[str, set[str]] = {
     "GET /healthz": {"status"},
     "GET /readyz": {"status"},
     "POST /v1/join": {"session", "slot", "token"},
-    "POST /v1/join/preview": {"session", "slot", "state", "terms", "risks", "risks.*"},
+    "POST /v1/join/preview": {
+        *("session", "slot", "state", "terms", "risks", "risks.*", "joins"),
+    },
     "GET /v1/sessions": {"sessions", "next", *(f"sessions.{name}" for name in LINE)},
     f"PUT {HERE}": SESSION,
     f"GET {HERE}": SESSION,

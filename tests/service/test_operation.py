@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import socket
@@ -19,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
+from support.raw_requests import SILENCE, start
 
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
@@ -66,10 +66,12 @@ def test_a_service_whose_database_is_away_lives_and_is_not_ready(
     with monkeypatch.context() as context:
         context.setattr(api.service.database, "engine", away.engine)
         assert api.send("GET", "/healthz").status_code == 200
+        api.clock.forward(1)  # what it said before is kept for as long
         refusal = api.send("GET", "/readyz")
     assert refusal.status_code == 503
     assert refusal.headers["retry-after"] == "2"
     assert problem_of(refusal) is Problem.UNAVAILABLE
+    api.clock.forward(1)
     assert api.send("GET", "/readyz").status_code == 200
 
 
@@ -85,6 +87,7 @@ def test_a_service_on_another_schema_is_not_ready(
 
 def figures(api: Api) -> dict[tuple[str, ...], float]:
     """All samples, by name and labels."""
+    api.clock.forward(1)  # they are worked out once a second
     response = api.send("GET", "/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=")
     return {
@@ -258,24 +261,18 @@ def clock(api: Api) -> HandClock:
 def test_requests_over_the_limit_are_refused_and_not_queued(
     start_api: StartApi,
 ) -> None:
-    with start_api(max_requests=3, max_wait_seconds=30) as api:
+    with start_api(max_requests=3) as api:
         session = api.open(Dummy(), PARTS).join(A)
-
-        async def ask(_: int) -> httpx.Response:
-            transport = httpx.ASGITransport(api.app)
-            async with httpx.AsyncClient(
-                transport=transport, base_url="http://x"
-            ) as client:
-                headers = {"Authorization": f"Bearer {session.tokens[A]}"}
-                path = f"{session.path}/task?wait=0.5"
-                return await client.get(path, headers=headers)
-
-        async def flood() -> list[httpx.Response]:
-            return await asyncio.gather(*map(ask, range(10)))
-
-        answers = api.portal.call(flood)
-        statuses = sorted(response.status_code for response in answers)
-        assert statuses == [204] * 3 + [429] * 7
+        body = [b"{", SILENCE]
+        keys = [api.key() for _ in range(10)]
+        sent = [start(api, "PUT", "/v1/sessions/s", body, secret=key) for key in keys]
+        wait_for(lambda: sum(request.done() for request in sent) == 7)
+        refused = [request.result() for request in sent if request.done()]
+        assert {(r.status, r.read) for r in refused} == {(429, 0)}
+        assert api.send("GET", session.path, session.key).status_code == 429
+        for request in sent:
+            request.cancel()
+        wait_for(lambda: api.send("GET", session.path, session.key).status_code == 200)
         assert session.status["state"] == "recruiting"
 
 
@@ -296,7 +293,8 @@ def impatient(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Analyst]:
     """A real analyst that waits half a second for slow bodies."""
-    limits = {"COTERIE_BODY_SECONDS": "0.5", "COTERIE_MAX_WAIT_SECONDS": "1"}
+    limits = dict.fromkeys(("COTERIE_BODY_SECONDS", "COTERIE_STRANGER_SECONDS"), "0.5")
+    limits["COTERIE_MAX_WAIT_SECONDS"] = "1"
     folder = tmp_path_factory.mktemp("impatient")
     with Analyst(folder, environment=limits) as analyst:
         yield analyst

@@ -170,6 +170,8 @@ def test_a_session_id_with_other_terms_is_taken(shared_api: Api, what: str) -> N
         {"seed": 2**53},
         {"title": "x" * 201},
         {"title": "a\0b"},
+        {"title": "a\x1b[8mb"},
+        {"title": "a\u202eb"},
         {"title": "\ud800"},
         {"deadlines": {"round": 0}},
         {"guards": {"minimum_rows": 0}},

@@ -59,6 +59,7 @@ class Analyst:
         self.log = data_dir / "analyst.log"
         self.environment = {
             **os.environ,
+            "COTERIE_HIDDEN_PROTOCOLS": "",
             **(environment or {}),
             "COTERIE_DATA_DIR": str(data_dir),
             "COTERIE_DATABASE_URL": database_url,

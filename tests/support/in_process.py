@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -172,7 +173,12 @@ def in_process(
         data_dir=folder,
         database_url=database_url,
         # its clock stands still, and fills no bucket
-        **{"poll_seconds": 0.01, "request_burst": 10**6, **changes},
+        **{
+            "poll_seconds": 0.01,
+            "request_burst": 10**6,
+            "hidden_protocols": "",
+            **changes,
+        },
     )
     clock = HandClock()
     folder.mkdir(exist_ok=True)
@@ -228,6 +234,7 @@ class ByHand:
             self.keys[simulation.COORDINATOR], self.id
         )
         self.tokens: dict[str, str] = {}
+        self.joins: Counter[str] = Counter()
         self.memories: dict[str, dict[int, Memory]] = {}
         response = api.send("PUT", self.path, self.key, json=self.terms)
         assert response.status_code == 201, response.text
@@ -254,17 +261,20 @@ class ByHand:
         """The body of a join, with the proof of the key that the entropy stands for."""
         code = self.codes[slot]
         key = entropy or self.keys[slot]
+        line = member or self.member(slot, entropy)
         return {
             "code": code,
-            "member": (member or self.member(slot, entropy)).model_dump(mode="json"),
-            "proof": enrolment.prove(key, self.id, slot, code),
+            "member": line.model_dump(mode="json"),
+            "proof": enrolment.prove(key, self.id, line, code, self.joins[slot]),
         }
 
     def try_join(
         self, slot: str, member: Member | None = None, entropy: bytes | None = None
     ) -> httpx.Response:
         body = self.joining(slot, member, entropy)
-        return self.api.send("POST", "/v1/join", json=body)
+        response = self.api.send("POST", "/v1/join", json=body)
+        self.joins[slot] += response.is_success
+        return response
 
     def join(self, *slots: str, turn: bool = True) -> ByHand:
         """Join slots (all by default) and let the first round open if all are in."""

@@ -1,0 +1,49 @@
+"""Values that are worked out once in a while, however often they are asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+_V = TypeVar("_V")
+_SECOND = timedelta(seconds=1)
+
+
+class Recent(Generic[_V]):
+    """A value at most a second old; safe from any thread.
+
+    While one thread works it out, the others are given the last one: they do not queue.
+    What was raised instead of a value is kept, and raised, for as long.
+    """
+
+    def __init__(self, work_out: Callable[[], _V]) -> None:
+        self._work_out = work_out
+        self._known: tuple[datetime, _V | Exception] | None = None
+        self._lock = threading.Lock()
+
+    def get(self, now: datetime) -> _V:
+        """Return the value, as it is or was a moment ago."""
+        known = self._known
+        if known is None:
+            with self._lock:
+                known = self._known or self._renew(now)
+        # a clock that was put back would make a value last
+        elif abs(now - known[0]) >= _SECOND and self._lock.acquire(blocking=False):
+            try:
+                known = self._renew(now)
+            finally:
+                self._lock.release()
+        if isinstance(known[1], Exception):
+            raise known[1]
+        return known[1]
+
+    def _renew(self, now: datetime) -> tuple[datetime, _V | Exception]:
+        found: _V | Exception
+        try:
+            found = self._work_out()
+        except Exception as error:  # noqa: BLE001  it is raised by whoever asks
+            found = error
+        self._known = (now, found)
+        return self._known

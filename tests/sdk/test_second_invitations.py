@@ -1,0 +1,187 @@
+"""What a party does with a second invitation, and after it was shut out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import numpy as np
+import pytest
+
+from analyst_service.auth.service import AuthService
+from analyst_service.members.service import MemberService
+from clustering_protocols import simulation
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvitationExpired,
+    KeyNotAuthentic,
+    Unavailable,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from party_sdk import Party, Policy
+from party_sdk._transport import Transport
+from party_sdk.invitations import Invitation
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(1), seed=1)
+[A] = PARTS.layout.names
+POLICY = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+HERE, THERE = "http://127.0.0.1", "http://127.0.0.1:9"
+
+
+class Guest:
+    """A party that has joined, and an address that writes down what it is sent."""
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.api, self.home = api, home
+        self.session: ByHand = api.open(Dummy(), PARTS)
+        self.sent_there: list[httpx.Request] = []
+        with self.party() as party:
+            party.enrol(PARTS.data[A])
+            self.token = party.folder.load_identity().token
+
+    def invitation(self, url: str = HERE, secret: bytes | None = None) -> str:
+        session = self.session
+        return str(
+            Invitation(
+                url=url,
+                session=session.id,
+                slot=A,
+                code=session.codes[A],
+                secret=secret or session.secret,
+            )
+        )
+
+    def party(
+        self, url: str = HERE, *, secret: bytes | None = None, moved: bool = False
+    ) -> Party:
+        return Party.join(
+            self.invitation(url, secret),
+            policy=POLICY,
+            home=self.home,
+            transport=self.transport(url),
+            accept_moved=moved,
+        )
+
+    def transport(self, url: str) -> Transport:
+        if url.rstrip("/") == HERE:
+            return self.api.transport()
+
+        def note(request: httpx.Request) -> httpx.Response:
+            self.sent_there.append(request)
+            return httpx.Response(404)
+
+        http = httpx.Client(base_url=url, transport=httpx.MockTransport(note))
+        return Transport(url, patience=0, http=http)
+
+
+@pytest.fixture
+def guest(api: Api, home: Path) -> Iterator[Guest]:
+    return Guest(api, home)
+
+
+def test_a_second_invitation_leads_no_token_to_another_address(guest: Guest) -> None:
+    with pytest.raises(GuardRefused, match=r"127\.0\.0\.1:9.*not sent there.*--moved"):
+        guest.party(THERE)
+    assert guest.sent_there == []
+    with guest.party() as party:  # the first address is kept
+        assert party.folder.load_identity().token == guest.token
+
+
+def test_the_same_address_written_otherwise_is_the_same(guest: Guest) -> None:
+    for url in (f"{HERE}/", f"{HERE}:80", "HTTP://127.0.0.1".lower()):
+        with guest.party(url):
+            pass
+
+
+def test_an_analyst_that_moved_is_followed_where_the_operator_says_so(
+    guest: Guest,
+) -> None:
+    with guest.party(THERE, moved=True) as party:
+        kept = Invitation.parse(party.folder.load_identity().invitation)
+        assert kept.url == THERE
+    with guest.party(THERE):
+        pass  # it is the address now
+    with pytest.raises(GuardRefused, match="--moved"):
+        guest.party(HERE)
+
+
+def test_an_invitation_with_another_secret_is_refused_whatever_is_said(
+    guest: Guest,
+) -> None:
+    for moved in (False, True):
+        with pytest.raises(GuardRefused, match="another session secret"):
+            guest.party(secret=bytes(32), moved=moved)
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://h:port", "http://:80"])
+def test_an_address_that_is_none_makes_no_invitation(guest: Guest, url: str) -> None:
+    with pytest.raises(Exception, match="not an invitation") as refused:
+        Invitation.parse(guest.invitation(url))
+    assert type(refused.value).__name__ == "InvalidParameters"
+
+
+def shut_out(guest: Guest) -> None:
+    service = guest.api.service
+    with service.database.write() as unit:
+        members = MemberService(unit, guest.api.clock, service.settings)
+        assert members.shut_out(guest.session.id) == 1
+
+
+@pytest.mark.threat(29)
+def test_a_party_that_was_shut_out_stops_and_gets_no_token(guest: Guest) -> None:
+    guest.api.turn()
+    shut_out(guest)
+    with guest.party() as party:
+        for _ in range(2):
+            with pytest.raises(InvitationExpired, match="administrator ended"):
+                party.run(PARTS.data[A])
+        assert party.folder.load_identity().token is None
+    service = guest.api.service
+    with service.database.read() as unit:
+        found = AuthService(unit, guest.api.clock).keys()
+    assert [c.slot for c in found if c.slot and c.revoked_at is None] == []
+
+
+def test_a_party_whose_token_expired_joins_again_by_itself(guest: Guest) -> None:
+    identity = (folder := guest.party().folder).load_identity()
+    folder.save_identity(identity.model_copy(update={"token": "pt_expired"}))
+    with guest.party() as party:
+        party._remember(party._identity.model_copy(update={"token": None}))
+        party.enrol(PARTS.data[A])
+        renewed = party.folder.load_identity().token
+    assert renewed not in {None, guest.token, "pt_expired"}
+
+
+def test_a_proof_that_the_analyst_does_not_take_is_not_sent_for_ever(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with guest.party() as party:
+        party._remember(party._identity.model_copy(update={"token": None}))
+        refused = KeyNotAuthentic("no")
+        tries: list[int] = []
+
+        def join(*_: object) -> str:
+            tries.append(1)
+            raise refused
+
+        monkeypatch.setattr(party._client, "join", join)
+        with pytest.raises(KeyNotAuthentic):
+            party.enrol(PARTS.data[A])
+        assert len(tries) == 1, "nobody else had joined meanwhile"
+        preview = party._client.preview(guest.session.codes[A])
+        counted = iter(range(1000))
+        monkeypatch.setattr(
+            party._client,
+            "preview",
+            lambda _: preview.model_copy(update={"joins": next(counted)}),
+        )
+        with pytest.raises(Unavailable):
+            party.enrol(PARTS.data[A])
+        assert len(tries) == 6

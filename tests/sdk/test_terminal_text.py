@@ -1,0 +1,127 @@
+"""Texts of others reach no terminal as something that it obeys."""
+
+from __future__ import annotations
+
+import ast
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pydantic import TypeAdapter, ValidationError
+
+from clustering_protocols.errors import Malformed, ProtocolFailed
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.terms import CONTROLS, Layout, Text, read_terms
+from party_sdk.cli.output import ExplainedGroup, progress_line, say
+from party_sdk.client import SessionStatus
+
+CLI = Path(__file__).parents[2] / "party_sdk" / "cli"
+OBEYED = {
+    "hidden text": "\x1b[8m",
+    "one byte's escape": "\x9b8m",
+    "turned direction": "\u202e",
+    "turned and kept": "\u2066",
+    "a mark": "\u200f",
+    "another line": "\n",
+    "the line again": "\r",
+    "an end of line": "\u2028",
+    "NUL": "\0",
+    "a bell": "\a",
+    "DEL": "\x7f",
+}
+HARMLESS = ["Wards of 2030", "Müller & Søn", "病院", "مستشفى", "👩\u200d⚕️", "a\u200cb"]
+
+
+@pytest.mark.parametrize("what", OBEYED)
+def test_a_title_that_a_terminal_would_obey_is_refused_on_both_sides(what: str) -> None:
+    title = f"Wards{OBEYED[what]}of 2030"
+    with pytest.raises(ValidationError):
+        TypeAdapter(Text).validate_python(title)
+    proposal = Proposal(protocol="dummy", params={}, layout=Layout.lattice(1), seed=0)
+    terms = draw_up("s", proposal).decode()
+    forged = terms.replace('"title":""', f'"title":{_as_json(title)}')
+    assert forged != terms
+    with pytest.raises(Malformed):
+        read_terms(forged.encode())
+
+
+def _as_json(text: str) -> str:
+    return '"' + "".join(f"\\u{ord(letter):04x}" for letter in text) + '"'
+
+
+@pytest.mark.parametrize("title", HARMLESS)
+def test_a_title_in_any_script_is_taken(title: str) -> None:
+    assert TypeAdapter(Text).validate_python(title) == title
+
+
+@pytest.mark.parametrize("what", OBEYED)
+def test_what_is_said_is_one_line_without_controls(
+    what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say(f"before{OBEYED[what]}after")
+    said = capsys.readouterr().out
+    assert said.endswith("after\n")
+    assert re.search(f"[{CONTROLS}]", said.removesuffix("\n")) is None
+    assert f"\\u{ord(OBEYED[what][0]):04x}" in said
+
+
+@pytest.mark.parametrize("title", HARMLESS)
+def test_what_is_harmless_is_said_as_it_is(
+    title: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say(title, err=True)
+    assert capsys.readouterr().err == f"{title}\n"
+
+
+def test_the_detail_of_a_problem_hides_nothing_that_follows_it() -> None:
+    group = ExplainedGroup("coterie")
+
+    @group.command()
+    def fail() -> None:
+        raise ProtocolFailed("rows \x1b[8m\u202eare bad")
+
+    group.get_command = lambda *_: fail  # type: ignore[method-assign]  # its own
+    done = CliRunner().invoke(group, ["fail"])
+    assert done.exit_code == 4
+    assert "rows \\u001b[8m\\u202eare bad" in done.stderr
+    assert "What to do: " in done.stderr
+
+
+def test_the_detail_of_a_sessions_end_is_said_without_controls(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    status = SessionStatus(
+        id="s",
+        title="",
+        protocol="dc",
+        state="failed",
+        reason="protocol-failed",
+        detail="\x1b[2Jgone",
+        round=1,
+        attempt=1,
+        stage_index=0,
+        n_stages=1,
+        slots=[],
+        waiting_since=now,
+        deadline=now,
+        risks=[],
+    )
+    say(progress_line(status))
+    assert "\\u001b[2Jgone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", ["party.py", "session.py", "output.py"])
+def test_commands_that_show_texts_of_others_print_by_one_function(module: str) -> None:
+    tree = ast.parse((CLI / module).read_text())
+    echoes = [
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name != "say"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"click.echo", "print"}
+    ]
+    assert echoes == []

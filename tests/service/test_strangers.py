@@ -1,0 +1,448 @@
+"""Who shows no credential costs little, and takes no place from who does."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from support.analyst_process import wait_for
+from support.raw_requests import SILENCE, Exchange, ask, start
+
+from analyst_service import strict_json
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.database import Database
+from analyst_service.middleware.pots import Pot
+from analyst_service.middleware.request_limits import RequestLimits
+from analyst_service.recent import Recent
+from analyst_service.sessions.schemas import SessionWrite
+from analyst_service.strict_json import MAX_NAMES, Unread
+from clustering_protocols import registry, simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from party_sdk.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.in_process import Api
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+STRANGE = (
+    ("POST", "/v1/join"),
+    ("POST", "/v1/join/preview"),
+    ("PUT", "/v1/sessions/s"),
+)
+MEGABYTE = 1 << 20
+
+
+# Bodies are not read before it is known whose they are
+
+
+@pytest.mark.parametrize(("method", "path"), STRANGE)
+def test_a_strangers_large_body_is_refused_before_its_first_byte(
+    api: Api, method: str, path: str
+) -> None:
+    limit = api.service.settings.max_stranger_bytes
+    assert limit == 16 << 10
+    announced = {"content-length": str(limit + 1)}
+    refused = ask(api, method, path, [b" "] * (limit + 1), **announced)
+    assert (refused.status, refused.read) == (413, 0)
+    assert refused.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(("method", "path"), STRANGE)
+def test_of_a_strangers_body_without_a_length_no_more_than_the_limit_is_read(
+    api: Api, method: str, path: str
+) -> None:
+    pieces = [b" " * 1024] * 1024
+    refused = ask(api, method, path, pieces)
+    assert refused.status in {401, 413}
+    assert refused.read <= api.service.settings.max_stranger_bytes + 1024
+
+
+@pytest.mark.parametrize("secret", [None, "ck_guess"])
+def test_who_is_not_known_is_refused_before_a_byte_of_his_body_is_read(
+    api: Api, secret: str | None
+) -> None:
+    for method, path in (
+        ("PUT", "/v1/sessions/s"),
+        ("POST", "/v1/sessions/s/invitations"),
+        ("PUT", "/v1/sessions/s/rounds/1/attempts/1/contribution"),
+    ):
+        refused = ask(api, method, path, [b"{", SILENCE], secret=secret)
+        assert (refused.status, refused.problem) == (401, "unauthenticated")
+        assert refused.read == 0
+
+
+def test_a_strangers_requests_are_counted_before_their_bodies_are_read(
+    start_api: StartApi,
+) -> None:
+    with start_api(request_burst=3) as api:
+        body = json.dumps({"code": "0123456789abcdef"}).encode()
+        asked = [ask(api, "POST", "/v1/join/preview", [body]) for _ in range(5)]
+        assert [a.status for a in asked] == [404] * 3 + [429] * 2
+        assert [a.read for a in asked[3:]] == [0, 0]
+
+
+def test_a_strangers_body_has_a_head_start_of_its_own(start_api: StartApi) -> None:
+    with start_api(stranger_seconds=0.05, body_seconds=1000) as api:
+        slow = ask(api, "POST", "/v1/join/preview", [b"{", SILENCE])
+        assert (slow.status, slow.problem) == (408, "timeout")
+        key = api.key()
+        patient = start(api, "PUT", "/v1/sessions/s", [b"{", SILENCE], secret=key)
+        wait_for(lambda: not slow.pieces)
+        assert not patient.done()
+        patient.cancel()
+
+
+def test_the_defaults_give_strangers_five_seconds(api: Api) -> None:
+    assert api.service.settings.stranger_seconds == 5
+
+
+# Bodies are parsed and checked in threads, and mistakes are not counted up
+
+
+def test_no_body_is_parsed_in_the_event_loop(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = api.portal.call(_this_thread)
+    parsed_in = []
+    read = strict_json._read
+
+    def noting(model: Any, text: bytes) -> Any:
+        parsed_in.append(_now())
+        return read(model, text)
+
+    monkeypatch.setattr(strict_json, "_read", noting)
+    session = api.open(Dummy(), PARTS)
+    assert session.try_join(A).status_code == 200
+    api.send("POST", "/v1/join/preview", json={"code": session.codes[B]})
+    assert len(parsed_in) == 4, "a session, invitations, a join, a preview"
+    assert loop not in parsed_in
+
+
+def _now() -> int:
+    return threading.get_ident()
+
+
+async def _this_thread() -> int:
+    return threading.get_ident()
+
+
+def test_more_names_than_any_model_has_are_refused_before_it_is_asked(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[type] = []
+    monkeypatch.setattr(strict_json, "_validator", asked.append)
+    many = {f"{n:x}": 0 for n in range(MAX_NAMES + 1)}
+    for body in (many, {"member": {"keys": many}}):
+        refused = ask(api, "POST", "/v1/join", [json.dumps(body).encode()])
+        assert (refused.status, refused.problem) == (400, "malformed")
+    assert asked == []
+
+
+def test_no_model_has_half_as_many_names_as_are_let_through() -> None:
+    models = [SessionWrite, *(known.params for known in registry.catalogue().values())]
+    assert max(len(model.model_fields) for model in models) < MAX_NAMES / 2
+
+
+LONG = {
+    "slots": {"layout": {"slots": [{}] * 900}, "protocol": {"name": "dummy"}},
+    "features": {
+        "layout": {"slots": []},
+        "protocol": {
+            "name": "dc",
+            "params": {"n_clusters": 2, "features": [[{"surprise": 1}] * 900]},
+        },
+    },
+    "numbers": {
+        "layout": {"slots": []},
+        "protocol": {
+            "name": "llf",
+            "params": {"n_clusters": 2, "initial_centroids": [["x"] * 900]},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_checking_stops_at_the_first_item_of_a_list_that_is_wrong(what: str) -> None:
+    """The validator holds the interpreter: a list of mistakes would hold up everybody."""
+    body = LONG[what]
+    with pytest.raises(ValidationError) as patient:
+        SessionWrite.model_validate(body)
+    assert patient.value.error_count() >= 900
+    with pytest.raises(RequestValidationError) as found:
+        Unread(SessionWrite, json.dumps(body).encode()).read()
+    assert len(found.value.errors()) < 8
+
+
+def test_what_is_valid_is_read_as_before() -> None:
+    body = {
+        "title": "Wards",
+        "layout": PARTS.layout.model_dump(mode="json"),
+        "protocol": {"name": "dummy", "params": {"n_clusters": 3}},
+    }
+    read = Unread(SessionWrite, json.dumps(body).encode()).read()
+    assert read == SessionWrite.model_validate(body)
+
+
+@pytest.mark.parametrize("deep", [b"[" * 100_000, b'{"a":' * 100_000])
+def test_a_body_that_is_nested_too_deeply_is_refused(deep: bytes) -> None:
+    with pytest.raises(RequestValidationError):
+        Unread(SessionWrite, deep).read()
+
+
+# Places
+
+
+@contextmanager
+def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
+    """Requests without a credential whose bodies stop after a byte."""
+    sent = [
+        start(api, "POST", "/v1/join/preview", [b"{", SILENCE], **more)
+        for _ in range(n)
+    ]
+    try:
+        yield sent
+    finally:
+        for request in sent:
+            request.cancel()
+
+
+@pytest.mark.threat(67, 68)
+def test_strangers_that_fall_silent_take_no_place_from_a_caller(
+    start_api: StartApi,
+) -> None:
+    limits = {"max_stranger_requests": 6, "max_requests_each": 4, "max_requests": 2}
+    with start_api(**limits) as api:
+        key = api.key()
+        with silent(api, 7) as sent:
+            wait_for(lambda: sum(request.done() for request in sent) == 3)
+            refused = [request.result() for request in sent if request.done()]
+            assert {r.status for r in refused} == {429}
+            assert {r.headers["retry-after"] for r in refused} == {"1"}
+            with silent(api, 3, address="192.0.2.2") as others:
+                wait_for(lambda: sum(request.done() for request in others) == 1)
+                assert api.send("GET", "/v1/sessions", key).status_code == 200
+                body = PARTS.layout.model_dump(mode="json")
+                terms = {"protocol": {"name": "dummy"}, "layout": body}
+                opened = api.send("PUT", "/v1/sessions/s", key, json=terms)
+                assert opened.status_code == 201
+                session = api.open(Dummy(), PARTS)
+                assert session.try_join(A).status_code == 429, "a stranger's, too"
+        wait_for(lambda: session.try_join(A).status_code == 200)
+
+
+@pytest.mark.threat(68)
+def test_one_callers_requests_take_no_place_from_another(start_api: StartApi) -> None:
+    with start_api(max_requests=6, max_requests_each=3) as api:
+        flooding, other = api.key(), api.key()
+        sent = [
+            start(api, "PUT", "/v1/sessions/s", [b"{", SILENCE], secret=flooding)
+            for _ in range(5)
+        ]
+        wait_for(lambda: sum(request.done() for request in sent) == 2)
+        refused = [request.result() for request in sent if request.done()]
+        assert {(r.status, r.read) for r in refused} == {(429, 0)}
+        assert api.send("GET", "/v1/sessions", other).status_code == 200
+        assert api.send("GET", "/v1/sessions", flooding).status_code == 429
+        for request in sent:
+            request.cancel()
+        wait_for(lambda: api.send("GET", "/v1/sessions", flooding).status_code == 200)
+
+
+@pytest.mark.threat(68)
+def test_long_polls_take_no_place_and_too_many_are_answered_at_once(
+    start_api: StartApi,
+) -> None:
+    limits = {"max_requests": 2, "max_waiting_each": 3, "max_wait_seconds": 300}
+    with start_api(**limits) as api:
+        session, other = api.open(Dummy(), PARTS).join(A), api.key()
+        _, callers = pots(api)
+        held = []
+        for number in range(1, 4):
+            poll = f"{session.path}/task?wait=300"
+            held.append(start(api, "GET", poll, secret=session.tokens[A]))
+            wait_for(lambda n=number: callers.waiting.total() == n)
+        one_more = ask(api, "GET", poll, secret=session.tokens[A])
+        assert (one_more.status, one_more.headers["retry-after"]) == (204, "1")
+        assert not any(request.done() for request in held)
+        assert api.send("GET", "/v1/sessions", other).status_code == 200
+        session.join(B)  # all three are woken, though there is room for two
+        assert [request.result(60).status for request in held] == [200] * 3
+        assert api.send("GET", "/v1/sessions", other).status_code == 200
+
+
+def pots(api: Api) -> tuple[Pot, Pot]:
+    """The pots of strangers and of callers."""
+    layer = api.app.middleware_stack
+    while not isinstance(layer, RequestLimits):
+        layer = layer.__dict__.get("app") or layer.__dict__["_app"]
+    return layer._strangers, layer._callers
+
+
+@pytest.mark.threat(67)
+def test_strangers_addresses_and_callers_are_forgotten_when_they_have_left(
+    api: Api,
+) -> None:
+    for number in range(20):
+        ask(api, "GET", "/v1/protocols", address=f"192.0.2.{number}")
+        api.send("GET", "/v1/sessions", api.key())
+    for pot in pots(api):
+        assert (pot._number, dict(pot._served), dict(pot.waiting)) == (0, {}, {})
+
+
+# What is open to all is cheap, and counted
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/metrics", "/v1/protocols"])
+def test_what_is_open_is_counted(start_api: StartApi, path: str) -> None:
+    with start_api(request_burst=3) as api:
+        asked = [ask(api, "GET", path).status for _ in range(5)]
+        assert asked == [200] * 3 + [429] * 2
+        assert ask(api, "GET", "/healthz").status == 200, "a supervisor has to know"
+
+
+def test_what_is_open_is_worked_out_once_a_second_or_once(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked: list[str] = []
+
+    def counted(owner: Any, name: str) -> None:
+        work = getattr(owner, name)
+
+        def noting(*args: Any) -> Any:
+            worked.append(name)
+            return work(*args)
+
+        monkeypatch.setattr(owner, name, noting)
+
+    for owner, name in (
+        (Database, "is_current"),
+        (FileBlobStore, "draft"),
+        (registry, "describe"),
+    ):
+        counted(owner, name)
+    counted(api.service.figures, "_work_out")
+    paths = ("/readyz", "/metrics", "/v1/protocols", "/openapi.json")
+    for path in paths:
+        ask(api, "GET", path)
+    worked.clear()
+    for path in paths * 3:
+        assert ask(api, "GET", path).status == 200
+    assert worked == []
+    api.clock.forward(1)
+    for path in paths * 3:
+        assert ask(api, "GET", path).status == 200
+    assert sorted(worked) == ["_work_out", "draft", "is_current"]
+
+
+def test_a_value_is_worked_out_by_one_thread_while_others_have_the_last() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    begun, go_on = threading.Event(), threading.Event()
+    values = iter(range(10))
+
+    def work_out() -> int:
+        begun.set()
+        go_on.wait(60)
+        return next(values)
+
+    go_on.set()
+    recent = Recent(work_out)
+    assert recent.get(at) == 0
+    go_on.clear()
+    begun.clear()
+    later = at + timedelta(seconds=1)
+    slow = threading.Thread(target=recent.get, args=(later,))
+    slow.start()
+    assert begun.wait(60)
+    assert recent.get(later) == 0
+    go_on.set()
+    slow.join()
+    assert recent.get(later) == 1
+    assert recent.get(at) == 2, "a clock that was put back"
+
+
+# Whose address counts
+
+
+@pytest.mark.parametrize("proxies", ["", "127.0.0.1"])
+def test_a_forwarded_address_is_believed_where_that_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: str
+) -> None:
+    [(_, served)] = serve(tmp_path, monkeypatch, proxies)
+    assert served["proxy_headers"] is bool(proxies)
+    assert served["forwarded_allow_ips"] == proxies
+
+
+WARNED = {
+    "open to the network": (("--host", "0.0.0.0"), "", True),
+    "behind a proxy": (("--host", "0.0.0.0"), "10.0.0.1", False),
+    "this machine alone": ((), "", False),
+}
+
+
+@pytest.mark.parametrize("what", WARNED)
+def test_plain_http_beyond_this_machine_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    words, proxies, is_warned = WARNED[what]
+    [(said, _)] = serve(tmp_path, monkeypatch, proxies, *words)
+    assert ("Warning: plain HTTP on 0.0.0.0" in said) is is_warned
+
+
+def serve(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, proxies: str, *words: str
+) -> list[tuple[str, dict[str, Any]]]:
+    """Run the command with a server that only notes how it was called."""
+    served: list[dict[str, Any]] = []
+    monkeypatch.setenv("COTERIE_DATA_DIR", str(folder))
+    monkeypatch.setenv("COTERIE_DATABASE_URL", "")
+    monkeypatch.setenv("COTERIE_TRUSTED_PROXIES", proxies)
+    monkeypatch.setattr("uvicorn.run", lambda _, **options: served.append(options))
+    monkeypatch.setattr("analyst_service.cli.write_json_lines", lambda: None)
+    assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
+    done = CliRunner().invoke(main, ["serve", *words])
+    assert done.exit_code == 0, done.output
+    return [(done.stderr, options) for options in served]
+
+
+# The catalogue
+
+
+def test_the_dummy_is_offered_where_a_setting_says_so(start_api: StartApi) -> None:
+    terms = {
+        "protocol": {"name": "dummy"},
+        "layout": PARTS.layout.model_dump(mode="json"),
+    }
+    for hidden, is_offered in (("dummy", False), ("", True), ("dc, dummy", False)):
+        with start_api(hidden_protocols=hidden) as api:
+            listed = api.send("GET", "/v1/protocols").json()["protocols"]
+            assert ("dummy" in {entry["name"] for entry in listed}) is is_offered
+            asked = api.send(
+                "PUT", f"/v1/sessions/s{len(hidden)}", api.key(), json=terms
+            )
+            assert asked.status_code == (201 if is_offered else 422)
+
+
+def test_the_dummy_is_hidden_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    from analyst_service.settings import Settings
+
+    monkeypatch.delenv("COTERIE_HIDDEN_PROTOCOLS", raising=False)
+    offered = [name for name in registry.catalogue() if Settings().offers(name)]
+    assert set(offered) == registry.catalogue().keys() - {"dummy"}
