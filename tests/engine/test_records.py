@@ -11,14 +11,13 @@ from pydantic import Field, ValidationError
 
 from clustering_protocols import codec, packets
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.contract import Memory, Stage
+from clustering_protocols.contract import Memory
 from clustering_protocols.errors import (
     CoterieError,
     InvalidArray,
     Malformed,
     VersionMismatch,
 )
-from clustering_protocols.preparation import alignment
 from clustering_protocols.records import Record
 
 PRIVATE = 73_519_264  # whatever the text of an error or a repr must not hold
@@ -311,12 +310,6 @@ def test_the_text_of_a_refused_value_never_holds_it(change: dict[str, Any]) -> N
 
 # Packets: a record under way
 
-STAGE = Stage(
-    name="only",
-    analyst=alignment.Analyst(),
-    party=alignment.Party(rows_travel=True),
-    records=(Example,),
-)
 ADDRESS = packets.Address(
     session="s", agreement="0" * 64, slot="a", stage="only", round=1, attempt=1
 )
@@ -333,7 +326,7 @@ def test_a_packet_comes_back_with_address_record_and_envelopes() -> None:
     packet = packets.read(PACKET)
     assert packet.address == ADDRESS
     assert list(packet.envelopes) == [ENVELOPE]
-    record = Example.narrow(packet.read(STAGE))
+    record = Example.narrow(packet.read([Example]))
     assert record.values == VALUES
     assert np.array_equal(record.points, sized(3)["points"])
 
@@ -380,7 +373,7 @@ def test_a_packet_with_any_value_in_any_place_is_read_or_refused(
     except ValueError:  # NaN and infinities: JSON cannot say them
         return
     try:
-        packets.read(changed).read(STAGE)
+        packets.read(changed).read([Example])
     except CoterieError as error:
         assert isinstance(error, Malformed | InvalidArray | VersionMismatch)  # noqa: PT017  which of the three depends on the drawn example
 
@@ -390,7 +383,7 @@ def test_a_packet_with_a_kind_that_its_stage_lacks_is_malformed(kind: Any) -> No
     header, arrays = codec.decode(PACKET)
     header["record"]["kind"] = kind
     with pytest.raises(Malformed, match="no record of that kind"):
-        packets.read(codec.encode(header, arrays)).read(STAGE)
+        packets.read(codec.encode(header, arrays)).read([Example])
 
 
 @pytest.mark.parametrize(

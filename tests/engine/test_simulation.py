@@ -162,18 +162,18 @@ def test_a_party_s_choices_are_its_own() -> None:
     whole = Session(
         Dummy(), PARTS.layout, PARTS.data, 3, choices={A: {"memory_limit": 5}}
     )
-    assert whole.view(A).choices == whole.party(A).choices == {"memory_limit": 5}
-    assert whole.view(B).choices == whole.party(B).choices == {}
+    assert whole.context(A).choices == whole.party(A).choices == {"memory_limit": 5}
+    assert whole.context(B).choices == whole.party(B).choices == {}
 
 
 def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
     whole = session()
     whole.until(messages.Count)
-    view = whole.view(A)
+    view = whole.context(A)
     assert (view.stage, view.round) == (whole.open.stage, 2)
     assert view.entropy == simulation.entropies(3, "simulation", [A])[A]
     whole.to_the_end()
-    assert whole.view(A).round == 3
+    assert whole.context(A).round == 3
 
 
 def test_a_session_is_open_or_closed() -> None:

@@ -291,7 +291,7 @@ def test_what_travels_is_a_number_per_sub_vector_and_each_gets_its_centres() -> 
     known = registry.protocol("pqmds")
     stage = known.stages(PARAMS, Layout.lattice(1, 2))[-1]
     sent = [packets.read(m.payload) for m in run.sent if m.sender != "analyst"]
-    codes = [p.read(stage) for p in sent if p.address.stage == "upload"]
+    codes = [p.read(stage.records) for p in sent if p.address.stage == "upload"]
     shapes = [messages.Codes.narrow(record).codes.shape for record in codes]
     assert shapes == [(178, 3), (178, 3)]
     for record, outcome in zip(codes, run.outcomes.values(), strict=True):

@@ -180,7 +180,7 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     running.until(messages.Unblind)
     made = {slot: running.answer(slot) for slot in running.open.tasks}
     own = packets.read(made[SECOND].contribution)
-    shown = own.read(stage_of(running))
+    shown = own.read(stage_of(running).records)
     assert isinstance(shown, messages.Shown)
     lie = messages.Shown(tokens=np.ascontiguousarray(spoil(shown.tokens)))
     given = {slot: answer.contribution for slot, answer in made.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
 from hashlib import sha256
 from typing import Any
 
@@ -20,7 +19,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
-from clustering_protocols.secrecy.envelopes import Address, open_envelope, seal
+from clustering_protocols.secrecy.envelopes import Binding, open_envelope, seal
 from clustering_protocols.secrecy.keys import (
     PartyKeys,
     PublicKeys,
@@ -157,7 +156,7 @@ def test_a_safety_number_changes_with_any_byte() -> None:
 
 # Envelopes
 
-ADDRESS = Address(
+ADDRESS = Binding(
     agreement="0" * 64,
     session="s",
     stage="secrets",
@@ -174,7 +173,7 @@ ENVELOPE = seal(CONTENT, ADDRESS, SENDER, RECEIVER.public)
 
 def opened(
     envelope: bytes = ENVELOPE,
-    address: Address = ADDRESS,
+    address: Binding = ADDRESS,
     receiver: PartyKeys = RECEIVER,
     sender: PartyKeys = SENDER,
 ) -> bytes:
@@ -209,12 +208,12 @@ def test_an_envelope_is_a_signature_before_hpke_in_base_mode() -> None:
     SENDER.public.verifying.verify(ENVELOPE[:64], signed)
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Address)])
+@pytest.mark.parametrize("field", list(Binding.model_fields))
 def test_an_envelope_does_not_open_under_another_address(field: str) -> None:
     value = getattr(ADDRESS, field)
     other = value + 1 if isinstance(value, int) else f"{value}x"
     with pytest.raises(EnvelopeRefused):
-        opened(address=replace(ADDRESS, **{field: other}))
+        opened(address=ADDRESS.model_copy(update={field: other}))
 
 
 def test_an_envelope_does_not_open_when_two_fields_exchange_their_values() -> None:
@@ -225,7 +224,7 @@ def test_an_envelope_does_not_open_when_two_fields_exchange_their_values() -> No
         {"session": "ss", "stage": "ecrets"},
     ):
         with pytest.raises(EnvelopeRefused):
-            opened(address=replace(ADDRESS, **changes))
+            opened(address=ADDRESS.model_copy(update=changes))
 
 
 @pytest.mark.parametrize("place", range(len(ENVELOPE)))

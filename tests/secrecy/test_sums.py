@@ -338,8 +338,9 @@ def test_what_is_encoded_comes_back_to_half_a_unit(
     numbers = np.array(x) * 2.0**exponent
     code = FixedPoint.of(2.0**exponent)
     back = code.decode(code.encode(numbers))
-    # a unit is 2^-61 of the bound: float64 is coarser than that near the bound
-    np.testing.assert_allclose(back, numbers, rtol=2**-52, atol=2.0 ** (exponent - 61))
+    # half a unit is 2^-(RING_BITS - 1) of the bound; float64 is coarser near the bound
+    half = 2.0 ** (exponent - RING_BITS + 1)
+    np.testing.assert_allclose(back, numbers, rtol=2**-52, atol=half)
 
 
 def test_each_item_may_have_a_bound_of_its_own() -> None:

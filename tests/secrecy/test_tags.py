@@ -114,7 +114,7 @@ def test_a_number_that_is_added_to_a_total_is_noticed(
     """The prime too: within their range no two sums are equal modulo it."""
     crowd = views(3)
     total = sent(crowd, numbers(1, 3, 1500), blinded=blinded)
-    total[place] += np.uint64(added % 2**64)
+    total[[place]] += np.array([added % 2**64], dtype=np.uint64)
     assert refused(crowd, total, blinded=blinded)
 
 

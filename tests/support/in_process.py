@@ -186,7 +186,7 @@ def in_process(
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
         patch.setattr(application, "Driver", HandDriver if driven else idle)
-        patch.setattr(application, "Keeper", idle)
+        patch.setattr(application, "Sweeper", idle)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
         database = application.Database(settings.database)
         database.migrate()

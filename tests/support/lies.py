@@ -16,7 +16,7 @@ def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
     _, stages = engine.load(agreement)
     packet = packets.read(message)
     stage = next(s for s in stages if s.name == packet.address.stage)
-    record = packet.read(stage)
+    record = packet.read(stage.records)
     lie = type(record).model_validate(dict(record) | dict(change(record)))
     return packets.write(
         packet.address,

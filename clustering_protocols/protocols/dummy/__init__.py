@@ -46,6 +46,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
         """Return greeting (one round) and count (two rounds)."""
+        least = 0 if params.quorum else 1  # who is absent is not asked
         return (
             Stage(
                 name="greeting",
@@ -59,7 +60,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 analyst=analyst.Counter(),
                 party=party.Counter(),
                 exchanges=(
-                    Exchange(messages.Count, messages.Counted),
+                    Exchange(messages.Count, messages.Counted, least),
                     Exchange(messages.Confirm, messages.Confirmed),
                 ),
                 envelopes=(messages.Word,),

@@ -102,11 +102,12 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return admission, secrets, alignment, statistics if needed, shares, distances."""
+        least = 1 if params.hide_segments else 0  # fewer answers may suffice
         distances = Stage(
             name="distances",
             analyst=analyst.Decoder(),
             party=party.Comparer(),
-            exchanges=(Exchange(messages.Compare, messages.Answer),),
+            exchanges=(Exchange(messages.Compare, messages.Answer, least),),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupMemberships,
