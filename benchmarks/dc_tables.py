@@ -28,6 +28,7 @@ from sklearn.datasets import make_blobs, make_circles
 
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import metrics, simulation
+from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.terms import Layout
 
@@ -207,9 +208,7 @@ def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Spli
     columns = [np.array([0, 2, 3]), np.array([1, 4, 5])]
     layout: Layout = Layout.lattice(2, 2)
     data = {
-        slot.name: simulation.MatrixSource(
-            X[np.ix_(rows[slot.row], columns[slot.column])]
-        )
+        slot.name: MatrixSource(X[np.ix_(rows[slot.row], columns[slot.column])])
         for slot in layout.slots
     }
     held = {slot.name: rows[slot.row] for slot in layout.slots}

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
+from clustering_protocols.data import MatrixSource
 from clustering_protocols.metrics import adjusted_rand, normalized_mutual_information
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
@@ -76,7 +77,7 @@ def split(X: NDArray[np.float64], first: int) -> simulation.Split:
     groups = [columns[:first], columns[first:]]
     layout = Layout.lattice(1, 2)
     data = {
-        slot: simulation.MatrixSource(X[:, group])
+        slot: MatrixSource(X[:, group])
         for slot, group in zip(layout.names, groups, strict=True)
     }
     held = dict.fromkeys(layout.names, rows)

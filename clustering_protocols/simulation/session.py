@@ -180,7 +180,9 @@ class Session(Parties):
         tasks = {slot: tasks[slot] for slot in opened.tasks if slot not in absent}
         for slot, task in tasks.items():
             self.record(ANALYST, slot, task)
-        answers = {slot: self.ask(slot, tasks[slot]) for slot in self.order(tasks)}
+        answers = {
+            slot: self.ask(slot, tasks[slot]) for slot in self.answering_order(tasks)
+        }
         self.advance({slot: answer.contribution for slot, answer in answers.items()})
         if not self.reopened(opened):
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
@@ -211,7 +213,7 @@ class Session(Parties):
         """Return what the analyst hands out in the open round, by slot."""
         return dict(self.open.tasks)
 
-    def order(self, slots: Collection[str]) -> Sequence[str]:
+    def answering_order(self, slots: Collection[str]) -> Sequence[str]:
         """Return the slots in the order in which they answer."""
         return list(slots)
 

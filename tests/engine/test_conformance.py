@@ -43,7 +43,7 @@ def begun(example: Example[Any], kind: type[Session] = Session) -> Session:
 class Backwards(Session):
     """A session whose parties answer in the reverse of the usual order."""
 
-    def order(self, slots: Collection[str]) -> Sequence[str]:
+    def answering_order(self, slots: Collection[str]) -> Sequence[str]:
         return list(slots)[::-1]
 
 

@@ -13,8 +13,9 @@ import pytest
 from support import guesses
 from support.tables import blobs, names, overlapping, parties
 
-from clustering_protocols import engine, packets, simulation
+from clustering_protocols import engine, packets
 from clustering_protocols.contract import Incoming, PartyContext
+from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     EnvelopeRefused,
     GuardRefused,
@@ -81,7 +82,7 @@ def test_a_party_that_brings_more_ids_than_it_joined_with_ends_the_session() -> 
     more = np.random.default_rng(0).normal(size=(len(guessed), 2))
     running.data = {
         **running.data,
-        SECOND: simulation.MatrixSource(more, ids=names(guessed)),
+        SECOND: MatrixSource(more, ids=names(guessed)),
     }
     with pytest.raises(InvalidArray, match="more ids than the rows"):
         running.turn()
