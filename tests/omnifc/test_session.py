@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits, load_iris
 from support.shares import answers, integer_distances, shares, stream
 
 from clustering_protocols import engine, registry, simulation
+from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
     GuardRefused,
@@ -260,18 +261,33 @@ def test_two_corrupt_answers_are_found_and_nobody_is_blamed() -> None:
         decode(open_params(1, 1), slots, all_)
 
 
+def read_again(session: simulation.Session) -> dict[str, Outcome]:
+    """Return what each party reads in its result without its rows."""
+    return {
+        slot: session.party(slot).conclude(session.memories[slot], result, None)
+        for slot, result in session.closed.results.items()
+    }
+
+
 def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
     params = OmniFC(n_clusters=3, hide_segments=False)
     parts = simulation.split(IRIS, Layout.lattice(4), 1)
     whole = simulation.run(params, parts.layout, parts.data, 1)
     session = at_distances(params, parts)
     assert session.open.quorum == 3
+    late = session.answer("r2c1")
     session.turn(absent=["r2c1"])
-    outcomes = {  # of the late one too
-        slot: session.party(slot).conclude(session.memories[slot], result, None)
-        for slot, result in session.closed.results.items()
-    }
-    assert agreement(outcomes, whole.outcomes) == 1.0
+    session.memories["r2c1"] = late.memory
+    assert agreement(read_again(session), whole.outcomes) == 1.0
+
+
+def test_without_masks_who_missed_the_last_round_reads_its_labels() -> None:
+    params = OmniFC(n_clusters=3, hide_segments=False)
+    parts = simulation.split(IRIS, Layout.lattice(4), 1)
+    whole = simulation.run(params, parts.layout, parts.data, 1)
+    session = at_distances(params, parts)
+    session.turn(absent=["r2c1"])
+    assert agreement(read_again(session), whole.outcomes) == 1.0
 
 
 def test_masked_answers_are_all_needed() -> None:

@@ -51,9 +51,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
             cluster_sizes=result.cluster_sizes,
             memberships=memberships,
             report={
-                "binary digits after the point": context.recall(
-                    messages.HeldShares
-                ).bits
+                "binary digits after the point": context.recall(messages.OwnShares).bits
             },
         )
 
