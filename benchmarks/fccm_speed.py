@@ -82,7 +82,7 @@ def main() -> None:
     """Print the ratios."""
     R = made()
     view = site(R)
-    params = shifts.params_of(view.session)
+    params = view.session.params
     known = _first(view, R)
     W = np.array(known.weights)
 
@@ -107,7 +107,7 @@ def _parts(
     known: messages.Memberships,
     both_products: Callable[[], None],
 ) -> None:
-    params, order = shifts.params_of(view.session), view.recall(RowOrder).order
+    params, order = view.session.params, view.recall(RowOrder).order
     sums = kernels.aggregation(R, known.weights)
     of_sums, _ = shifts.encodings(view.session)
     later, asked = _after_a_total(view, known, R)

@@ -31,7 +31,7 @@ from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, 
 from clustering_protocols.protocols.llf.centroids import Encoding
 from clustering_protocols.protocols.llf.cohorts import members_of
 from clustering_protocols.protocols.llf.columns_party import encoding
-from clustering_protocols.protocols.llf.features import params_of, scaler
+from clustering_protocols.protocols.llf.features import scaler
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
@@ -74,7 +74,7 @@ def opened(message: bytes) -> Any:
 def update_units(session: Session) -> FloatArray:
     plan = session.session
     n_rows = sum(member.n_rows for member in plan.agreement.roster)
-    code = Encoding.of(params_of(plan), scaler(plan, 0, None), n_rows)
+    code = Encoding.of(plan.params, scaler(plan, 0, None), n_rows)
     return np.broadcast_to(code.sums.unit, (code.n_features,))
 
 
@@ -184,7 +184,7 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 def true_totals(session: Session) -> WordArray:
     """Return the totals (updates, k, F) that a party reads, whoever may read them."""
     view = session.context("r2c1")
-    k = params_of(view.session).n_clusters
+    k = view.session.params.n_clusters
     found = {}
     for message in session.stored:
         a = opened(message)
@@ -201,7 +201,7 @@ def true_totals(session: Session) -> WordArray:
                 round=round_,
                 attempt=attempt,
             )
-            blinded = params_of(view.session).blind
+            blinded = view.session.params.blind
             read = unblind(view, total, of, "column") if blinded else total
             found[number] = read[:-k].reshape(k, -1)
     return np.array([found[number] for number in sorted(found)])

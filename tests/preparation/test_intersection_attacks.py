@@ -45,7 +45,7 @@ def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Session:
 
 
 def receive(view: PartyContext, method: str, *incoming: Incoming) -> Any:
-    return party.Party(Alignment.model_validate({"method": method})).receive(
+    return party.IntersectionParty(Alignment.model_validate({"method": method})).receive(
         view, incoming
     )
 
@@ -115,7 +115,7 @@ def test_another_attempt_with_other_ids_comes_from_other_inputs() -> None:
     other = messages.ToEvaluate(
         elements=sent, counts={SECOND: 26, THIRD: len(sent) - 26}
     )
-    holder = party.Party(Alignment(method="ecdh"))
+    holder = party.IntersectionParty(Alignment(method="ecdh"))
     view = running.context(FIRST)
     view.memory.entries[messages.ToEvaluate.kind] = other.encode()
     assert holder._evaluate(view).inputs != before.inputs
@@ -222,7 +222,7 @@ def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
     held = b"\n".join([running.agreement, *running.stored])
     known = known_to_the_analyst(running)
     if method == "rsa":  # though it never sees the public key
-        holder = party.Party(Alignment(method="rsa"))
+        holder = party.IntersectionParty(Alignment(method="rsa"))
         known.append(holder._holder(stage_view(running)).public)
     everybody = names(sorted({row for rows in HELD for row in rows}))
     assert guesses.found(held, everybody, known) == []
