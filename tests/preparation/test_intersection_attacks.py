@@ -13,6 +13,7 @@ import pytest
 from support import guesses
 from support.stepwise import Stepwise
 from support.tables import blobs, names, overlapping, parties
+from support.weak_moduli import WeakModulus
 
 from clustering_protocols import engine, packets, simulation
 from clustering_protocols.contract import Incoming, PartyContext
@@ -26,6 +27,8 @@ from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.intersection import messages, party
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.secrecy import rsa_certificate
+from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.ristretto import RistrettoAsker
 
 X = blobs(80)
@@ -162,6 +165,54 @@ def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> No
             running.answer(SECOND, bare)
 
 
+# A first slot that reads blinded ids
+
+
+def blinded_under(
+    made: WeakModulus, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Stepwise, PartyContext]:
+    """A session whose first slot shows a modulus of its own, up to where ids leave."""
+
+    def public(holder: RsaKey) -> bytes:
+        challenges = rsa_certificate._challenges(made.n, holder._context)
+        roots = [rsa_certificate.to_bytes(root) for root in made.roots(challenges)]
+        return made.public + b"".join(roots)
+
+    monkeypatch.setattr(RsaKey, "public", property(public))
+    running = session("rsa")
+    running.until(messages.Blind)
+    return running, stage_view(running, SECOND)
+
+
+def test_no_id_leaves_under_a_modulus_that_hides_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running, _ = blinded_under(WeakModulus(7), monkeypatch)
+    for member in (SECOND, THIRD):
+        with pytest.raises(ProtocolFailed, match="false certificate"):
+            running.answer(member)
+
+
+def test_a_party_that_did_not_look_would_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first slot alone finds which of many guessed ids a member has."""
+    made = WeakModulus(7)
+    running, view = blinded_under(made, monkeypatch)
+    monkeypatch.setattr(rsa_certificate, "check", lambda *_: None)
+    asker = RsaAsker(made.public, party._context(view))
+    alignment = Alignment(method="rsa")
+    own = party._encoded(alignment.identify(running.data[SECOND]))
+    sent = asker.blind(own, KeyedStream(bytes(32)))
+    anybody = running.data[SECOND].ids or ()
+    strangers = names(list(range(1000, 1040)))
+    everybody = simulation.MatrixSource(
+        np.zeros((len(anybody) + 40, 1)), ids=[*anybody, *strangers]
+    )
+    guessed = [name.encode() for name in alignment.identify(everybody).ids]
+    assert set(made.read(sent, guessed, party._context(view))) == set(own)
+
+
 # Tokens that are no tokens
 
 
@@ -222,13 +273,13 @@ def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
     known = known_to_the_analyst(running)
     if method == "rsa":  # though it never sees the public key
         holder = party.Party(Alignment(method="rsa"))
-        known.append(holder._holder(stage_view(running)).public)
+        known.append(holder._holder(stage_view(running)).public[:384])
     everybody = names(sorted({row for rows in HELD for row in rows}))
     assert guesses.found(held, everybody, known) == []
 
 
-def stage_view(running: Stepwise) -> PartyContext:
-    return replace(running.view(FIRST), stage="intersection")
+def stage_view(running: Stepwise, slot: str = FIRST) -> PartyContext:
+    return replace(running.view(slot), stage="intersection")
 
 
 def test_the_dictionary_would_find_what_a_careless_stage_holds() -> None:
