@@ -166,7 +166,7 @@ class _Member:
         n_rows: int,
     ) -> None:
         line = enrolment.enrol(secret, session, slot, entropy, n_rows, 1)
-        proof = enrolment.prove(entropy, session, slot, code)
+        proof = enrolment.prove(entropy, line, session, code)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
         self.session, self.slot, self.entropy = session, slot, entropy

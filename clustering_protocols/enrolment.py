@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 
 from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic
 from clustering_protocols.randomness import derive_key, length_prefixed
-from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
+from clustering_protocols.secrecy.keys import Line, PartyKeys, check_mark, mark
 from clustering_protocols.terms import (
     Agreement,
     Member,
@@ -28,31 +28,25 @@ def enrol(
     secret: bytes, session: str, slot: str, entropy: bytes, n_rows: int, n_columns: int
 ) -> Member:
     """Return a party's line of the roster: its sizes, public keys and their mark."""
-    keys = PartyKeys(entropy, session, slot).public
-    return Member(
-        slot=slot,
-        n_rows=n_rows,
-        n_columns=n_columns,
-        keys=keys,
-        mark=mark(secret, session, slot, keys),
-    )
+    line = Line(slot, PartyKeys(entropy, session, slot).public, n_rows, n_columns)
+    return Member(**line._asdict(), mark=mark(secret, session, line))
 
 
-def prove(entropy: bytes, session: str, slot: str, code: str) -> str:
+def prove(entropy: bytes, member: Member, session: str, code: str) -> str:
     """Return the signature (hex) that goes with a join.
 
     Roster and codes are known to others: only the holder of the private key may take
-    the slot, or take it again.
+    the slot, or take it again, with the sizes that are signed.
     """
-    signing = PartyKeys(entropy, session, slot).signing
-    return signing.sign(_joining(session, slot, code)).hex()
+    signing = PartyKeys(entropy, session, member.slot).signing
+    return signing.sign(_joining(member, session, code)).hex()
 
 
 def check_proof(member: Member, session: str, code: str, proof: str) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of the member's key signed."""
     try:
         member.keys.verifying.verify(
-            bytes.fromhex(proof), _joining(session, member.slot, code)
+            bytes.fromhex(proof), _joining(member, session, code)
         )
     except (InvalidSignature, ValueError):
         raise KeyNotAuthentic(
@@ -60,9 +54,16 @@ def check_proof(member: Member, session: str, code: str, proof: str) -> None:
         ) from None
 
 
-def _joining(session: str, slot: str, code: str) -> bytes:
-    digest = sha256(code.encode()).digest()
-    return length_prefixed("coterie/join/1", session, slot, digest)
+def _joining(member: Member, session: str, code: str) -> bytes:
+    return length_prefixed(
+        "coterie/join/1",
+        session,
+        member.slot,
+        sha256(code.encode()).digest(),
+        member.n_rows,
+        member.n_columns,
+        member.mark,
+    )
 
 
 def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
@@ -84,7 +85,7 @@ def check_agreement(
         If the terms are not byte for byte those accepted, or the party's own line of
         the roster differs from what it sent.
     KeyNotAuthentic
-        If any key was not marked with the session secret.
+        If keys or sizes of anybody were not marked with the session secret.
     """
     agreed, terms = read_agreement(agreement)
     if agreed.terms.encode() != accepted_terms:
@@ -92,4 +93,4 @@ def check_agreement(
     if agreed.member(own.slot) != own:
         raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
     for member in agreed.roster:
-        check_mark(secret, terms.session, member.slot, member.keys, member.mark)
+        check_mark(secret, terms.session, member.line, member.mark)

@@ -152,7 +152,9 @@ class Party:
         member = enrolment.enrol(
             self.invitation.secret, *here, self._entropy, data.n_rows, len(data.columns)
         )
-        proof = enrolment.prove(self._entropy, *here, self.invitation.code)
+        proof = enrolment.prove(
+            self._entropy, member, self.invitation.session, self.invitation.code
+        )
         update = {
             "member": member,
             "data_digest": digest,
@@ -291,6 +293,7 @@ class Party:
             self._identity.member,
             self.invitation.secret,
         )
+        self._policy.check_roster(agreement, self.invitation.slot)
         self.folder.save_agreement(agreement)
         return agreement
 

@@ -129,18 +129,28 @@ def policy_options(command: Command) -> Command:
         show_default=True,
         help="Guard: fewest rows of this party.",
     )
+    @click.option(
+        "--ids-per-row",
+        type=click.FloatRange(min=0),
+        default=Policy().ids_per_row,
+        show_default=True,
+        help="Guard: most ids that another party of your row group may bring, for each "
+        "of your rows.",
+    )
     @functools.wraps(command)
     def gathered(
         *args: Any,
         accepted: tuple[str, ...],
         protocols: tuple[str, ...],
         minimum_rows: int,
+        ids_per_row: float,
         **rest: Any,
     ) -> Any:
         policy = Policy(
             accepted_risks=frozenset(accepted),
             protocols=frozenset(protocols) or None,
             minimum_rows=minimum_rows,
+            ids_per_row=ids_per_row,
         )
         return command(*args, policy=policy, **rest)
 

@@ -103,7 +103,7 @@ class Stranger:
             {
                 "code": code,
                 "member": member.model_dump(mode="json"),
-                "proof": enrolment.prove(self.entropy, *here, code),
+                "proof": enrolment.prove(self.entropy, member, "s", code),
             },
         )
         self.token = generated.call("members.join", None, body=body).parsed.token

@@ -262,10 +262,11 @@ class ByHand:
         """The body of a join, with the proof of the key that the entropy stands for."""
         code = self.codes[slot]
         key = entropy or self.keys[slot]
+        line = member or self.member(slot, entropy)
         return {
             "code": code,
-            "member": (member or self.member(slot, entropy)).model_dump(mode="json"),
-            "proof": enrolment.prove(key, self.id, slot, code),
+            "member": line.model_dump(mode="json"),
+            "proof": enrolment.prove(key, line, self.id, code),
         }
 
     def try_join(

@@ -165,6 +165,7 @@ class IntersectionParty(PartyRole):
             return Reply(
                 contribution=messages.Counted(n_ids=len(ids), tokens=made.tokens),
                 remember=[messages.TokenOrder(order=made.order)],
+                notes=_quotas(context),
             )
         nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
         counted = messages.Counted(n_ids=len(own.ids), tokens=nothing)
@@ -173,7 +174,7 @@ class IntersectionParty(PartyRole):
             return Reply(contribution=counted)
         elements = self._asker(context).blind(_encoded(own), _blinding(context))
         sent = Outgoing(receiver=first, content=messages.BlindedIds(elements=elements))
-        return Reply(contribution=counted, envelopes=[sent])
+        return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
 
     def _unblind(self, context: PartyContext, own: Identified) -> Reply:
         answers = context.recall(messages.Answers)
@@ -187,6 +188,17 @@ class IntersectionParty(PartyRole):
             remember=[messages.TokenOrder(order=made.order), done],
             inputs=sha256(answers.elements.tobytes()).digest(),
         )
+
+
+def _quotas(context: PartyContext) -> dict[str, object]:
+    """Return who may bring how many ids, for the operator to read before any leave."""
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    return {
+        "ids compared in your row group, at most": ", ".join(
+            f"{slot} {plan.member(slot).n_rows}" for slot in group
+        )
+    }
 
 
 def _blinding(context: PartyContext) -> KeyedStream:
