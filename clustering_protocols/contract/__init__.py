@@ -14,6 +14,7 @@ from .party import Incoming, Memory, Outcome, Outgoing, PartyContext, PartyRole,
 from .protocol import ClusteringProtocol, Example, Stage, Trace
 from .selection import Selection
 from .session import Params, SessionContext
+from .spending import Spent
 
 __all__ = [
     "AnalystRole",
@@ -32,6 +33,7 @@ __all__ = [
     "Reply",
     "Selection",
     "SessionContext",
+    "Spent",
     "Stage",
     "Trace",
     "ask_all",

@@ -165,6 +165,53 @@ def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> No
             running.answer(SECOND, bare)
 
 
+# Values and tokens are of one agreement and row group
+
+
+def elsewhere(view: PartyContext) -> list[PartyContext]:
+    """The same party with the same entropy, under another agreement or in another row."""
+    other = replace(view.session, agreement_digest="0" * 64)
+    moved = view.slot.model_copy(update={"row": view.slot.row + 1})
+    return [replace(view, session=other), replace(view, slot=moved)]
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_the_key_s_values_are_others_under_another_agreement_or_row_group(
+    method: str,
+) -> None:
+    """One party's key follows from its entropy: only the context keeps values apart."""
+    here = stage_view(session(method))
+    role = party.Party(Alignment.model_validate({"method": method}))
+    ids = [b"ada", b"bob"]
+    found = [role._holder(view).values(ids) for view in (here, here, *elsewhere(here))]
+    assert found[0] == found[1]
+    assert len({value for values in found for value in values}) == 3 * len(ids)
+
+
+def test_tokens_of_equal_values_are_others_under_another_agreement_or_row_group() -> (
+    None
+):
+    here = stage_view(session())
+    ids, values = [b"ada", b"bob"], [bytes(32), bytes([1]) * 32]
+    made = [
+        party._tokens(view, ids, values).tokens
+        for view in (here, here, *elsewhere(here))
+    ]
+    assert np.array_equal(made[0], made[1])
+    assert len({token.tobytes() for tokens in made for token in tokens}) == 3 * len(ids)
+
+
+def test_tokens_hide_values_and_ids_alike() -> None:
+    """Equal ids of other values, and equal values of other ids, have other tokens."""
+    here = stage_view(session())
+    made = [
+        party._tokens(here, [name], [value]).tokens.tobytes()
+        for name in (b"ada", b"bob")
+        for value in (bytes(32), bytes([1]) * 32)
+    ]
+    assert len(set(made)) == 4
+
+
 # A first slot that reads blinded ids
 
 

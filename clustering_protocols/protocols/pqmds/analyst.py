@@ -18,7 +18,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 
-from . import messages, subspaces
+from . import declared, messages, subspaces
 
 
 class PqmdsAnalyst(AnalystRole):
@@ -28,6 +28,9 @@ class PqmdsAnalyst(AnalystRole):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody for codes."""
+        if subspaces.params_of(session).privacy.mechanism != "none":
+            for slot in session.slots:
+                declared.ranges(session, slot)
         n_rows, wanted = _n_rows(session), subspaces.params_of(session).n_clusters
         if wanted > n_rows:
             raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
