@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
-
-from pydantic import model_validator
+from typing import Annotated
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records import Record
@@ -19,21 +17,13 @@ class Project(Record):
 class Projections(Record):
     """Contribution: X̃_ij and X̃^anc_ij, and nothing else.
 
-    There are at least two anchors for each feature, and no more columns than features:
-    so a message of more columns is refused wherever it is read, by itself.
+    width: no more than the party has features, which the analyst knows from the roster.
     """
 
     kind = "projections"
 
     rows: Annotated[FloatArray, Spec("n", "width")]
     anchors: Annotated[FloatArray, Spec("r", "width")]
-
-    @model_validator(mode="after")
-    def _check_width(self) -> Self:
-        r, width = self.anchors.shape
-        if 2 * width > r:
-            raise ValueError(f"{width} columns for {r} anchors")
-        return self
 
 
 class Waiting(Record):
