@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 
 from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic
 from clustering_protocols.randomness import derive_key, length_prefixed
-from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
+from clustering_protocols.secrecy.keys import Line, PartyKeys, check_mark, mark
 from clustering_protocols.terms import (
     Agreement,
     Member,
@@ -28,14 +28,8 @@ def enrol(
     secret: bytes, session: str, slot: str, entropy: bytes, n_rows: int, n_columns: int
 ) -> Member:
     """Return a party's line of the roster: its sizes, public keys and their mark."""
-    keys = PartyKeys(entropy, session, slot).public
-    return Member(
-        slot=slot,
-        n_rows=n_rows,
-        n_columns=n_columns,
-        keys=keys,
-        mark=mark(secret, session, slot, keys),
-    )
+    line = Line(slot, PartyKeys(entropy, session, slot).public, n_rows, n_columns)
+    return Member(**line._asdict(), mark=mark(secret, session, line))
 
 
 def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
@@ -89,7 +83,7 @@ def check_agreement(
         If the terms are not byte for byte those accepted, or the party's own line of
         the roster differs from what it sent.
     KeyNotAuthentic
-        If any key was not marked with the session secret.
+        If keys or sizes of anybody were not marked with the session secret.
     """
     agreed, terms = read_agreement(agreement)
     if agreed.terms.encode() != accepted_terms:
@@ -97,4 +91,4 @@ def check_agreement(
     if agreed.member(own.slot) != own:
         raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
     for member in agreed.roster:
-        check_mark(secret, terms.session, member.slot, member.keys, member.mark)
+        check_mark(secret, terms.session, member.line, member.mark)

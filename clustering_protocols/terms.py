@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from clustering_protocols.errors import Malformed, VersionMismatch
-from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.secrecy.keys import Line, PublicKeys
 
 TERMS_VERSION: Final = 1
 MAX_GROUP_SLOTS: Final = 250
@@ -163,6 +163,11 @@ class Member(Value):
     n_columns: int = Field(ge=1, lt=2**20)
     keys: PublicKeys
     mark: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    @property
+    def line(self) -> Line:
+        """Return what the mark covers: all but itself."""
+        return Line(self.slot, self.keys, self.n_rows, self.n_columns)
 
 
 class Agreement(Value):

@@ -30,6 +30,7 @@ from clustering_protocols.errors import Equivocation, NotReady
 from clustering_protocols.terms import Member
 from party_sdk._files import private_folder, write_private
 from party_sdk.ledger import Ledger
+from party_sdk.spending import Spending
 
 _VERSION = 2
 
@@ -94,6 +95,7 @@ class PartyFolder:
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.path = home / "parties" / session / slot
+        self.spending = Spending(home)
 
     @property
     def exists(self) -> bool:
@@ -130,6 +132,13 @@ class PartyFolder:
     def save_agreement(self, agreement: bytes) -> None:
         """Keep the agreement; it never changes."""
         write_private(self.path / "agreement.json", agreement)
+
+    @property
+    def use(self) -> str:
+        """Return what a release of this party is counted under: one per agreement."""
+        agreement = self.load_agreement()
+        agreed = "" if agreement is None else sha256(agreement).hexdigest()
+        return "/".join((*self.path.parts[-2:], agreed))
 
     def load_answered(self) -> Answered:
         """Return what was answered last."""

@@ -156,6 +156,12 @@ class Party:
                 "This party joined with other data: rows, ids, columns or their order "
                 "have changed since."
             )
+        self.folder.spending.check(
+            digest,
+            self.folder.use,
+            check_terms(self.terms).epsilon_per_person,
+            self._policy.epsilon_total,
+        )
         if known.token is not None:
             self._choices = same_choices(known.choices, self._choices)
             return
@@ -319,6 +325,7 @@ class Party:
             self._identity.member,
             self.invitation.secret,
         )
+        self._policy.check_roster(agreement, self.invitation.slot)
         self.folder.save_agreement(agreement)
         return agreement
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
 from clustering_protocols.registry import check_terms, risk_sentences
-from clustering_protocols.terms import Terms
+from clustering_protocols.terms import Terms, read_agreement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +22,22 @@ class Policy:
         Protocols that it takes part in; None for all.
     minimum_rows : int
         Fewest rows of this party.
+    ids_per_row : float
+        Most ids that any other party of the row group may bring, for each row of this
+        party, where rows are aligned by their ids. Every id may be a guess at one of
+        this party's: a register of the whole town reads off who of the town is a
+        patient here. Such a register is named by its numbers, and let in by hand.
+    epsilon_limit, epsilon_total : float, optional
+        Largest ε of differential privacy that one session, and all sessions on one
+        table together, may cost each person. Answers without noise cost an infinite ε.
     """
 
     accepted_risks: frozenset[str] = frozenset()
     protocols: frozenset[str] | None = None
     minimum_rows: int = 10
+    ids_per_row: float = 10.0
+    epsilon_limit: float | None = None
+    epsilon_total: float | None = None
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse terms that this policy does not cover.
@@ -36,13 +48,45 @@ class Policy:
             With the code and the sentence of the first risk that is not accepted.
         GuardRefused, VersionMismatch, InvalidParameters
         """
-        check_terms(terms)
+        self._check_epsilon(check_terms(terms).epsilon_per_person)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
         for code in terms.risks:
             if code not in self.accepted_risks:
                 raise RiskNotAccepted(f"{code}: {risk_sentences(name)[code]}")
+
+    def _check_epsilon(self, epsilon: float) -> None:
+        """Refuse what is too much for one session, whatever others have cost."""
+        for name in ("epsilon_limit", "epsilon_total"):
+            limit = getattr(self, name)
+            if limit is not None and epsilon > limit:
+                raise GuardRefused(
+                    f"The terms cost each person ε = {epsilon:.4g}"
+                    f"{', because answers carry no noise' * math.isinf(epsilon)}; "
+                    f"{name!r} is {limit:.4g}."
+                )
+
+    def check_roster(self, agreement: bytes, slot: str) -> None:
+        """Refuse a row group in which another may test too many ids against this one's.
+
+        Raises
+        ------
+        GuardRefused
+            With the numbers, before any id leaves, blinded or not.
+        """
+        agreed, terms = read_agreement(agreement)
+        if not check_terms(terms).selects_rows:
+            return
+        own = agreed.member(slot).n_rows
+        for name in terms.layout.row_group(terms.layout.slot(slot).row):
+            brought = agreed.member(name).n_rows
+            if brought > self.ids_per_row * own:
+                raise GuardRefused(
+                    f"{name!r} may bring {brought} ids for your {own} rows, "
+                    f"{brought / own:.4g} times as many, and learn which of them you "
+                    f"hold; 'ids_per_row' is {self.ids_per_row:g}."
+                )
 
     def check_rows(self, terms: Terms, n_rows: int) -> None:
         """Refuse to take part with too few rows; :class:`GuardRefused`."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from clustering_protocols import engine, packets
-from clustering_protocols.contract import Memory, Selection
+from clustering_protocols.contract import Memory, Selection, Spent
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     Equivocation,
@@ -119,8 +119,17 @@ class Responder:
             self.policy.check_rows(self.terms, len(selection.rows))
         # before it counts as answered
         self.oversight.show(answer.contribution, answer.notes)
+        self._spend(answer.memory)
         self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
         self.folder.save_answered(fresh, answer.contribution, journal)
+
+    def _spend(self, memory: Memory) -> None:
+        """Count what a release costs the people of the table, before it leaves."""
+        spent = memory.get(Spent)
+        table = self.folder.load_identity().data_digest
+        if spent is not None and table is not None:
+            total = self.policy.epsilon_total
+            self.folder.spending.spend(table, self.folder.use, spent, total)
 
     def _send(self, here: tuple[int, int], contribution: bytes) -> None:
         session = self.terms.session

@@ -26,6 +26,7 @@ from .party import (
 from .protocol import ClusteringProtocol, Example, Exchange, Stage, Trace
 from .selection import Selection
 from .session import Params, SessionContext
+from .spending import Spent
 
 __all__ = [
     "AnalystRole",
@@ -47,6 +48,7 @@ __all__ = [
     "Reply",
     "Selection",
     "SessionContext",
+    "Spent",
     "Stage",
     "Trace",
     "all_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic
@@ -27,6 +28,14 @@ class Params(BaseModel):
         Parties of a row group may then join with different rows.
         """
         return False
+
+    @property
+    def epsilon_per_person(self) -> float:
+        """Return the ε of differential privacy that a session costs each person.
+
+        Infinite where answers carry no noise: nothing then bounds what they tell.
+        """
+        return math.inf
 
     def check_rows(self, data: DataSource) -> None:
         """Refuse rows with which this party cannot take part, before it joins.

@@ -28,7 +28,7 @@ RISKS: Final[Mapping[str, str]] = {
     "members-can-guess-ids": (
         "A party of your row group can put ids of people it does not know in place of "
         "its own, as many as the rows with which it joined, and learns which of them "
-        "all others hold."
+        "all others hold. Your policy caps that number as a multiple of your rows."
     ),
     "first-slot-with-analyst-can-guess-ids": (
         "The first party of your row group holds the key under which ids are compared: "

@@ -7,29 +7,32 @@ signature is a product of others (signatures of short hashes, which have small f
 are: D. Coppersmith, J. S. Coron, F. Grieu, S. Halevi, C. Jutla, D. Naccache, J. P.
 Stern, "Cryptanalysis of ISO/IEC 9796-1", 2008).
 
-Every signature is checked before it is used. That an id chosen at random has a root for
-every one of many ids also shows that the key is well formed.
+A key is certified (:mod:`.rsa_certificate`) before an id is blinded for it: every key,
+whoever made it, then hides what is blinded. Every signature is checked before it is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from hashlib import shake_256
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from clustering_protocols.arrays import ByteArray
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy import rsa_certificate
 from clustering_protocols.secrecy.oprf import OprfClient, OprfServer, library
-
-BITS: Final = 3072
-N_BYTES: Final = BITS // 8
-EXPONENT: Final = 65_537
-_SPARE_BYTES: Final = 16  # more than the modulus has: its residues are uniform
-_SMALL: Final = 1 << 16
+from clustering_protocols.secrecy.rsa_certificate import (
+    BITS,
+    EXPONENT,
+    N_BYTES,
+    SPARE_BYTES,
+    from_bytes,
+    to_bytes,
+    unit,
+)
 
 
 class _Private(NamedTuple):
@@ -59,23 +62,25 @@ class RsaKey(OprfServer):
 
     @property
     def public(self) -> bytes:
-        """Return the modulus, big-endian."""
-        return int(self._private.n).to_bytes(N_BYTES, "big")
+        """Return the modulus, big-endian, and its certificate."""
+        n = self._private.n
+        certificate = rsa_certificate.certify(n, self._context, self._signature)
+        return to_bytes(n) + certificate
 
     def values(self, ids: Sequence[bytes]) -> list[bytes]:
         """Return the signature of each id."""
-        hashes = _hashes(self._gmp, ids, self._private.n, self.public, self._context)
-        return [_to_bytes(self._signature(hashed)) for hashed in hashes]
+        hashes = _hashes(ids, self._private.n, self._context)
+        return [to_bytes(self._signature(hashed)) for hashed in hashes]
 
     def evaluate(self, blinded: ByteArray) -> ByteArray:
         """Return the signature of each residue (n, 384).
 
         :class:`GuardRefused` for 0, 1, -1 and what is not below the modulus.
         """
-        residues = [_from_bytes(self._gmp, each.tobytes()) for each in blinded]
+        residues = [from_bytes(each.tobytes()) for each in blinded]
         if not all(1 < residue < self._private.n - 1 for residue in residues):
             raise GuardRefused("A blinded id is no residue to be signed.")
-        return _rows([_to_bytes(self._signature(residue)) for residue in residues])
+        return _rows([to_bytes(self._signature(residue)) for residue in residues])
 
     def _signature(self, residue: Any) -> Any:
         """Return residue^d, by either factor; checked, as one slip tells the factors."""
@@ -94,25 +99,27 @@ class RsaAsker(OprfClient):
     Raises
     ------
     ProtocolFailed
-        If the modulus is of another size, even, or has a small factor.
+        If the modulus is of another size, even, or has a small factor, or comes with
+        another certificate than its own.
     """
 
     def __init__(self, public: bytes, context: bytes) -> None:
         self._gmp = library("gmpy2")
-        self._public = public
-        self._n = _from_bytes(self._gmp, public)
+        self._n = from_bytes(public[:N_BYTES])
         self._context = context
-        small = self._gmp.gcd(self._n, _small_primes())
-        if self._n.bit_length() != BITS or small != 1:
-            raise ProtocolFailed("The first party's key is no RSA key of 3072 bits.")
+        rsa_certificate.check(self._n, context, public[N_BYTES:])
 
     def blind(self, ids: Sequence[bytes], stream: KeyedStream) -> ByteArray:
-        """Return r^e H(id) (n, 384), another r for each."""
+        """Return r^e H(id) (n, 384), another r for each.
+
+        :class:`ProtocolFailed` if a hash has a factor in common with the modulus.
+        """
         gmp, n = self._gmp, self._n
+        hashes = [unit(hashed, n) for hashed in self._hashes(ids)]
         return _rows(
             [
-                _to_bytes(gmp.powmod(self._factor(stream), EXPONENT, n) * hashed % n)
-                for hashed in self._hashes(ids)
+                to_bytes(gmp.powmod(self._factor(stream), EXPONENT, n) * hashed % n)
+                for hashed in hashes
             ]
         )
 
@@ -123,18 +130,18 @@ class RsaAsker(OprfClient):
         gmp, n = self._gmp, self._n
         found = []
         for hashed, answer in zip(self._hashes(ids), answers, strict=True):
-            signed = _from_bytes(gmp, answer.tobytes())
+            signed = from_bytes(answer.tobytes())
             signature = signed * gmp.invert(self._factor(stream), n) % n
             if gmp.powmod(signature, EXPONENT, n) != hashed:
                 raise ProtocolFailed("A signature of the first party does not verify.")
-            found.append(_to_bytes(signature))
+            found.append(to_bytes(signature))
         return found
 
     def _factor(self, stream: KeyedStream) -> Any:
-        return _from_bytes(self._gmp, stream.take(N_BYTES + _SPARE_BYTES)) % self._n
+        return unit(from_bytes(stream.take(N_BYTES + SPARE_BYTES)) % self._n, self._n)
 
     def _hashes(self, ids: Sequence[bytes]) -> Iterator[Any]:
-        return _hashes(self._gmp, ids, self._n, self._public, self._context)
+        return _hashes(ids, self._n, self._context)
 
 
 @lru_cache(maxsize=8)
@@ -146,29 +153,9 @@ def _generated(seed: bytes) -> _Private:
     return _Private(n, p, q, d % (p - 1), d % (q - 1), gmp.invert(q, p))
 
 
-@lru_cache(maxsize=1)
-def _small_primes() -> Any:
-    """Return the product of all primes below 2^16."""
-    return library("gmpy2").primorial(_SMALL)
-
-
-def _hashes(
-    gmp: Any, ids: Sequence[bytes], n: Any, public: bytes, context: bytes
-) -> Iterator[Any]:
+def _hashes(ids: Sequence[bytes], n: Any, context: bytes) -> Iterator[Any]:
     """Yield H(id), a residue of the whole range; others under another key or context."""
-    begun = shake_256(length_prefixed("coterie/full-domain/1", context, public))
-    for name in ids:
-        hashed = begun.copy()
-        hashed.update(name)
-        yield _from_bytes(gmp, hashed.digest(N_BYTES + _SPARE_BYTES)) % n
-
-
-def _from_bytes(gmp: Any, content: bytes) -> Any:
-    return gmp.mpz(int.from_bytes(content, "big"))
-
-
-def _to_bytes(residue: Any) -> bytes:
-    return int(residue).to_bytes(N_BYTES, "big")
+    return rsa_certificate.hashes("coterie/full-domain/1", n, context, ids)
 
 
 def _rows(elements: Sequence[bytes]) -> ByteArray:

@@ -1,8 +1,9 @@
 """A party's keys for one session, and how others know that they are its own.
 
 Both key pairs are drawn from the party's entropy. The public halves travel through the
-analyst, who could swap them; so each party marks its own with an HMAC under the *session
-secret*, which the invitations carry and the analyst never sees.
+analyst, who could swap them; so each party marks its own, with the sizes of its data,
+with an HMAC under the *session secret*, which the invitations carry and the analyst
+never sees.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hmac
 from functools import cached_property, lru_cache
 from hashlib import sha256, sha512
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
@@ -87,19 +89,31 @@ def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
     return PartyKeys(entropy, session, slot)
 
 
-def mark(session_secret: bytes, session: str, slot: str, keys: PublicKeys) -> str:
-    """Return the HMAC-SHA256 (hex) that ties public keys to a slot of a session."""
-    bound = length_prefixed("coterie/mark/1", session, slot, keys.x25519, keys.ed25519)
+class Line(NamedTuple):
+    """What a party says of itself, and marks: slot, keys, rows and columns."""
+
+    slot: str
+    keys: PublicKeys
+    n_rows: int
+    n_columns: int
+
+
+def mark(session_secret: bytes, session: str, line: Line) -> str:
+    """Return the HMAC-SHA256 (hex) that ties a party's line to a session."""
+    keys, sizes = line.keys, (line.n_rows, line.n_columns)
+    bound = length_prefixed(
+        "coterie/mark/1", session, line.slot, keys.x25519, keys.ed25519, *sizes
+    )
     return hmac.new(session_secret, bound, sha256).hexdigest()
 
 
-def check_mark(
-    session_secret: bytes, session: str, slot: str, keys: PublicKeys, marked: str
-) -> None:
+def check_mark(session_secret: bytes, session: str, line: Line, marked: str) -> None:
     """Raise :class:`KeyNotAuthentic` unless the mark was made with this secret."""
-    expected = mark(session_secret, session, slot, keys)
+    expected = mark(session_secret, session, line)
     if not hmac.compare_digest(expected.encode(), marked.encode()):
-        raise KeyNotAuthentic(f"The keys of slot {slot!r} carry a foreign mark.")
+        raise KeyNotAuthentic(
+            f"The keys or sizes of slot {line.slot!r} carry a foreign mark."
+        )
 
 
 def safety_number(agreement: bytes) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from clustering_protocols.data import DataSource
-from clustering_protocols.registry import risk_sentences
+from clustering_protocols.registry import check_terms, risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
 from party_sdk.cli.output import audit_line, json_option, say, show_notes, show_progress
 from party_sdk.cli.party_options import (
@@ -54,6 +54,7 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     named = terms.title or terms.session
     say(f"{named}: {terms.protocol.name}, as {member.invitation.slot}")
     say(f"parameters {json.dumps(terms.protocol.params)}")
+    _show_quota(member, policy)
     _show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)
 
@@ -257,6 +258,16 @@ def _show_inspection(found: Inspection) -> None:
         say(
             f"  envelope {envelope.kind} for {envelope.receiver}, "
             f"{envelope.n_bytes:,} bytes; the analyst cannot open it"
+        )
+
+
+def _show_quota(member: Party, policy: Policy) -> None:
+    """Say how many ids others may hold against this party's, where any are compared."""
+    if check_terms(member.terms).selects_rows:
+        click.echo(
+            f"ids: each other party of your row group may bring at most "
+            f"{policy.ids_per_row:g} for each of your rows (--ids-per-row); how many "
+            "each brings is shown before yours leave, blinded"
         )
 
 

@@ -144,18 +144,43 @@ def policy_options(command: Command) -> Command:
         show_default=True,
         help="Guard: fewest rows of this party.",
     )
+    @click.option(
+        "--ids-per-row",
+        type=click.FloatRange(min=0),
+        default=Policy().ids_per_row,
+        show_default=True,
+        help="Guard: most ids that another party of your row group may bring, for each "
+        "of your rows.",
+    )
+    @click.option(
+        "--epsilon-limit",
+        type=click.FloatRange(min=0),
+        help="Guard: largest ε that a session may cost each person; answers without "
+        "noise cost an infinite one.",
+    )
+    @click.option(
+        "--epsilon-total",
+        type=click.FloatRange(min=0),
+        help="Guard: largest ε over all sessions on the same table.",
+    )
     @functools.wraps(command)
     def gathered(
         *args: Any,
         accepted: tuple[str, ...],
         protocols: tuple[str, ...],
         minimum_rows: int,
+        ids_per_row: float,
+        epsilon_limit: float | None,
+        epsilon_total: float | None,
         **rest: Any,
     ) -> Any:
         policy = Policy(
             accepted_risks=frozenset(accepted),
             protocols=frozenset(protocols) or None,
             minimum_rows=minimum_rows,
+            ids_per_row=ids_per_row,
+            epsilon_limit=epsilon_limit,
+            epsilon_total=epsilon_total,
         )
         return command(*args, policy=policy, **rest)
 

@@ -108,6 +108,32 @@ def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
     crowd.session.cancel()
 
 
+@pytest.mark.threat(98)
+def test_a_register_is_not_compared_with_a_clinic_unless_the_clinic_says_so(
+    gather: Gather,
+) -> None:
+    crowd = gather(params("ecdh"), parties(X, [list(range(11)), list(range(80))]))
+    crowd.start("r1c2")
+    risks = frozenset(crowd.session.status().risks)
+    clinic = crowd.party("r1c1")
+    clinic._policy = Policy(accepted_risks=risks, ids_per_row=7)
+    with pytest.raises(GuardRefused, match=r"80 ids for your 11 rows.*'ids_per_row'"):
+        clinic.run(crowd.data["r1c1"])
+    entries = clinic.folder.ledger.read()
+    assert [entry["event"] for entry in entries] == ["joining"], "nothing was sent"
+    clinic._policy = Policy(accepted_risks=risks, ids_per_row=8)
+    clinic.run(crowd.data["r1c1"])
+    crowd.join()
+    for slot in ("r1c1", "r1c2"):
+        told = crowd.party(slot).folder.ledger.read()
+        noted = next(e for e in told if e["event"] == "noting")
+        assert noted["notes"] == {
+            "ids compared in your row group, at most": "r1c1 11, r1c2 80"
+        }
+        before = [e for e in told if e["number"] < noted["number"]]
+        assert max(e.get("round", 0) for e in before) == noted["round"] - 1
+
+
 def test_rows_that_cannot_be_aligned_are_refused_before_the_party_joins(
     gather: Gather,
 ) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Crowd
 
 from clustering_protocols import simulation
+from clustering_protocols.contract import Spent
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms import Layout
+from party_sdk import Policy
+from party_sdk.memory import PartyFolder
+from party_sdk.resume_checks import data_digest
+from party_sdk.spending import Spending
 
 Gather = Callable[..., Crowd]
 
@@ -29,7 +38,9 @@ def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> 
 
 
 def test_a_party_s_log_tells_what_its_noise_cost(gather: Gather) -> None:
-    privacy = Privacy(mechanism="laplace", epsilon=30.0)
+    privacy = Privacy(
+        mechanism="laplace", epsilon=30.0, ranges=Range(minimum=0.0, maximum=2000.0)
+    )
     params = ProductQuantisation(n_clusters=3, privacy=privacy)
     crowd = gather(params, PARTS)
     crowd.start()
@@ -39,3 +50,32 @@ def test_a_party_s_log_tells_what_its_noise_cost(gather: Gather) -> None:
     assert len(told) == 1
     spent = told[0]["  of these spent by this party"]
     assert spent == results["r1c1"].report["  of these spent by this party"] == "10, 0"
+
+
+def test_a_party_counts_what_leaves_before_it_leaves_and_stops_at_its_total(
+    gather: Gather,
+) -> None:
+    privacy = Privacy(
+        mechanism="laplace", epsilon=3.0, ranges=Range(minimum=0.0, maximum=2000.0)
+    )
+    params = ProductQuantisation(n_clusters=3, privacy=privacy)
+    crowd = gather(params, PARTS)
+    table = data_digest(PARTS.data["r1c1"])
+    earlier = Spending(crowd.home)
+    careful = crowd.party("r1c1")
+    risks = frozenset(crowd.session.status().risks)
+    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.0)
+    earlier.spend(table, "earlier/a/x", Spent(epsilon=2.5, delta=0.0), None)
+    with pytest.raises(GuardRefused, match=r"ε = 3; earlier ones .* have cost 2\.5"):
+        careful.run(PARTS.data["r1c1"])
+    assert crowd.session.status().slots[0].joined_at is None, "nothing was sent"
+    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.5)
+    crowd.start("r1c2", "r1c3")
+    careful.run(PARTS.data["r1c1"])
+    crowd.join()
+    assert earlier.epsilon(table) == 5.5
+    PartyFolder(crowd.home, "s", "r1c1").forget()
+    kept = json.loads((crowd.home / "spent.json").read_bytes())
+    assert sorted(kept[table].values()) == [[2.5, 0.0], [3.0, 0.0]]
+    others = [data_digest(PARTS.data[slot]) for slot in ("r1c2", "r1c3")]
+    assert [earlier.epsilon(other) for other in others] == [3.0, 3.0]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from support import guesses
 from support.tables import blobs, names, overlapping, parties
+from support.weak_moduli import WeakModulus
 
 from clustering_protocols import engine, packets
 from clustering_protocols.contract import Incoming, PartyContext
@@ -26,6 +27,8 @@ from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.intersection import messages, party
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.secrecy import rsa_certificate
+from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.ristretto import RistrettoAsker
 from clustering_protocols.simulation import Session
 
@@ -45,9 +48,9 @@ def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Session:
 
 
 def receive(view: PartyContext, method: str, *incoming: Incoming) -> Any:
-    return party.IntersectionParty(Alignment.model_validate({"method": method})).receive(
-        view, incoming
-    )
+    return party.IntersectionParty(
+        Alignment.model_validate({"method": method})
+    ).receive(view, incoming)
 
 
 def blinded(number: int, width: int = 32) -> messages.BlindedIds:
@@ -163,6 +166,101 @@ def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> No
             running.answer(SECOND, bare)
 
 
+# Values and tokens are of one agreement and row group
+
+
+def elsewhere(view: PartyContext) -> list[PartyContext]:
+    """The same party with the same entropy, under another agreement or in another row."""
+    other = replace(view.session, agreement_digest="0" * 64)
+    moved = view.slot.model_copy(update={"row": view.slot.row + 1})
+    return [replace(view, session=other), replace(view, slot=moved)]
+
+
+@pytest.mark.parametrize("method", ["ecdh", "rsa"])
+def test_the_key_s_values_are_others_under_another_agreement_or_row_group(
+    method: str,
+) -> None:
+    """One party's key follows from its entropy: only the context keeps values apart."""
+    here = stage_view(session(method))
+    role = party.Party(Alignment.model_validate({"method": method}))
+    ids = [b"ada", b"bob"]
+    found = [role._holder(view).values(ids) for view in (here, here, *elsewhere(here))]
+    assert found[0] == found[1]
+    assert len({value for values in found for value in values}) == 3 * len(ids)
+
+
+def test_tokens_of_equal_values_are_others_under_another_agreement_or_row_group() -> (
+    None
+):
+    here = stage_view(session())
+    ids, values = [b"ada", b"bob"], [bytes(32), bytes([1]) * 32]
+    made = [
+        party._tokens(view, ids, values).tokens
+        for view in (here, here, *elsewhere(here))
+    ]
+    assert np.array_equal(made[0], made[1])
+    assert len({token.tobytes() for tokens in made for token in tokens}) == 3 * len(ids)
+
+
+def test_tokens_hide_values_and_ids_alike() -> None:
+    """Equal ids of other values, and equal values of other ids, have other tokens."""
+    here = stage_view(session())
+    made = [
+        party._tokens(here, [name], [value]).tokens.tobytes()
+        for name in (b"ada", b"bob")
+        for value in (bytes(32), bytes([1]) * 32)
+    ]
+    assert len(set(made)) == 4
+
+
+# A first slot that reads blinded ids
+
+
+def blinded_under(
+    made: WeakModulus, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Session, PartyContext]:
+    """A session whose first slot shows a modulus of its own, up to where ids leave."""
+
+    def public(holder: RsaKey) -> bytes:
+        challenges = rsa_certificate._challenges(made.n, holder._context)
+        roots = [rsa_certificate.to_bytes(root) for root in made.roots(challenges)]
+        return made.public + b"".join(roots)
+
+    monkeypatch.setattr(RsaKey, "public", property(public))
+    running = session("rsa")
+    running.until(messages.Blind)
+    return running, stage_view(running, SECOND)
+
+
+def test_no_id_leaves_under_a_modulus_that_hides_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running, _ = blinded_under(WeakModulus(7), monkeypatch)
+    for member in (SECOND, THIRD):
+        with pytest.raises(ProtocolFailed, match="false certificate"):
+            running.answer(member)
+
+
+def test_a_party_that_did_not_look_would_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first slot alone finds which of many guessed ids a member has."""
+    made = WeakModulus(7)
+    running, view = blinded_under(made, monkeypatch)
+    monkeypatch.setattr(rsa_certificate, "check", lambda *_: None)
+    asker = RsaAsker(made.public, party._context(view))
+    alignment = Alignment(method="rsa")
+    own = party._encoded(alignment.identify(running.data[SECOND]))
+    sent = asker.blind(own, KeyedStream(bytes(32)))
+    anybody = running.data[SECOND].ids or ()
+    strangers = names(list(range(1000, 1040)))
+    everybody = MatrixSource(
+        np.zeros((len(anybody) + 40, 1)), ids=[*anybody, *strangers]
+    )
+    guessed = [name.encode() for name in alignment.identify(everybody).ids]
+    assert set(made.read(sent, guessed, party._context(view))) == set(own)
+
+
 # Tokens that are no tokens
 
 
@@ -223,13 +321,13 @@ def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
     known = known_to_the_analyst(running)
     if method == "rsa":  # though it never sees the public key
         holder = party.IntersectionParty(Alignment(method="rsa"))
-        known.append(holder._holder(stage_view(running)).public)
+        known.append(holder._holder(stage_view(running)).public[:384])
     everybody = names(sorted({row for rows in HELD for row in rows}))
     assert guesses.found(held, everybody, known) == []
 
 
-def stage_view(running: Session) -> PartyContext:
-    return replace(running.context(FIRST), stage="intersection")
+def stage_view(running: Session, slot: str = FIRST) -> PartyContext:
+    return replace(running.context(slot), stage="intersection")
 
 
 def test_the_dictionary_would_find_what_a_careless_stage_holds() -> None:

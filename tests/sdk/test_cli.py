@@ -261,6 +261,23 @@ def test_a_guard_that_stops_a_run_is_exit_code_3(
     assert name in refused.stderr
 
 
+def test_a_preview_says_how_many_ids_others_may_hold_against_one_s_own(
+    online: Terminal,
+) -> None:
+    create = ("session", "create", "Common", "--protocol", "pqmds")
+    given = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
+    made = online.json(*create, *given, "--column-groups", 2)
+    invitation = made["invitations"]["r1c1"]
+    codes = online.json("session", "show", made["id"])["risks"]
+    accept = [word for code in codes for word in ("--accept-risk", code)]
+    shown = online("party", "join", invitation, *accept).stdout
+    assert "at most 10 for each of your rows (--ids-per-row)" in shown
+    shown = online("party", "join", invitation, *accept, "--ids-per-row", 200).stdout
+    assert "at most 200 for each of your rows" in shown
+    _, without = opened(online)
+    assert "--ids-per-row" not in online("party", "join", without, *ACCEPT).stdout
+
+
 def test_plain_http_to_another_machine_is_exit_code_3(online: Terminal) -> None:
     elsewhere = ("session", "--url", "http://analyst.example", "list")
     assert_explained(online(*elsewhere, expect=3), Problem.GUARD_REFUSED)

@@ -37,7 +37,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
-from clustering_protocols.secrecy.keys import PartyKeys, mark
+from clustering_protocols.secrecy.keys import Line, PartyKeys, mark
 from clustering_protocols.terms import Guards, Layout, Terms, read_terms
 from party_sdk import Party, Policy, Result
 from party_sdk._transport import Transport
@@ -382,14 +382,15 @@ def swap_keys(slot: str, secret: bytes | None = None) -> Callable[[Any], None]:
         [line] = [m for m in document["roster"] if m["slot"] == slot]
         line["keys"] = keys.model_dump(mode="json")
         if secret is not None:
-            line["mark"] = mark(secret, "s", slot, keys)
+            sizes = line["n_rows"], line["n_columns"]
+            line["mark"] = mark(secret, "s", Line(slot, keys, *sizes))
 
     return change
 
 
 NEW_TERMS = (AgreementMismatch, "terms changed after they were accepted")
 NEW_LINE = (AgreementMismatch, "changed the line of slot 'r1c1'")
-SWAPPED = (KeyNotAuthentic, "slot 'r2c1' carry a foreign mark")
+SWAPPED = (KeyNotAuthentic, "keys or sizes of slot 'r2c1' carry a foreign mark")
 NO_AGREEMENT = (Malformed, "not agreement")
 NO_ROSTER = (Malformed, "each slot of the layout once")
 AGREEMENTS: dict[
@@ -406,6 +407,11 @@ AGREEMENTS: dict[
     "another's keys swapped": (swap_keys(B), SWAPPED),
     "another's keys marked with another secret": (
         swap_keys(B, secret=bytes(32)),
+        SWAPPED,
+    ),
+    "another's rows changed": (lambda d: d["roster"][1].update(n_rows=2**39), SWAPPED),
+    "another's columns changed": (
+        lambda d: d["roster"][1].update(n_columns=1),
         SWAPPED,
     ),
     "another's mark missing": (lambda d: d["roster"][1].pop("mark"), NO_AGREEMENT),

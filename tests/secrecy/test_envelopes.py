@@ -21,6 +21,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope, seal
 from clustering_protocols.secrecy.keys import (
+    Line,
     PartyKeys,
     PublicKeys,
     check_mark,
@@ -100,33 +101,38 @@ def test_a_repr_of_private_keys_shows_nothing() -> None:
 
 
 def test_a_mark_made_with_the_session_secret_is_accepted() -> None:
-    own = keys("a").public
-    check_mark(SECRET, "s", "a", own, mark(SECRET, "s", "a", own))
+    own = Line("a", keys("a").public, 20, 3)
+    check_mark(SECRET, "s", own, mark(SECRET, "s", own))
 
 
-def test_a_mark_is_refused_for_another_key_slot_session_or_secret() -> None:
+def test_a_mark_is_refused_for_another_key_size_slot_session_or_secret() -> None:
     own, other = keys("a").public, keys("b").public
-    made = mark(SECRET, "s", "a", own)
+    line = Line("a", own, 20, 3)
+    made = mark(SECRET, "s", line)
     swapped_x = own.model_copy(update={"x25519": other.x25519})
     swapped_ed = own.model_copy(update={"ed25519": other.ed25519})
     exchanged = PublicKeys(x25519=own.ed25519, ed25519=own.x25519)
-    for secret, session, slot, public in (
-        (SECRET, "s", "a", swapped_x),
-        (SECRET, "s", "a", swapped_ed),
-        (SECRET, "s", "a", exchanged),
-        (SECRET, "s", "b", own),
-        (SECRET, "t", "a", own),
-        (SECRET, "", "sa", own),
-        (bytes(32), "s", "a", own),
+    for secret, session, said in (
+        (SECRET, "s", line._replace(keys=swapped_x)),
+        (SECRET, "s", line._replace(keys=swapped_ed)),
+        (SECRET, "s", line._replace(keys=exchanged)),
+        (SECRET, "s", line._replace(n_rows=21)),
+        (SECRET, "s", line._replace(n_rows=2**39)),
+        (SECRET, "s", line._replace(n_columns=2)),
+        (SECRET, "s", line._replace(n_rows=3, n_columns=20)),
+        (SECRET, "s", line._replace(slot="b")),
+        (SECRET, "t", line),
+        (SECRET, "", line._replace(slot="sa")),
+        (bytes(32), "s", line),
     ):
         with pytest.raises(KeyNotAuthentic):
-            check_mark(secret, session, slot, public, made)
+            check_mark(secret, session, said, made)
 
 
 @pytest.mark.parametrize("forged", ["", "0" * 64, "é"])
 def test_a_forged_mark_is_refused(forged: str) -> None:
     with pytest.raises(KeyNotAuthentic):
-        check_mark(SECRET, "s", "a", keys("a").public, forged)
+        check_mark(SECRET, "s", Line("a", keys("a").public, 20, 3), forged)
 
 
 # The safety number
@@ -356,6 +362,9 @@ def test_a_member_with_a_foreign_mark_is_not_authentic() -> None:
         enrolled("r2c1", secret=bytes(32)),
         enrolled("r2c1", session="t"),
         OWN.model_copy(update={"slot": "r2c1"}),
+        other.model_copy(update={"n_rows": 2**39}),
+        other.model_copy(update={"n_rows": 19}),
+        other.model_copy(update={"n_columns": 4}),
     ]
     for line in lines:
         with pytest.raises(KeyNotAuthentic, match="'r2c1'"):

@@ -87,7 +87,7 @@ def test_points_that_are_none_are_not_evaluated() -> None:
 
 def test_residues_that_tell_something_are_not_signed() -> None:
     key = RsaKey(stream(1), HERE)
-    n = int.from_bytes(key.public, "big")
+    n = int.from_bytes(key.public[:384], "big")
     for bad in (0, 1, n - 1, n, n + 2):
         element = np.frombuffer(bad.to_bytes(384, "big"), np.uint8)[None]
         with pytest.raises(GuardRefused, match="no residue"):
@@ -124,7 +124,7 @@ def test_a_signature_under_another_key_is_noticed() -> None:
     ids=["too short", "even", "a multiple of the exponent", "a small factor"],
 )
 def test_a_key_that_is_none_is_refused(spoil: Callable[[int], int]) -> None:
-    n = int.from_bytes(RsaKey(stream(1), HERE).public, "big")
+    n = int.from_bytes(RsaKey(stream(1), HERE).public[:384], "big")
     with pytest.raises(ProtocolFailed, match="no RSA key"):
         RsaAsker(spoil(n).to_bytes(384, "big"), HERE)
 
@@ -133,7 +133,7 @@ def test_a_key_that_is_none_is_refused(spoil: Callable[[int], int]) -> None:
 def test_signatures_of_ids_do_not_multiply_into_one_of_another() -> None:
     """Without a full-domain hash 2·2·3·7·13 is signed by signatures of 2, 3, 7, 13."""
     key = RsaKey(stream(1), HERE)
-    n = int.from_bytes(key.public, "big")
+    n = int.from_bytes(key.public[:384], "big")
     factors = [2, 2, 3, 7, 13]
 
     def raw(residue: int) -> int:
@@ -158,9 +158,9 @@ def test_signatures_of_ids_do_not_multiply_into_one_of_another() -> None:
 def test_no_hash_of_an_id_has_small_factors_alone() -> None:
     """Of 20,000 ids none; whereas 64-bit hashes have some, so the search can find."""
     key = RsaKey(stream(1), HERE)
-    n = gmpy2.mpz(int.from_bytes(key.public, "big"))
+    n = gmpy2.mpz(int.from_bytes(key.public[:384], "big"))
     ids = [str(number).encode() for number in range(20_000)]
-    hashes = list(blind_rsa._hashes(gmpy2, ids, n, key.public, HERE))
+    hashes = list(blind_rsa._hashes(ids, n, HERE))
     primes = gmpy2.primorial(1 << 16)
     assert not any(is_smooth(hashed, primes) for hashed in hashes)
     assert any(is_smooth(hashed >> (3072 - 64), primes) for hashed in hashes)

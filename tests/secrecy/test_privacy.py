@@ -15,10 +15,11 @@ from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    messages,
+    kernels,
     release,
 )
 from clustering_protocols.randomness import KeyedStream, derive_key
@@ -38,6 +39,7 @@ COSTS: list[tuple[Mechanism, Cost]] = [
 X = np.random.default_rng(0).normal(size=(200, 8)) + 6.0 * (
     np.arange(200)[:, np.newaxis] % 2
 )
+RANGE = Range(minimum=-5.0, maximum=11.0)
 PARTS = simulation.split(X, Layout.lattice(1, 2), seed=1)
 
 
@@ -140,11 +142,10 @@ def simulate(privacy: Privacy) -> simulation.Simulated:
 
 
 def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
-    privacy = Privacy(mechanism="gaussian", epsilon=50.0, delta=1e-4)
+    privacy = Privacy(mechanism="gaussian", epsilon=50.0, delta=1e-4, ranges=RANGE)
     run = simulate(privacy)
-    memories = run.trace.memories.values()
-    spent = [memory.get(messages.Spent) for memory in memories]
-    total = budget.sequential(Cost(s.epsilon, s.delta) for s in spent if s is not None)
+    seen = [replace(view(privacy), slot=slot) for slot in PARTS.layout.slots]
+    total = budget.sequential(release.own_share(each, privacy) for each in seen)
     assert total == pytest.approx(Cost(50.0, 1e-4))
     report = run.outcomes["r1c1"].report
     assert report["  ε, δ of a person, all parties"] == "50, 0.0001"
@@ -152,8 +153,8 @@ def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
 
 
 def test_much_budget_changes_little_and_little_budget_hides() -> None:
-    quiet = simulate(Privacy(mechanism="laplace", epsilon=1000.0))
-    loud = simulate(Privacy(mechanism="laplace", epsilon=0.01))
+    quiet = simulate(Privacy(mechanism="laplace", epsilon=1000.0, ranges=RANGE))
+    loud = simulate(Privacy(mechanism="laplace", epsilon=0.01, ranges=RANGE))
     plain = simulate(Privacy())
     agreement = [
         adjusted_rand(plain.outcomes["r1c1"].labels, run.outcomes["r1c1"].labels)
@@ -164,36 +165,46 @@ def test_much_budget_changes_little_and_little_budget_hides() -> None:
     assert "privacy" not in plain.outcomes["r1c1"].report
 
 
-def view(**choices: float) -> PartyContext:
-    """A party's view of a session of 2 + 2 codes with ε = 2."""
-    privacy = Privacy(mechanism="laplace", epsilon=2.0)
+TWO = Privacy(mechanism="laplace", epsilon=2.0, ranges=RANGE)
+
+
+def view(privacy: Privacy = TWO, session: str = "s") -> PartyContext:
+    """A party's view of a session of 2 + 2 codes."""
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
-    agreed = simulation.Session(params, PARTS.layout, PARTS.data, seed=1)
-    return replace(agreed.context("r1c1"), stage="upload", round=3, choices=choices)
+    agreed = simulation.Session(
+        params, PARTS.layout, PARTS.data, seed=1, session=session
+    )
+    return replace(agreed.context("r1c1"), stage="upload", round=3)
 
 
-def test_a_party_refuses_what_its_people_may_not_cost() -> None:
-    codes = X[:, :2].copy()
-    allowed = view(epsilon_limit=5.0, epsilon_spent=3.0)
-    assert release.release(allowed, codes).spent.epsilon == pytest.approx(1.0)
-    with pytest.raises(GuardRefused, match="epsilon_limit"):
-        release.release(view(epsilon_limit=5.0, epsilon_spent=3.5), codes)
+ENCODED = kernels.Encoded(
+    codes=X[:, :2].copy(), sizes=np.array([9, 9]), bounds=np.array([[-5.0, 11.0]] * 2)
+)
 
 
 def test_another_attempt_releases_the_same_noise() -> None:
-    codes = X[:, :2].copy()
     first, again = view(), replace(view(), attempt=2)
-    released = release.release(first, codes).codes
-    assert np.array_equal(released, release.release(again, codes).codes)
-    assert not np.array_equal(released, codes)
+    released = release.release(first, ENCODED)
+    assert np.array_equal(released, release.release(again, ENCODED))
+    assert not np.array_equal(released, ENCODED.codes)
+
+
+def test_another_agreement_gets_other_noise_even_from_the_same_entropy() -> None:
+    """At another scale the same noise would cancel: two equations, two unknowns."""
+    other = view(TWO.model_copy(update={"epsilon": 4.0}))
+    drawn = [
+        release.release(replace(each, entropy=bytes(32)), ENCODED) - ENCODED.codes
+        for each in (view(), other)
+    ]
+    assert abs(np.corrcoef(drawn[0].ravel(), drawn[1].ravel())[0, 1]) < 0.2
 
 
 @pytest.mark.parametrize(
     "privacy",
     [
-        {"mechanism": "laplace", "delta": 1e-5},
-        {"mechanism": "gaussian"},
-        {"mechanism": "laplace", "epsilon": 0.0},
+        {"mechanism": "laplace", "delta": 1e-5, "ranges": {}},
+        {"mechanism": "gaussian", "ranges": {}},
+        {"mechanism": "laplace", "epsilon": 0.0, "ranges": {}},
     ],
 )
 def test_budgets_that_make_no_sense_are_refused(privacy: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
 
 
 class ShowKey(Record):
-    """Task: first slots, send the public key to your row group (`rsa`)."""
+    """Task: first slots, send your certified public key to your row group (`rsa`)."""
 
     kind = "show-key"
 
@@ -27,7 +27,7 @@ class KeyShown(Record):
 
 
 class PublicKey(Record):
-    """Envelope and memory: what members need to blind; empty without a key."""
+    """Envelope and memory: what members need to blind, a modulus and its certificate."""
 
     kind = "public-key"
 

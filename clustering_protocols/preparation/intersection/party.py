@@ -27,7 +27,7 @@ from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.identifiers import Identified
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records import Record
-from clustering_protocols.secrecy import blind_rsa, ristretto
+from clustering_protocols.secrecy import ristretto, rsa_certificate
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
@@ -46,7 +46,7 @@ class _Scheme(NamedTuple):
 
 _SCHEMES: Final[Mapping[str, _Scheme]] = {
     "ecdh": _Scheme(RistrettoKey, RistrettoAsker, ristretto.N_BYTES),
-    "rsa": _Scheme(RsaKey, RsaAsker, blind_rsa.N_BYTES),
+    "rsa": _Scheme(RsaKey, RsaAsker, rsa_certificate.N_BYTES),
 }
 
 
@@ -186,6 +186,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return Reply(
                 contribution=messages.Counted(n_ids=len(ids), tokens=made.tokens),
                 remember=[messages.TokenOrder(order=made.order)],
+                notes=_quotas(context),
             )
         nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
         counted = messages.Counted(n_ids=len(own.ids), tokens=nothing)
@@ -194,7 +195,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return Reply(contribution=counted)
         elements = self._asker(context).blind(_encoded(own), _blinding(context))
         sent = Outgoing(receiver=first, content=messages.BlindedIds(elements=elements))
-        return Reply(contribution=counted, envelopes=[sent])
+        return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
 
     def _unblind(self, context: PartyContext, own: Identified) -> Reply:
         answers = context.recall(messages.Answers)
@@ -208,6 +209,17 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             remember=[messages.TokenOrder(order=made.order), done],
             inputs=sha256(answers.elements.tobytes()).digest(),
         )
+
+
+def _quotas(context: PartyContext) -> dict[str, object]:
+    """Return who may bring how many ids, for the operator to read before any leave."""
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    return {
+        "ids compared in your row group, at most": ", ".join(
+            f"{slot} {session.member(slot).n_rows}" for slot in group
+        )
+    }
 
 
 def _blinding(context: PartyContext) -> KeyedStream:

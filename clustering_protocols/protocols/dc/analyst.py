@@ -115,17 +115,27 @@ def _row_groups(
     layout = session.layout
     return [
         {
-            layout.slot(name).column: _checked(name, contributions[name])
+            layout.slot(name).column: _checked(session, name, contributions[name])
             for name in layout.row_group(row)
         }
         for row in range(layout.n_row_groups)
     ]
 
 
-def _checked(name: str, given: messages.Projections) -> messages.Projections:
-    """Refuse projections without columns: a declaration cannot."""
-    if given.rows.shape[1] == 0:
+def _checked(
+    session: DcSession, name: str, given: messages.Projections
+) -> messages.Projections:
+    """Refuse projections without columns, or of more than the party has features.
+
+    A declaration cannot: how many columns a party sends, it decides.
+    """
+    width, most = given.rows.shape[1], session.member(name).n_columns
+    if width == 0:
         raise InvalidArray(f"{name!r} sent projections of no dimension.")
+    if width > most:
+        raise InvalidArray(
+            f"{name!r} sent projections of {width} dimensions; it has {most} features."
+        )
     return given
 
 

@@ -15,7 +15,10 @@ class Project(Record):
 
 
 class Projections(Record):
-    """Contribution: X̃_ij and X̃^anc_ij, and nothing else."""
+    """Contribution: X̃_ij and X̃^anc_ij, and nothing else.
+
+    width: no more than the party has features, which the analyst knows from the roster.
+    """
 
     kind = "projections"
 

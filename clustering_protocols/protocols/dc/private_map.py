@@ -33,7 +33,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     Raises
     ------
     GuardRefused
-        If the party's own transformer leaves no dimension out.
+        If the party's own transformer leaves no dimension out, or adds some.
     """
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
@@ -90,6 +90,11 @@ def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
         return image.reshape(len(X), -1)
 
     width = function(next(iter(data.batches()))[:1]).shape[1]
+    if width > len(data.columns):
+        raise GuardRefused(
+            f"The transformer makes {width} dimensions of {len(data.columns)} features; "
+            "the analyst takes no more than there are features."
+        )
     if width >= max(rank, 2) and not context.choices.get("allow_full_width"):
         raise GuardRefused(
             f"The transformer sends {width} of {rank} dimensions and leaves none out; "

@@ -17,6 +17,7 @@ from clustering_protocols.terms import Layout
 
 from . import (
     analyst,
+    declared,
     examples,
     messages,
     party,
@@ -70,12 +71,12 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             "Each feature has codes of its own (sub_dim 1): from a public sample of the "
             "feature the analyst recovers its values up to the width of a cell."
         ),
+        "noise-covers-one-row-once": (
+            "The noise bounds what this session tells of one row. Other sessions and "
+            "tables with the same person add to it, and so does every further row of "
+            "that person."
+        ),
         **aligning.RISKS,
-    }
-
-    choices: ClassVar = {
-        "epsilon_limit": "The largest ε that the people of this data may cost in all.",
-        "epsilon_spent": "What earlier sessions on the same people have cost of it.",
     }
 
     methods: ClassVar = METHODS
@@ -87,11 +88,20 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 "pqmds takes split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
+        ranges, groups = params.privacy.ranges, layout.n_column_groups
+        if isinstance(ranges, tuple) and len(ranges) != groups:
+            raise InvalidParameters(
+                f"privacy.ranges declares {len(ranges)} column groups; the layout has "
+                f"{groups}."
+            )
         aligning.check(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
-        """Refuse more clusters than rows."""
+        """Refuse more clusters than rows, and ranges of other features than parties have."""
         subspaces.check_roster(session)
+        if session.params.privacy.mechanism != "none":
+            for slot in session.slots:
+                declared.ranges(session, slot)
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
@@ -100,6 +110,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("colluding-party-names-rows")
         if params.sub_dim == 1:
             codes.append("single-feature-codes")
+        if params.privacy.mechanism != "none":
+            codes.append("noise-covers-one-row-once")
         return codes + aligning.risks(params)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:

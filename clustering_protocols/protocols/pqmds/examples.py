@@ -10,11 +10,13 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Layout
 
 from .params import Privacy, ProductQuantisation
 
 _WIDTH = 13
+_RANGE = Range(minimum=-40.0, maximum=40.0)
 
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
@@ -31,11 +33,17 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         4: ProductQuantisation(n_clusters=2, sub_dim=8, codebook_size=4),
         5: ProductQuantisation(n_clusters=3, codebook_size=200, scaling="none"),
         6: ProductQuantisation(
-            n_clusters=3, privacy=Privacy(mechanism="laplace", epsilon=300.0)
+            n_clusters=3,
+            privacy=Privacy(mechanism="laplace", epsilon=300.0, ranges=_RANGE),
         ),
         1: ProductQuantisation(
             n_clusters=3,
-            privacy=Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5),
+            privacy=Privacy(
+                mechanism="gaussian",
+                epsilon=40.0,
+                delta=1e-5,
+                ranges=((_RANGE,) * _WIDTH,),
+            ),
         ),
     }
     X = _made(np.random.default_rng(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,28 +25,47 @@ class Encoded:
     codes : float64 array of shape (n, s)
     sizes : int64 array of shape (s,)
         Centres of each subspace.
+    bounds : float64 array of shape (s, 2)
+        Least and largest coordinate of each subspace's centres.
     """
 
     codes: FloatArray = field(repr=False)
     sizes: IntArray
+    bounds: FloatArray = field(repr=False)
+
+
+class Codebook(NamedTuple):
+    """Centres (size, d), their coordinates (size,), and whose centre is each row's (n,)."""
+
+    centres: FloatArray
+    coordinates: FloatArray
+    codes: IntArray
 
 
 def encode(params: ProductQuantisation, X: FloatArray, stream: KeyedStream) -> Encoded:
     """Return the codes of rows X (n, m); starts of codebooks come from the stream."""
     subspaces = cut(X.shape[1], params.sub_dim)
-    codes = np.empty((len(X), len(subspaces)))
-    sizes = np.empty(len(subspaces), dtype=np.int64)
-    for number, features in enumerate(subspaces):
-        rows = scaled(params, X[:, features])
-        found = quantise(rows, params.codebook_size, stream)
-        rows_of = np.bincount(found.codes, minlength=len(found.centres))
-        weights = rows_of if params.weights == "rows" else np.ones(len(rows_of))
-        coordinates = first_coordinate(found.centres, weights.astype(np.float64))
-        if params.normalise == "minmax":
-            coordinates = unit_range(coordinates)
-        codes[:, number] = coordinates[found.codes]
-        sizes[number] = len(found.centres)
-    return Encoded(codes=codes, sizes=sizes)
+    books = [codebook(params, scaled(params, X[:, f]), stream) for f in subspaces]
+    return Encoded(
+        codes=np.stack([book.coordinates[book.codes] for book in books], axis=1),
+        sizes=np.array([len(book.centres) for book in books]),
+        bounds=np.array(
+            [(book.coordinates.min(), book.coordinates.max()) for book in books]
+        ),
+    )
+
+
+def codebook(
+    params: ProductQuantisation, rows: FloatArray, stream: KeyedStream
+) -> Codebook:
+    """Return the codebook of rows (n, d) of one subspace, in units of distances."""
+    found = quantise(rows, params.codebook_size, stream)
+    rows_of = np.bincount(found.codes, minlength=len(found.centres))
+    weights = rows_of if params.weights == "rows" else np.ones(len(rows_of))
+    coordinates = first_coordinate(found.centres, weights.astype(np.float64))
+    if params.normalise == "minmax":
+        coordinates = unit_range(coordinates)
+    return Codebook(found.centres, coordinates, found.codes)
 
 
 def scaled(params: ProductQuantisation, X: FloatArray) -> FloatArray:

@@ -30,15 +30,6 @@ class CodebookSizes(Record):
     sizes: Annotated[IntArray, Spec("s", low=1)]
 
 
-class Spent(Record):
-    """Memory: what this party's upload cost each person."""
-
-    kind = "spent"
-
-    epsilon: float
-    delta: float
-
-
 class Clusters(Record):
     """Result for one party, in the order in which rows travelled.
 

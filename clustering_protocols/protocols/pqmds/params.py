@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.preparation.alignment_params import AlignedParams
+from clustering_protocols.preparation.ranges import Range
 
 
 class Privacy(Params):
@@ -15,8 +18,8 @@ class Privacy(Params):
 
     mechanism: Literal["none", "laplace", "gaussian"] = Field(
         default="none",
-        description="laplace, gaussian: differential privacy of the uploaded codes, "
-        "given the codebooks.",
+        description="laplace, gaussian: differential privacy of all that a party "
+        "uploads of its rows.",
     )
     epsilon: float = Field(
         default=1.0,
@@ -31,11 +34,28 @@ class Privacy(Params):
         description="δ of a person, over all subspaces and parties; for gaussian noise.",
     )
 
+    ranges: Range | tuple[tuple[Range, ...], ...] | None = Field(
+        default=None,
+        description="Needed for noise, and never taken from the data: declared ranges, "
+        "one for all features, or a list of features for each column group. Values "
+        "outside count as the nearest inside.",
+    )
+
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if (self.ranges is None) != (self.mechanism == "none"):
+            raise ValueError("noise needs declared ranges, and ranges are for noise")
+        if any(each.minimum == each.maximum for each in self._declared()):
+            raise ValueError("a range of one value is none: leave the feature out")
         if (self.delta > 0) != (self.mechanism == "gaussian"):
             raise ValueError("delta is for gaussian noise, which needs one above 0")
         return self
+
+    def _declared(self) -> Iterator[Range]:
+        if isinstance(self.ranges, Range):
+            yield self.ranges
+        for group in self.ranges if isinstance(self.ranges, tuple) else ():
+            yield from group
 
 
 class ProductQuantisation(AlignedParams):
@@ -73,6 +93,11 @@ class ProductQuantisation(AlignedParams):
     privacy: Privacy = Privacy()
     n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
     max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")
+
+    @property
+    def epsilon_per_person(self) -> float:
+        """Return ε over all subspaces and parties; infinite without noise."""
+        return math.inf if self.privacy.mechanism == "none" else self.privacy.epsilon
 
 
 PqmdsSession = SessionContext[ProductQuantisation]

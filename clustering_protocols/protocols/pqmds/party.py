@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Reply,
-)
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Outcome, PartyRole, Reply, Spent
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
 
-from . import kernels, messages, release, selfcheck, subspaces
-from .params import (
-    PqmdsContext,
-    Privacy,
-    ProductQuantisation,
-)
+from . import declared, kernels, messages, release, selfcheck, subspaces
+from .kernels import Encoded
+from .params import PqmdsContext, Privacy, ProductQuantisation
 
 _NEW_ROWS = (
     "One party's codes do not place a new row. It takes a further round, in which every "
@@ -44,22 +38,20 @@ class Encoder(
                 "do not list that risk, because sub_dim is larger than 1."
             )
         X = matrix(data)
-        # one codebook whatever the attempt: the cells of two would cut each other
-        encoded = kernels.encode(params, X, context.lasting_stream("codebooks"))
-        released = release.release(context, encoded.codes)
+        encoded, released = _encoded(context, X)
         cells = subspaces.cut(X.shape[1], params.sub_dim)
-        found = selfcheck.recovered(X, released.codes, cells)
-        spent = messages.Spent(
-            epsilon=released.spent.epsilon, delta=released.spent.delta
-        )
+        found = selfcheck.recovered(X, released, cells)
         largest = int(encoded.sizes.max())
         order = context.recall(RowOrder).order
         return Reply(
-            contribution=messages.Codes(codes=released.codes[order]),
-            remember=[messages.CodebookSizes(sizes=encoded.sizes), spent],
+            contribution=messages.Codes(codes=released[order]),
+            remember=[
+                messages.CodebookSizes(sizes=encoded.sizes),
+                _spent(params.privacy),
+            ],
             notes={
                 **selfcheck.notes(found, largest, len(X), single=single),
-                **_privacy(params.privacy, spent),
+                **_privacy(context, params.privacy),
             },
         )
 
@@ -78,20 +70,37 @@ class Encoder(
                 "codes per row": len(sizes),
                 "centres per subspace": f"{sizes.min()} to {sizes.max()}",
                 "new rows": _NEW_ROWS,
-                **_privacy(
-                    context.session.params.privacy,
-                    context.recall(messages.Spent),
-                ),
+                **_privacy(context, context.session.params.privacy),
             },
         )
 
 
-def _privacy(declared: Privacy, spent: messages.Spent) -> dict[str, object]:
+def _encoded(context: PqmdsContext, X: FloatArray) -> tuple[Encoded, FloatArray]:
+    """Return what becomes of the rows, and the codes (n, s) that may leave."""
+    params = context.session.params
+    # one codebook whatever the attempt: the cells of two would cut each other
+    stream = context.lasting_stream("codebooks")
+    if params.privacy.mechanism == "none":
+        encoded = kernels.encode(params, X, stream)
+        return encoded, encoded.codes
+    ranges = declared.ranges(context.session, context.slot.name)
+    encoded = declared.encode(params, ranges, X, stream)
+    return encoded, release.release(context, encoded)
+
+
+def _spent(privacy: Privacy) -> Spent:
+    """Return what the session costs a person: without noise, no bound."""
+    noisy = privacy.mechanism != "none"
+    return Spent(epsilon=privacy.epsilon if noisy else None, delta=privacy.delta)
+
+
+def _privacy(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:
     """Return budget and expense in the words in which the operator reads them."""
-    if declared.mechanism == "none":
+    if privacy.mechanism == "none":
         return {}
+    spent = release.own_share(context, privacy)
     return {
-        "privacy": f"{declared.mechanism} noise on the codes, given the codebooks",
-        "  ε, δ of a person, all parties": f"{declared.epsilon:.4g}, {declared.delta:.4g}",
+        "privacy": f"{privacy.mechanism} noise on all that is uploaded of a row",
+        "  ε, δ of a person, all parties": f"{privacy.epsilon:.4g}, {privacy.delta:.4g}",
         "  of these spent by this party": f"{spent.epsilon:.4g}, {spent.delta:.4g}",
     }

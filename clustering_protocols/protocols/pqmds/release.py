@@ -1,82 +1,58 @@
-"""Differential privacy of the codes that are uploaded.
+"""Differential privacy of all that a party uploads of its rows.
 
-What is covered: two uploads that differ in the row of one person, under the same
-codebooks, cannot be told apart beyond the budget. The codebooks, which come from the
-rows too and stay at home, are not covered. Every code of a person costs its share: codes
-of all subspaces and of all parties are about the same people and add up; those of
-different people do not.
+Two tables that differ in the row of one person, with the same ids, give uploads that
+cannot be told apart beyond the budget. Where a code may lie follows from declared ranges
+(:mod:`.declared`), so that one row moves its own codes alone. Every code of a person
+costs its share: codes of all subspaces and of all parties are about the same people and
+add up; those of different people do not.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal
 
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.errors import GuardRefused
 from clustering_protocols.secrecy.budget import Account, Cost, noise, noise_scale
 
 from . import subspaces
-from .params import (
-    PqmdsContext,
-    Privacy,
+from .kernels import Encoded
+from .params import PqmdsContext, Privacy
+
+Mechanism = Literal["laplace", "gaussian"]
+
+_STEPS: Final = (
+    1024  # codes are rounded to so many steps of the range of their codebook
 )
 
-_STEPS: Final = 1024  # codes are rounded to so many steps of their range
 
-
-class Released(NamedTuple):
-    """Codes (n, s) as uploaded, and what they cost each person."""
-
-    codes: FloatArray
-    spent: Cost
-
-
-def release(context: PqmdsContext, codes: FloatArray) -> Released:
-    """Return the codes with noise, as the terms say.
-
-    Raises
-    ------
-    GuardRefused
-        If the session would spend more than this party allows.
-    """
+def release(context: PqmdsContext, encoded: Encoded) -> FloatArray:
+    """Return codes (n, s) of declared ranges with noise, as the terms say."""
     privacy = context.session.params.privacy
-    if privacy.mechanism == "none":
-        return Released(codes, Cost(0.0, 0.0))
-    _check_limit(context, privacy)
-    n_codes = sum(subspaces.counts(context.session).values())
+    account = Account(own_share(context, privacy))
+    n_codes = _n_codes(context)
     share = Cost(privacy.epsilon / n_codes, privacy.delta / n_codes)
-    account = Account(Cost(privacy.epsilon, privacy.delta))
-    scale = noise_scale(privacy.mechanism, _STEPS, share)
-    # the same noise whatever the attempt: a second draw would be a second release
-    stream = context.lasting_stream("noise")
-    noisy = np.empty_like(codes)
-    for number, column in enumerate(codes.T):
+    mechanism: Mechanism = "gaussian" if privacy.mechanism == "gaussian" else "laplace"
+    scale = noise_scale(mechanism, _STEPS, share)
+    # The same noise whatever the attempt: a second draw would be a second release. Under
+    # another agreement, other noise: at another scale the same would cancel.
+    stream = context.lasting_stream(f"noise under {context.session.agreement_digest}")
+    noisy = np.empty_like(encoded.codes)
+    columns = zip(encoded.codes.T, encoded.bounds, strict=True)
+    for number, (column, (low, high)) in enumerate(columns):
         account.spend(share)
-        drawn = noise(privacy.mechanism, stream, scale, len(column))
-        noisy[:, number] = _on_steps(column, drawn.astype(np.float64))
-    return Released(noisy, account.spent)
+        drawn = noise(mechanism, stream, scale, len(column))
+        step = (high - low) / _STEPS
+        noisy[:, number] = low + step * (np.rint((column - low) / step) + drawn)
+    return noisy
 
 
-def _on_steps(column: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Return codes rounded to steps of their range, moved by so many steps."""
-    low = column.min()
-    step = (column.max() - low) / _STEPS
-    if step == 0:
-        return column
-    moved: FloatArray = low + step * (np.rint((column - low) / step) + drawn)
-    return moved
+def own_share(context: PqmdsContext, privacy: Privacy) -> Cost:
+    """Return what this party's codes cost of the budget of a session."""
+    share = subspaces.counts(context.session)[context.slot.name] / _n_codes(context)
+    return Cost(privacy.epsilon * share, privacy.delta * share)
 
 
-def _check_limit(context: PqmdsContext, privacy: Privacy) -> None:
-    """Refuse terms beyond what this party allows for its people over all sessions."""
-    limit = context.choices.get("epsilon_limit")
-    if limit is None:
-        return
-    earlier = Cost(float(context.choices.get("epsilon_spent", 0.0)), 0.0)
-    account = Account(Cost(float(limit), 1.0), earlier)
-    try:
-        account.spend(Cost(privacy.epsilon, privacy.delta))
-    except GuardRefused as refused:
-        raise GuardRefused(f"{refused.detail} See 'epsilon_limit'.") from None
+def _n_codes(context: PqmdsContext) -> int:
+    return sum(subspaces.counts(context.session).values())

@@ -1,0 +1,324 @@
+"""What a party uploads under a budget: neighbouring tables, told apart within it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from support.distinguishing import least_epsilon
+from support.stepwise import Stepwise, agree
+
+from clustering_protocols import packets, registry, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Memory, PartyContext, Spent
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.protocols.pqmds import (
+    Privacy,
+    ProductQuantisation,
+    declared,
+    kernels,
+    messages,
+    party,
+    release,
+)
+from clustering_protocols.secrecy.budget import noise_scale
+from clustering_protocols.terms import Layout
+
+N_ROWS, TRIALS = 6, 1000
+WIDE = Range(minimum=-3.0, maximum=3.0)
+MIXED = np.array([[0.0], [0.3], [-0.4], [0.2], [-0.1], [0.4]])
+CONSTANT = np.zeros((N_ROWS, 1))
+
+
+def noisy(epsilon: float, **changes: Any) -> ProductQuantisation:
+    privacy = Privacy(mechanism="laplace", epsilon=epsilon, ranges=WIDE)
+    given = {"n_clusters": 1, "sub_dim": 1, "codebook_size": 8, "privacy": privacy}
+    return ProductQuantisation.model_validate(given | changes)
+
+
+def with_first(X: FloatArray, value: float) -> FloatArray:
+    return np.vstack([[[value]], X[1:]])
+
+
+def standing(params: ProductQuantisation) -> PartyContext:
+    data = {"r1c1": MatrixSource(MIXED)}
+    agreement, keys = agree(params, data, Layout.lattice(1, 1), 1, "s")
+    order = RowOrder(order=np.arange(N_ROWS))
+    return PartyContext(
+        session=registry.session_context(agreement),
+        slot=Layout.lattice(1, 1).slots[0],
+        stage="upload",
+        round=3,
+        attempt=1,
+        memory=Memory().remember([order]),
+        entropy=keys["r1c1"],
+    )
+
+
+class Seen(NamedTuple):
+    """An upload, and the two that an analyst who knows all but the noise expects."""
+
+    codes: FloatArray
+    expected: list[FloatArray]
+
+
+def nearness(seen: Seen) -> float:
+    """The logarithm of the likelihood ratio, but for its scale."""
+    far = [float(np.abs(seen.codes - codes).sum()) for codes in seen.expected]
+    return round(far[0] - far[1], 9)
+
+
+def equality(seen: Seen) -> float:
+    same = [float((seen.codes == codes).mean()) for codes in seen.expected]
+    return same[1] - same[0]
+
+
+def on_lattice(seen: Seen) -> float:
+    """Whether codes lie on the steps of the range of the one table or of the other."""
+
+    def off(codes: FloatArray) -> float:
+        step = (codes.max() - codes.min()) / 1024
+        if step == 0:
+            return 1.0
+        places = (seen.codes - codes.min()) / step
+        return float(np.abs(places - np.rint(places)).max() > 1e-3)
+
+    first, second = seen.expected
+    return off(first) - off(second)
+
+
+def largest(seen: Seen) -> float:
+    return float(np.abs(seen.codes).max())
+
+
+def different(seen: Seen) -> float:
+    return float(len(np.unique(seen.codes)))
+
+
+STATISTICS = (nearness, equality, on_lattice, largest, different)
+
+
+def told_apart(first: FloatArray, second: FloatArray, epsilon: float) -> float:
+    """Return the ε, at least, of the uploads of two tables.
+
+    Codebooks are the same in all trials; the noise is another under each agreement.
+    """
+    view = standing(noisy(epsilon))
+    expected = [party._encoded(view, X)[0] for X in (first, second)]
+    seen: list[list[Seen]] = []
+    for which, X in enumerate((first, second)):
+        data = MatrixSource(X)
+        trials = range(which, 2 * TRIALS, 2)
+        seen.append([upload(view, data, number, expected) for number in trials])
+    return least_epsilon(*seen, STATISTICS)
+
+
+def upload(
+    view: PartyContext, data: MatrixSource, number: int, expected: list[kernels.Encoded]
+) -> Seen:
+    plan = replace(view.session, agreement_digest=f"{number:064x}")
+    again = replace(view, session=plan)
+    given = party.Encoder().reply(again, messages.Encode(), data)
+    codes = messages.Codes.narrow(given.contribution).codes
+    return Seen(codes, [each.codes for each in expected])
+
+
+NEIGHBOURS = {
+    "from one end to the other": (with_first(MIXED, -3.0), with_first(MIXED, 3.0)),
+    "the largest of all": (with_first(MIXED, 0.0), with_first(MIXED, 2.5)),
+    "alone in another cell": (CONSTANT, with_first(CONSTANT, 3.0)),
+    "far outside the range": (with_first(MIXED, 0.0), with_first(MIXED, 1e12)),
+}
+
+
+def once(encoding: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an encoding that makes the codebooks of a table once, not in every trial."""
+    known: dict[bytes, Any] = {}
+
+    def encoded(params: Any, ranges: Any, X: FloatArray, stream: Any) -> Any:
+        if X.tobytes() not in known:
+            known[X.tobytes()] = encoding(params, ranges, X, stream)
+        return known[X.tobytes()]
+
+    return encoded
+
+
+def measured(
+    monkeypatch: pytest.MonkeyPatch,
+    tables: str,
+    *,
+    encoding: Callable[..., Any] = declared.encode,
+    scale: Callable[..., float] = noise_scale,
+) -> float:
+    """Return the ε, at least, of two tables under a budget of 1."""
+    monkeypatch.setattr(declared, "encode", once(encoding))
+    monkeypatch.setattr(release, "noise_scale", cache(scale))
+    return told_apart(*NEIGHBOURS[tables], epsilon=1.0)
+
+
+@pytest.mark.parametrize("tables", NEIGHBOURS)
+def test_neighbouring_tables_are_told_apart_no_better_than_the_budget(
+    tables: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert measured(monkeypatch, tables) <= 1.0
+
+
+def less_noise(mechanism: Any, sensitivity: int, cost: Any) -> float:
+    return noise_scale(mechanism, sensitivity, cost) / 4
+
+
+def own_codebooks(params: Any, _: Any, X: FloatArray, stream: Any) -> kernels.Encoded:
+    """As without noise: scale and codebooks come from the rows."""
+    return kernels.encode(params, X, stream)
+
+
+def own_steps(
+    params: Any, ranges: Any, X: FloatArray, stream: Any, encode: Any = declared.encode
+) -> kernels.Encoded:
+    """Steps of the range of the codes that are in use; a constant column has none."""
+    made: kernels.Encoded = encode(params, ranges, X, stream)
+    ends = [(column.min(), column.max() + 1e-9) for column in made.codes.T]
+    return replace(made, bounds=np.array(ends))
+
+
+BROKEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "less noise": ("from one end to the other", {"scale": less_noise}),
+    "codebooks of the rows": ("the largest of all", {"encoding": own_codebooks}),
+    "steps of the rows": ("the largest of all", {"encoding": own_steps}),
+    "a constant column": ("alone in another cell", {"encoding": own_steps}),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_budget_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test above can fail: by each of the ways in which a budget was broken."""
+    tables, spoilt = BROKEN[what]
+    assert measured(monkeypatch, tables, **spoilt) > 1.0
+
+
+# Beside the codes
+
+
+def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
+    layout = Layout.lattice(1, 2)
+    sent = []
+    for value in (-3.0, 1e9):
+        X = np.random.default_rng(0).normal(size=(20, 4))
+        X[0] = value
+        ids = [str(row) for row in range(20)]
+        data = {
+            slot: MatrixSource(X[:, [2 * place, 2 * place + 1]], ids=ids)
+            for place, slot in enumerate(layout.names)
+        }
+        running = Stepwise(noisy(4.0, sub_dim=2), data, layout)
+        running.to_the_end()
+        sent.append(running.shares)
+    changed = []
+    for (slot, first), (_, second) in zip(*sent, strict=True):
+        this, other = packets.read(first), packets.read(second)
+        assert len(first) == len(second), slot
+        same = this.arrays.keys() == other.arrays.keys() and all(
+            np.array_equal(array, other.arrays[name])
+            for name, array in this.arrays.items()
+        )
+        if not same or this.header.record != other.header.record:
+            changed.append(this.header.record["kind"])
+    assert changed == ["codes", "codes"]
+
+
+def test_one_row_moves_its_own_codes_alone() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 7))
+    params = noisy(1.0, sub_dim=3, codebook_size=16)
+    ranges = declared.Ranges(np.full(7, -3.0), np.full(7, 3.0))
+    stream = standing(params).lasting_stream
+    before = declared.encode(params, ranges, X, stream("codebooks"))
+    for value in (-3.0, 3.0, 1e300, -1e300):
+        moved = X.copy()
+        moved[5] = value
+        after = declared.encode(params, ranges, moved, stream("codebooks"))
+        others = np.arange(40) != 5
+        assert np.array_equal(after.codes[others], before.codes[others])
+        assert np.array_equal(after.bounds, before.bounds)
+        assert np.array_equal(after.sizes, before.sizes)
+        assert (after.codes >= after.bounds[:, 0]).all()
+        assert (after.codes <= after.bounds[:, 1]).all()
+
+
+def test_a_constant_column_gets_noise() -> None:
+    view = standing(noisy(0.01))
+    given = party.Encoder().reply(view, messages.Encode(), MatrixSource(CONSTANT))
+    assert len(np.unique(messages.Codes.narrow(given.contribution).codes)) == N_ROWS
+
+
+def test_much_budget_leaves_the_cells_as_they_are() -> None:
+    """Units and codebooks of declared ranges still keep apart what is far apart."""
+    truth = np.arange(60) % 3
+    X = np.array([[-2.0, 2.0], [0.0, -2.0], [2.0, 1.0]])[truth]
+    params = noisy(1e6, n_clusters=3)
+    data = {"r1c1": MatrixSource(X, ids=[str(k) for k in range(60)])}
+    run = simulation.run(params, Layout.lattice(1, 1), data, seed=1)
+    labels = run.outcomes["r1c1"].labels
+    assert len({(t, label) for t, label in zip(truth, labels, strict=True)}) == 3
+
+
+# What is declared, and what it costs
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {"mechanism": "laplace"},
+        {"mechanism": "none", "ranges": {"minimum": 0, "maximum": 1}},
+        {"mechanism": "laplace", "ranges": {"minimum": 1, "maximum": 1}},
+        {"mechanism": "laplace", "ranges": [[{"minimum": 1, "maximum": 0}]]},
+    ],
+)
+def test_noise_needs_ranges_of_more_than_one_value(privacy: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameters):
+        registry.parse_params("pqmds", {"n_clusters": 2, "privacy": privacy})
+
+
+def test_ranges_fit_layout_and_roster() -> None:
+    one = {"mechanism": "laplace", "ranges": [[WIDE.model_dump()]]}
+    params = noisy(1.0, privacy=one)
+    with pytest.raises(InvalidParameters, match="1 column groups; the layout has 2"):
+        registry.protocol("pqmds").check(params, Layout.lattice(1, 2))
+    data = {"r1c1": MatrixSource(np.ones((20, 3)))}
+    with pytest.raises(ProtocolFailed, match="declares 1 features for 'r1c1'"):
+        simulation.run(params, Layout.lattice(1, 1), data, seed=1)
+
+
+def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None:
+    assert noisy(0.5).epsilon_per_person == 0.5
+    plain = ProductQuantisation(n_clusters=1)
+    assert plain.epsilon_per_person == np.inf
+    for params, spent in ((noisy(0.5), (0.5, 0.0)), (plain, (None, 0.0))):
+        data = {"r1c1": MatrixSource(np.hstack([MIXED, MIXED]))}
+        run = simulation.run(params, Layout.lattice(1, 1), data, seed=1)
+        kept = run.trace.memories["r1c1"].recall(Spent)
+        assert kept is not None
+        assert (kept.epsilon, kept.delta) == spent
+
+
+def test_noise_brings_a_risk_of_its_own() -> None:
+    risks = registry.protocol("pqmds").risks_of
+    assert "noise-covers-one-row-once" in risks(noisy(1.0), Layout.lattice(1, 2))
+    plain = ProductQuantisation(n_clusters=1)
+    assert "noise-covers-one-row-once" not in risks(plain, Layout.lattice(1, 2))
+
+
+def test_a_second_upload_is_refused() -> None:
+    for params in (noisy(1.0), ProductQuantisation(n_clusters=1, sub_dim=1)):
+        view = standing(params)
+        given = party.Encoder().reply(view, messages.Encode(), MatrixSource(MIXED))
+        again = replace(view, round=4, memory=view.memory.remember(given.remember))
+        with pytest.raises(ProtocolFailed, match="second upload"):
+            party.Encoder().reply(again, messages.Encode(), MatrixSource(MIXED))

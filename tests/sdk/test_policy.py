@@ -1,0 +1,160 @@
+"""What a party agrees to: other parties' numbers of ids, and what people may lose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.stepwise import agree
+from support.tables import blobs, parties
+
+from clustering_protocols.contract import Spent
+from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
+from clustering_protocols.registry import Proposal, draw_up, name_of
+from clustering_protocols.terms import (
+    Layout,
+    Terms,
+    canonical_json,
+    read_agreement,
+    read_terms,
+)
+from party_sdk import Policy
+from party_sdk.spending import Spending
+
+PSI = {"alignment": {"method": "ecdh"}}
+
+
+def agreement(sizes: list[int], alignment: dict[str, Any]) -> bytes:
+    split = parties(blobs(max(sizes), 2 * len(sizes)), [range(n) for n in sizes])
+    params = ProductQuantisation.model_validate({"n_clusters": 2, **alignment})
+    agreed, _ = agree(params, split.data, split.layout, 1, "s")
+    return agreed
+
+
+@pytest.mark.threat(98)
+def test_a_row_group_may_bring_so_many_ids_for_each_row() -> None:
+    content = agreement([40, 400], PSI)
+    Policy().check_roster(content, "r1c1")
+    Policy().check_roster(content, "r1c2")
+    content = agreement([40, 30, 401], PSI)
+    with pytest.raises(GuardRefused, match="'r1c3' may bring 401 ids for your 40 rows"):
+        Policy().check_roster(content, "r1c1")
+    with pytest.raises(GuardRefused, match=r"401 ids for your 30 rows, 13\.37 times"):
+        Policy().check_roster(content, "r1c2")
+    Policy().check_roster(content, "r1c3")
+    Policy(ids_per_row=13.4).check_roster(content, "r1c2")
+
+
+@pytest.mark.threat(98)
+def test_a_number_of_rows_that_cannot_be_is_refused() -> None:
+    agreed, _ = read_agreement(agreement([40, 41], PSI))
+    first, second = agreed.roster
+    huge = second.model_copy(update={"n_rows": 2**39})
+    content = canonical_json(agreed.model_copy(update={"roster": (first, huge)}))
+    with pytest.raises(GuardRefused, match="549755813888 ids for your 40 rows"):
+        Policy().check_roster(content, "r1c1")
+
+
+def test_where_no_ids_are_compared_other_row_groups_may_be_of_any_size() -> None:
+    split = parties(blobs(600, 4), [range(20), range(600)])
+    params = DataCollaboration(n_clusters=2)
+    agreed, _ = agree(params, split.data, Layout.lattice(1, 2), 1, "s")
+    Policy().check_roster(agreed, "r1c1")
+    strict = replace(Policy(), ids_per_row=0.0)
+    with pytest.raises(GuardRefused):
+        strict.check_roster(agreement([20, 20], PSI), "r1c1")
+
+
+# ε
+
+
+def terms(params: Any) -> Terms:
+    proposal = Proposal(
+        protocol=name_of(params),
+        params=params.model_dump(mode="json"),
+        layout=Layout.lattice(1, 2),
+        seed=1,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def noisy(epsilon: float) -> ProductQuantisation:
+    privacy = Privacy(mechanism="laplace", epsilon=epsilon, ranges=Range())
+    return ProductQuantisation(n_clusters=2, privacy=privacy)
+
+
+@pytest.mark.parametrize("name", ["epsilon_limit", "epsilon_total"])
+def test_terms_may_cost_each_person_no_more_than_the_limit(name: str) -> None:
+    asked = terms(noisy(2.0))
+    risks = frozenset(asked.risks)
+    Policy(accepted_risks=risks, **{name: 2.0}).check_terms(asked)
+    with pytest.raises(GuardRefused, match=f"ε = 2; '{name}' is 1.9"):
+        Policy(accepted_risks=risks, **{name: 1.9}).check_terms(asked)
+
+
+@pytest.mark.parametrize("name", ["epsilon_limit", "epsilon_total"])
+@pytest.mark.parametrize(
+    "params", [ProductQuantisation(n_clusters=2), DataCollaboration(n_clusters=2)]
+)
+def test_terms_without_noise_cost_more_than_any_limit(params: Any, name: str) -> None:
+    asked = terms(params)
+    risks = frozenset(asked.risks)
+    Policy(accepted_risks=risks).check_terms(asked)
+    with pytest.raises(GuardRefused, match="ε = inf, because answers carry no noise"):
+        Policy(accepted_risks=risks, **{name: 1e9}).check_terms(asked)
+
+
+ONE, OTHER = "0" * 64, "1" * 64
+
+
+def spent(epsilon: float | None) -> Spent:
+    return Spent(epsilon=epsilon, delta=0.0)
+
+
+def test_sessions_on_one_table_add_up_and_those_on_another_do_not(
+    tmp_path: Path,
+) -> None:
+    for number in range(10):  # each as after a new start
+        Spending(tmp_path).spend(ONE, f"s{number}/a/x", spent(0.1), 1.0)
+    kept = Spending(tmp_path)
+    assert kept.epsilon(ONE) == pytest.approx(1.0)
+    with pytest.raises(GuardRefused, match=r"have cost 1\. 'epsilon_total' is 1"):
+        kept.spend(ONE, "t/a/x", spent(0.01), 1.0)
+    with pytest.raises(GuardRefused):
+        kept.check(ONE, "t/a/x", 0.01, 1.0)
+    assert kept.epsilon(ONE) == pytest.approx(1.0), "what was refused is not counted"
+    kept.spend(OTHER, "t/a/x", spent(1.0), 1.0)
+    kept.spend(ONE, "t/a/x", spent(0.5), None)
+    assert kept.epsilon(ONE) == pytest.approx(1.5)
+
+
+def test_one_release_is_counted_once_however_often_it_is_sent(tmp_path: Path) -> None:
+    kept = Spending(tmp_path)
+    for _ in range(3):
+        kept.spend(ONE, "s/a/x", spent(0.7), 1.0)
+    kept.check(ONE, "s/a/x", 0.7, 1.0)
+    assert kept.epsilon(ONE) == 0.7
+    with pytest.raises(GuardRefused):
+        kept.spend(ONE, "s/a/y", spent(0.7), 1.0)
+
+
+def test_after_a_release_without_noise_no_budget_is_left(tmp_path: Path) -> None:
+    kept = Spending(tmp_path)
+    kept.spend(ONE, "s/a/x", spent(None), None)
+    assert kept.epsilon(ONE) == math.inf
+    with pytest.raises(GuardRefused, match="have cost inf"):
+        kept.spend(ONE, "t/a/x", spent(0.1), 1e9)
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "spent.json").write_bytes(b"{")
+    with pytest.raises(NotReady, match="cannot be read"):
+        Spending(tmp_path).spend(ONE, "s/a/x", spent(0.1), 1.0)
