@@ -119,7 +119,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{constant} is not JSON", "", 0)
+    del constant  # what came is not told
+    raise json.JSONDecodeError("a number that is not finite is not JSON", "", 0)
 
 
 def _unreadable(why: str) -> RequestValidationError:
