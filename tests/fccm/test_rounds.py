@@ -130,7 +130,7 @@ def test_sums_out_of_order_are_refused(view: Any, number: int) -> None:
 
 
 @every_view
-@pytest.mark.parametrize("size", [0, 403, 405, 808])
+@pytest.mark.parametrize("size", [0, 404, 406, 810])
 def test_a_total_of_another_size_is_refused(view: Any, size: int) -> None:
     s = at(4, analyst_view=view)
 
@@ -147,11 +147,9 @@ def test_a_total_of_another_size_is_refused(view: Any, size: int) -> None:
 def test_a_total_that_one_site_alone_was_told_ends_the_session(
     view: Any, normalisation: Any, by: int
 ) -> None:
-    """The masks of the next sums rest on the total: what differs does not cancel."""
     s = at(4, analyst_view=view, normalisation=normalisation)
-    s.turn(told={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
-    with pytest.raises(ProtocolFailed, match="did not add up the same"):
-        s.turn()
+    with pytest.raises(ProtocolFailed, match="not the sum"):
+        s.turn(told={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
 
 
 def shifted(task: messages.Add, by: int) -> Mapping[str, Any]:
@@ -177,7 +175,7 @@ def test_a_total_that_is_noise_is_refused() -> None:
         slot: altered(s, slot, lambda task: {"total": np.zeros_like(task.total)})
         for slot in s.data
     }
-    with pytest.raises(ProtocolFailed, match="larger than it can be"):
+    with pytest.raises(ProtocolFailed, match="not the sum"):
         s.turn(told=lie)
 
 
@@ -387,7 +385,7 @@ def test_the_search_finds_totals_that_the_analyst_may_read(normalisation: Any) -
     stored = np.concatenate([every_word(m) for m in plain.session.stored])
     totals = handed_out(plain.session)
     for found, total in zip(totals, plain.totals[:-1], strict=True):
-        assert np.array_equal(found, total)
+        assert np.array_equal(found[:-1], total)  # behind it stands the tag
         assert np.isin(total, stored).all()
     for shares in plain.shares:
         for share in shares.values():
@@ -405,7 +403,9 @@ def test_with_sums_the_analyst_has_the_memberships_of_all_objects() -> None:
     total = handed_out(s)[-1]
     of_sums, of_Z = shifts.encodings(s.session)
     sums = of_sums.decode(total[:400]).reshape(100, 4)
-    U = kernels.object_memberships(sums / of_Z.decode(total[400:]), s.params.lambda_u)
+    U = kernels.object_memberships(
+        sums / of_Z.decode(total[400:404]), s.params.lambda_u
+    )
     assert np.array_equal(U, s.found[max(s.found)][0])
 
 

@@ -133,8 +133,8 @@ def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
     s = session(quorum=None, **how)
     s.to_the_end()
     known = s.recall("r2c1", messages.Centroids)
-    total = np.zeros(9, np.uint64)
-    total[-3:] = (70, 70, 60)
+    total = np.zeros(9 + s.session.params.masked, np.uint64)
+    total[6:9] = (70, 70, 60)
     lie = alter(
         s.agreement,
         s.closed.results["r2c1"],

@@ -405,7 +405,7 @@ def test_the_analyst_itself_notices_sums_that_do_not_add_up() -> None:
         lie = alter(
             s.agreement,
             given["r4c1"],
-            lambda t, c=change: {"words": plus(t.words, (-1, c))},
+            lambda t, c=change: {"words": plus(t.words, (-2, c))},
         )
         with pytest.raises(ProtocolFailed):
             s.advance({**given, "r4c1": lie})

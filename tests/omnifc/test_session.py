@@ -29,9 +29,9 @@ from clustering_protocols.protocols.omnifc import (
     clustering,
     decoding,
     lagrange,
+    limits,
     messages,
     pooled,
-    sizes,
 )
 from clustering_protocols.secrecy.field import P
 from clustering_protocols.terms import Layout
@@ -347,9 +347,9 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
     params = OmniFC(n_clusters=2)
 
     def needed(n: int) -> int:
-        return sizes.analyst_bytes(params, n, 1)
+        return limits.analyst_bytes(params, n, 1)
 
-    most = sizes.most_rows(needed, params.memory_limit)
+    most = limits.most_rows(needed, params.memory_limit)
     assert needed(most) <= params.memory_limit < needed(most + 1)
     known.check(OmniFC(n_clusters=2, max_rows=most), Layout.lattice(3))
     with pytest.raises(InvalidParameters):
@@ -359,10 +359,10 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
 def test_memory_grows_with_the_square_of_rows_and_not_with_parties() -> None:
     params = OmniFC(n_clusters=2)
     for n, twice in pairwise((5_000, 10_000, 20_000)):
-        assert 3.9 < sizes.upload_bytes(twice) / sizes.upload_bytes(n) < 4.1
-    assert sizes.upload_bytes(10_000) == 399_960_000
-    assert sizes.analyst_bytes(params, 10_000, 16) < 3 << 30
-    assert sizes.party_bytes(params, 10_000, 16) < sizes.PARTY_LIMIT
+        assert 3.9 < limits.upload_bytes(twice) / limits.upload_bytes(n) < 4.1
+    assert limits.upload_bytes(10_000) == 399_960_000
+    assert limits.analyst_bytes(params, 10_000, 16) < 3 << 30
+    assert limits.party_bytes(params, 10_000, 16) < limits.PARTY_LIMIT
 
 
 @pytest.mark.parametrize("features", ["embedding", "distance_rows"])
@@ -390,8 +390,10 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
     step(len(X))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    stated = sizes.analyst_bytes(params, len(X), 4) - sizes.analyst_bytes(params, 0, 4)
-    assert sizes.upload_bytes(len(X)) < peak <= stated
+    stated = limits.analyst_bytes(params, len(X), 4) - limits.analyst_bytes(
+        params, 0, 4
+    )
+    assert limits.upload_bytes(len(X)) < peak <= stated
 
 
 @pytest.mark.parametrize("hide", [True, False])
@@ -404,8 +406,8 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
     session.answer("r1c1")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    stated = sizes.party_bytes(params, n, 4) - sizes.party_bytes(params, 0, 4)
-    assert 2 * sizes.upload_bytes(n) < peak <= stated + blocks
+    stated = limits.party_bytes(params, n, 4) - limits.party_bytes(params, 0, 4)
+    assert 2 * limits.upload_bytes(n) < peak <= stated + blocks
 
 
 def test_shares_are_sent_once() -> None:
