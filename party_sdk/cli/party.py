@@ -13,7 +13,13 @@ import click
 from clustering_protocols.data import DataSource
 from clustering_protocols.registry import risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
-from party_sdk.cli.output import audit_line, json_option, show_notes, show_progress
+from party_sdk.cli.output import (
+    audit_line,
+    json_option,
+    report_lines,
+    show_notes,
+    show_progress,
+)
 from party_sdk.cli.party_options import (
     PartyOptions,
     choice_option,
@@ -219,8 +225,8 @@ def _run(
     if result.cluster_sizes is not None:
         sizes = ", ".join(map(str, result.cluster_sizes.tolist()))
         click.echo(f"rows of all parties per cluster: {sizes}")
-    for name, value in result.report.items():
-        click.echo(f"{name}: {value}")
+    for line in report_lines(result.report):
+        click.echo(line)
     for cluster, items in enumerate(result.top_items(data.columns)):
         click.echo(f"cluster {cluster}: {', '.join(items)}")
 

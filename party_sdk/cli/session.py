@@ -31,7 +31,13 @@ from party_sdk.cli.options import (
     row_groups_option,
     url_option,
 )
-from party_sdk.cli.output import audit_line, json_option, progress_line, show_progress
+from party_sdk.cli.output import (
+    audit_line,
+    json_option,
+    progress_line,
+    report_lines,
+    show_progress,
+)
 from party_sdk.client import SessionStatus
 from party_sdk.coordinator import Coordinator
 
@@ -312,8 +318,8 @@ def _layout(slots: tuple[str, ...]) -> Layout:
 
 def _show_summary(summary: Record) -> None:
     """Print what the coordinator may read of the result: numbers and short lists."""
-    for name, value in summary.values.items():
-        click.echo(f"{name} {value}")
+    for line in report_lines(summary.values, between=" "):
+        click.echo(line)
     for name, array in summary.arrays.items():
         if array.ndim == 1:
             click.echo(f"{name} {', '.join(map(str, array.tolist()))}")

@@ -119,7 +119,6 @@ def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
     np.testing.assert_allclose(U.sum(axis=1), 1.0)
     W = kernels.item_memberships(1e5 * rng.random((9, 3)))
     np.testing.assert_allclose(W.sum(axis=0), 1.0)
-    assert kernels.clusters(np.array([[0.5, 0.5], [0.1, 0.9]])).tolist() == [0, 1]
 
 
 # Equal to the pooled result

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Reply
 from clustering_protocols.data import DataSource, sparse_matrix
@@ -55,11 +56,14 @@ class FccmParty(PartyRole):
         U = np.empty_like(known.objects)
         U[order] = known.objects
         return Outcome(
-            labels=kernels.clusters(U),
+            labels=strongest(U),
             cluster_sizes=done.sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(known.items.T),
-            report={"n_iterations": known.n_iterations},
+            report={
+                "n_iterations": known.n_iterations,
+                "n_coinciding": n_alike(U),
+            },
         )
 
 
@@ -73,7 +77,7 @@ def _tell(context: PartyContext, task: messages.Tell) -> Reply:
 
 def _sizes(known: Memberships) -> IntArray:
     """Return how many objects belong most to each cluster (C,)."""
-    clusters = kernels.clusters(known.objects)
+    clusters = strongest(known.objects)
     return np.bincount(clusters, minlength=known.objects.shape[1])
 
 

@@ -77,7 +77,7 @@ class ColumnsAnalyst(AnalystRole):
             params_of(session).tol if fuzzy else 0
         )
         if rests or before.number > params_of(session).max_iter:
-            return _finish(session, now)
+            return _finish(session, now, _n_coinciding(total))
         return _ask(session, now)
 
 
@@ -151,7 +151,14 @@ def _ask(session: SessionContext, now: messages.Measuring) -> Ask:
     )
 
 
-def _finish(session: SessionContext, now: messages.Measuring) -> Finish:
+def _n_coinciding(total: WordArray) -> int:
+    """Return how many centroids are exactly as far from every row as a lower one."""
+    return len(total.T) - len({distances.tobytes() for distances in total.T})
+
+
+def _finish(
+    session: SessionContext, now: messages.Measuring, n_coinciding: int
+) -> Finish:
     params = params_of(session)
     sizes = np.bincount(now.labels, minlength=params.n_clusters)
     n_updates = now.number - 2
@@ -161,6 +168,7 @@ def _finish(session: SessionContext, now: messages.Measuring) -> Finish:
         memberships=now.memberships if wanted else now.memberships[:0],
         cluster_sizes=sizes,
         n_updates=n_updates,
+        n_coinciding=n_coinciding,
     )
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
     told = large[:0] if params.publish == "nothing" else large
@@ -168,6 +176,7 @@ def _finish(session: SessionContext, now: messages.Measuring) -> Finish:
         clusters=told,
         cluster_sizes=sizes[told],
         n_updates=n_updates,
+        n_coinciding=None if params.publish == "nothing" else n_coinciding,
         tolerances=now.tolerances[1:],
     )
     return Finish(results=dict.fromkeys(session.slots, result), summary=summary)

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 
+from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.contract import (
     Outcome,
@@ -23,7 +24,7 @@ from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import kernels, messages, starts
-from .centroids import nudge
+from .centroids import move, nudge
 from .features import Scaler, check_ranges, contiguous, params_of, scaler, scaler_of
 
 NAME = "updates"
@@ -43,6 +44,7 @@ class ColumnsParty(PartyRole):
                 V = starts.random_rows(context, data, scale)
             else:
                 V = starts.without_messages(context, scale)
+            V = united(V, scale.step)
             remembered.append(messages.StartCentroids(centroids=V))
         else:
             V = _moved(context, asked, data, scale)
@@ -75,7 +77,10 @@ class ColumnsParty(PartyRole):
             cluster_sizes=grouped.cluster_sizes,
             centroids=scaler_of(context).undo(own),
             memberships=memberships,
-            report={"n_updates": grouped.n_updates},
+            report={
+                "n_updates": grouped.n_updates,
+                "n_coinciding": grouped.n_coinciding,
+            },
         )
 
 
@@ -107,11 +112,8 @@ def _moved(
         sums += degrees.T @ scale(batch)
         weights += degrees.sum(axis=0)
         begin += len(batch)
-    filled = (weights > 0)[:, None]
-    kept = before.centroids + nudge(
-        context.session, context.slot.column, before.number, scale
-    )
-    return np.where(filled, sums / np.where(filled, weights[:, None], 1.0), kept)
+    step = nudge(context.session, context.slot.column, before.number, scale)
+    return move(before.centroids, sums, weights, step, scale.step).centroids
 
 
 def _degrees(context: PartyContext, asked: messages.Measure) -> FloatArray:

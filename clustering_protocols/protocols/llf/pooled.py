@@ -1,7 +1,7 @@
 """The same clustering on pooled data: what the fidelity of `llf` is measured by.
 
 Plain numpy in float64, one matrix, no parties: it shares nothing with the compiled
-passes but the start and the nudges of empty clusters.
+passes but the start, the nudges of empty clusters and what counts as coinciding.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
+from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import SessionContext, Trace
 from clustering_protocols.randomness import generator
@@ -88,6 +89,8 @@ def _updates(
     V: FloatArray,
     session: SessionContext | None,
 ) -> Pooled:
+    unit = _unit(session, V.shape[1])
+    V = united(V, unit)
     rows_split = session is None or _n_columns(session) == 1
     before = None
     n_updates = 0
@@ -99,7 +102,7 @@ def _updates(
         n_updates += 1
         degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
         step = _nudge(session, n_updates, V.shape)
-        V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step)
+        V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step, unit)
         if rows_split and moved <= params.tol:
             break
     D = cdist(Z, V, "sqeuclidean")
@@ -139,3 +142,10 @@ def _nudge(
     columns = range(_n_columns(session))
     steps = [nudge(session, c, number, scaler(session, c, None)) for c in columns]
     return np.hstack(steps)
+
+
+def _unit(session: SessionContext | None, width: int) -> FloatArray:
+    if session is None:
+        return np.ones(width)
+    columns = range(_n_columns(session))
+    return np.concatenate([scaler(session, column, None).step for column in columns])

@@ -42,18 +42,18 @@ class Comparer(PartyRole):
         given.require({"n": len(order)})
         if (given.labels >= len(given.cluster_sizes)).any():
             raise ProtocolFailed("A label names no cluster.")
+        report = {
+            "binary digits after the point": context.recall(messages.HeldShares).bits
+        }
         memberships = None
         if isinstance(given, messages.RowGroupMemberships):
             memberships = _restore(given.memberships, order)
+            report["n_coinciding"] = given.n_coinciding
         return Outcome(
             labels=_restore(given.labels, order),
             cluster_sizes=given.cluster_sizes,
             memberships=memberships,
-            report={
-                "binary digits after the point": context.recall(
-                    messages.HeldShares
-                ).bits
-            },
+            report=report,
         )
 
 
