@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import davies_bouldin_score
+from support.analyst_process import thorough
 from support.llf_sessions import SEED, blobs, by_columns, start_of
 from support.stepwise import Stepwise, cut
 
@@ -169,7 +170,7 @@ scalings = st.sampled_from(["standard", "minmax", "none"])
 WIDE = Range(minimum=-60.0, maximum=60.0)
 
 
-@settings(max_examples=15)
+@settings(max_examples=thorough(ci=15, nightly=200))
 @given(
     sizes=st.lists(st.integers(6, 30), min_size=3, max_size=6),
     width=st.integers(1, 5),
@@ -206,7 +207,7 @@ def test_any_split_of_rows_gives_the_pooled_result(
     Compared(params, cut(X, layout, sizes), layout).lossless()
 
 
-@settings(max_examples=15)
+@settings(max_examples=thorough(ci=15, nightly=200))
 @given(
     widths=st.lists(st.integers(1, 3), min_size=3, max_size=5),
     n=st.integers(10, 80),
