@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, empty_database
 from support.in_process import Api, in_process
@@ -18,10 +18,23 @@ from support.in_process import Api, in_process
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
-settings.register_profile("nightly", max_examples=2000, deadline=None)
+# Equal cases in every run, so that none is red by chance; `make thorough` draws others,
+# and prints how to draw again what it found.
+settings.register_profile(
+    "dev", max_examples=50, deadline=None, derandomize=True, database=None
+)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=100)
+settings.register_profile(
+    "nightly", max_examples=1000, deadline=None, database=None, print_blob=True
+)
 settings.load_profile(os.environ.get("COTERIE_HYPOTHESIS", "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every property draws more cases in `make thorough`."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture(params=BOTH_DATABASES)

@@ -15,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
+from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.compiled import compiled
 
 TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
-TIE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,14 +41,13 @@ class FuzzyClustering:
 
     @property
     def labels(self) -> IntArray:
-        """Return the cluster of largest membership; equal ones go to the lower.
+        """Return the cluster of largest membership; equal ones go to the lower."""
+        return strongest(self.memberships)
 
-        Equal within ``TIE``: where centroids have fallen into one, which of them is
-        nearer is rounding.
-        """
-        largest = self.memberships.max(axis=1, keepdims=True)
-        found: IntArray = (self.memberships >= largest * (1 - TIE)).argmax(axis=1)
-        return found
+    @property
+    def n_coinciding(self) -> int:
+        """Return how many clusters have the memberships of one of a lower number."""
+        return n_alike(self.memberships)
 
 
 def fuzzy_cmeans(

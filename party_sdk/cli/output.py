@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -131,6 +131,18 @@ def show_notes(notes: Mapping[str, Any]) -> None:
     for name, value in notes.items():
         shown = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {name}: {shown}", err=True)
+
+
+def report_lines(values: Mapping[str, Any], between: str = ": ") -> Iterator[str]:
+    """Yield what a protocol tells of a result, a line each."""
+    for name, value in values.items():
+        if name != "n_coinciding":
+            yield f"{name}{between}{value}"
+        elif value:
+            yield (
+                f"Clusters coincide: {value} of them with one of a lower number, which "
+                "has their rows. Ask for fewer clusters or less fuzzy ones."
+            )
 
 
 def _reason(status: SessionStatus) -> list[str]:

@@ -13,7 +13,14 @@ import click
 from clustering_protocols.data import DataSource
 from clustering_protocols.registry import check_terms, risk_sentences
 from clustering_protocols.secrecy.keys import safety_number
-from party_sdk.cli.output import audit_line, json_option, say, show_notes, show_progress
+from party_sdk.cli.output import (
+    audit_line,
+    json_option,
+    report_lines,
+    say,
+    show_notes,
+    show_progress,
+)
 from party_sdk.cli.party_options import (
     PartyOptions,
     choice_option,
@@ -220,8 +227,8 @@ def _run(
     if result.cluster_sizes is not None:
         sizes = ", ".join(map(str, result.cluster_sizes.tolist()))
         say(f"rows of all parties per cluster: {sizes}")
-    for name, value in result.report.items():
-        say(f"{name}: {value}")
+    for line in report_lines(result.report):
+        say(line)
     for cluster, items in enumerate(result.top_items(data.columns)):
         say(f"cluster {cluster}: {', '.join(items)}")
 

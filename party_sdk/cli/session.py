@@ -35,6 +35,7 @@ from party_sdk.cli.output import (
     audit_line,
     json_option,
     progress_line,
+    report_lines,
     say,
     show_progress,
 )
@@ -318,8 +319,8 @@ def _layout(slots: tuple[str, ...]) -> Layout:
 
 def _show_summary(summary: Record) -> None:
     """Print what the coordinator may read of the result: numbers and short lists."""
-    for name, value in summary.values.items():
-        say(f"{name} {value}")
+    for line in report_lines(summary.values, between=" "):
+        say(line)
     for name, array in summary.arrays.items():
         if array.ndim == 1:
             say(f"{name} {', '.join(map(str, array.tolist()))}")

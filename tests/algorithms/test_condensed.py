@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.datasets import load_digits, load_iris, make_blobs
@@ -29,7 +29,6 @@ D = pdist(X)
 
 
 @given(st.integers(1, 40))
-@settings(deadline=None)
 def test_condensed_and_square_are_the_same(n: int) -> None:
     away = np.random.default_rng(n).random(n * (n - 1) // 2)
     full = squareform(away, checks=False) if n > 1 else np.zeros((1, 1))

@@ -92,6 +92,7 @@ def whole_blobs(analyst: Analyst) -> None:
         assert sha256(path.read_bytes()).hexdigest() == path.name
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(42, 43, 51)
 @pytest.mark.parametrize("fault", faulty.UPLOAD)
 def test_an_analyst_killed_anywhere_in_an_upload_loses_nothing(
@@ -100,6 +101,7 @@ def test_an_analyst_killed_anywhere_in_an_upload_loses_nothing(
     run_through(fragile, home, fault)
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(52)
 @pytest.mark.parametrize("fault", faulty.STEP)
 def test_an_analyst_killed_around_a_step_loses_nothing(

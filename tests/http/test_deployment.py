@@ -218,6 +218,7 @@ def test_a_request_whose_end_is_ambiguous_is_refused_and_its_connection_closed(
     assert b"urn:coterie:problem:malformed" in answer
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(67)
 def test_slow_connections_are_closed_and_honest_uploads_go_on_beside_them(
     proxy: Proxy, tmp_path: Path

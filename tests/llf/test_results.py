@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import davies_bouldin_score
+from support.analyst_process import thorough
 from support.llf_sessions import SEED, blobs, by_columns, start_of
 from support.tables import cut
 
@@ -170,7 +171,7 @@ scalings = st.sampled_from(["standard", "minmax", "none"])
 WIDE = Range(minimum=-60.0, maximum=60.0)
 
 
-@settings(max_examples=15)
+@settings(max_examples=thorough(ci=15, nightly=200))
 @given(
     sizes=st.lists(st.integers(6, 30), min_size=3, max_size=6),
     width=st.integers(1, 5),
@@ -207,7 +208,7 @@ def test_any_split_of_rows_gives_the_pooled_result(
     Compared(params, cut(X, layout, sizes), layout).lossless()
 
 
-@settings(max_examples=15)
+@settings(max_examples=thorough(ci=15, nightly=200))
 @given(
     widths=st.lists(st.integers(1, 3), min_size=3, max_size=5),
     n=st.integers(10, 80),
@@ -239,6 +240,49 @@ def test_any_split_of_columns_gives_the_pooled_result(
         max_iter=15,
     )
     Compared(params, by_columns(X, widths), Layout.lattice(1, len(widths))).lossless()
+
+
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_centroids_that_coincide_but_for_rounding_give_the_pooled_labels(
+    seed: int, scaling: Any, *, columns: bool
+) -> None:
+    """Rounding would pull them apart, and each update multiply what it did."""
+    X = blobs(18, 3, 3, seed)
+    twin = np.nextafter(X[0] + 0.1, np.inf)
+    start = tuple(tuple(map(float, row)) for row in (X[0] + 0.1, twin, X[7]))
+    params = Llf(
+        n_clusters=3,
+        **FUZZY,
+        scaling=scaling,
+        ranges=WIDE,
+        init="given",
+        initial_centroids=start,
+        max_iter=20,
+        min_cluster_rows=1,
+    )
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [6, 6, 6])
+    found = Compared(params, data, layout)
+    found.lossless()
+    assert np.array_equal(found.centroids[0], found.centroids[1])
+    assert set(found.labels) == {0, 2}, "of equals the lowest number gets the row"
+    reports = [outcome.report for outcome in found.run.outcomes.values()]
+    assert {report["n_coinciding"] for report in reports} == {1}
+    assert found.run.summary.n_coinciding == 1
+
+
+@pytest.mark.parametrize("layout", [Layout.lattice(3), Layout.lattice(1, 3)])
+def test_no_cluster_coincides_where_all_differ_and_nothing_is_told_of_it(
+    layout: Layout,
+) -> None:
+    X = blobs(60, 3, 3)
+    columns = layout.n_column_groups > 1
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [20] * 3)
+    run = simulation.run(Llf(n_clusters=3, publish="nothing"), layout, data, SEED)
+    assert {o.report["n_coinciding"] for o in run.outcomes.values()} == {0}
+    assert run.summary.n_coinciding is None
 
 
 # The reference itself

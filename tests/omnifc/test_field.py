@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
+from support.analyst_process import thorough
 from support.shares import answers, hidden, integer_distances, shares, stream
 
 from clustering_protocols.errors import InvalidParameters
@@ -113,7 +114,6 @@ def test_no_share_point_is_a_data_point(segments: int, noise: int) -> None:
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) -> None:
     segments, noise = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     needed = lagrange.needed(segments, noise)
@@ -143,7 +143,6 @@ def test_a_weight_may_be_zero() -> None:
         elements=residues,
     )
 )
-@settings(deadline=None)
 def test_field_distances_are_integer_distances_mod_p(Z: Any) -> None:
     expected = [value % P for value in integer_distances(Z)]
     assert distances.field_distances(Z).tolist() == expected
@@ -168,7 +167,7 @@ def coded(draw: st.DrawFn) -> tuple[Any, int, int, int]:
 
 
 @given(coded())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=thorough(ci=60, nightly=1000))
 def test_decoded_distances_equal_integer_arithmetic(
     case: tuple[Any, int, int, int],
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from support.analyst_process import thorough
 from support.attacks import looks_like_noise
 from support.lies import alter, altered
 from support.pooled_moments import ONE, PREPARING, pooled
@@ -51,7 +52,7 @@ def column(kind: str, n: int, scale: float, rng: np.random.Generator) -> FloatAr
     }[kind] * scale
 
 
-@settings(max_examples=25)
+@settings(max_examples=thorough(ci=25, nightly=300))
 @given(
     parts=sizes,
     kinds=st.lists(kinds, min_size=1, max_size=4),

@@ -25,7 +25,7 @@ from clustering_protocols.registry import check_choices, parse_params
 from clustering_protocols.terms import Layout
 from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
-from party_sdk.cli.output import exit_code, progress_line
+from party_sdk.cli.output import exit_code, progress_line, report_lines
 from party_sdk.client import SessionStatus
 from party_sdk.frames import open_table
 
@@ -607,6 +607,16 @@ def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
     assert report["noise_rows"] == labels.count(-1)
     assert sum(report["cluster_sizes"]) + report["noise_rows"] == 60
     assert "noise" in terminal(*simulate, *options[:-2], "--param", "eps=0.1").stdout
+
+
+def test_clusters_that_coincide_are_told_in_a_sentence() -> None:
+    lines = list(report_lines({"n_updates": 3, "n_coinciding": 2}))
+    assert lines[0] == "n_updates: 3"
+    assert lines[1].startswith(
+        "Clusters coincide: 2 of them with one of a lower number"
+    )
+    for none in (0, None):
+        assert not list(report_lines({"n_coinciding": none}))
 
 
 def test_a_simulation_is_reported_to_people_too(terminal: Terminal) -> None:

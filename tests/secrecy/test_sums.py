@@ -14,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings, strategies as st
+from support.analyst_process import thorough
 from support.attacks import looks_like_noise
 from support.crowds import views
 
@@ -126,7 +127,7 @@ def test_the_largest_sums_in_the_ring_are_exact(n: int, *, blinded: bool) -> Non
     assert total.view(np.int64).tolist() == plain.tolist()
 
 
-@settings(max_examples=20)
+@settings(max_examples=thorough(ci=20, nightly=300))
 @given(
     shares=st.lists(
         st.lists(st.integers(BOTTOM // 32, TOP // 32), min_size=5, max_size=5),

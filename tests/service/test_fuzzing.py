@@ -109,6 +109,7 @@ def world(shared_api: Api) -> Iterator[World]:
     return World(shared_api)
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(16, 17, 19, 22)
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_no_request_makes_the_service_fail_or_say_what_is_not_documented(
@@ -119,9 +120,6 @@ def test_no_request_makes_the_service_fail_or_say_what_is_not_documented(
 
     @settings(
         max_examples=thorough(ci=50, nightly=500),
-        deadline=None,
-        derandomize=True,
-        database=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(

@@ -273,6 +273,7 @@ def test_the_keeper_works_by_itself(start_api: StartApi) -> None:
             wait_for(lambda: column(api, Session.purged_at, session) != {None})
 
 
+@pytest.mark.thorough
 def test_an_upload_of_bytes_that_are_being_removed_survives(
     each_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,14 +287,14 @@ def test_an_upload_of_bytes_that_are_being_removed_survives(
 
     def slowly(self: FileBlobStore, before: float) -> Any:
         found = list(older(self, before))
-        at_once.wait(10)
+        at_once.wait(60)
         return iter(found)
 
     monkeypatch.setattr(FileBlobStore, "older", slowly)
     for _ in range(thorough(ci=3, nightly=100)):
         sweep = Thread(target=RetentionService(each_api.service).sweep)
         sweep.start()
-        at_once.wait(10)
+        at_once.wait(60)
         assert session.put(A, content).status_code in {200, 201}
         sweep.join()
         assert bytes(each_api.service.blobs.map(orphan)) == content

@@ -256,6 +256,7 @@ class Faults(RuleBasedStateMachine):
             assert len(set(places)) == len(places)
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(36, 37, 39, 42, 43, 48, 52, 62, 63)
 def test_any_order_of_what_may_happen_loses_and_doubles_nothing(
     start_api: Any,
@@ -265,9 +266,6 @@ def test_any_order_of_what_may_happen_loses_and_doubles_nothing(
         settings=settings(
             max_examples=thorough(ci=20, nightly=200),
             stateful_step_count=thorough(ci=30, nightly=400),
-            deadline=None,
-            derandomize=thorough(ci=1, nightly=0) == 1,
-            database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

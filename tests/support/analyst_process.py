@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,10 +37,17 @@ def thorough(*, ci: int, nightly: int) -> int:
     return nightly if os.environ.get("COTERIE_HYPOTHESIS") == "nightly" else ci
 
 
+# Below the ports that the system hands out, so that none goes to a connection between
+# the probe and its use; each process of the tests begins elsewhere.
+PORTS = count(10_000 + os.getpid() * 331 % 20_000)
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for port in PORTS:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("the ports do not end")
 
 
 class Analyst:

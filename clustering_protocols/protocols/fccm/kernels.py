@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.arrays import FloatArray
 
 
 def item_exponents(R: csr_array, U: FloatArray, lambda_w: float) -> FloatArray:
@@ -48,9 +48,3 @@ def first_memberships(n: int, n_clusters: int, rng: np.random.Generator) -> Floa
     drawn = rng.random((n, n_clusters))
     normalised: FloatArray = drawn / drawn.sum(axis=1, keepdims=True)
     return normalised
-
-
-def clusters(U: FloatArray) -> IntArray:
-    """Return the cluster of each object's largest membership; ties go to the lowest."""
-    found: IntArray = np.argmax(U, axis=1)
-    return found

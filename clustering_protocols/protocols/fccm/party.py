@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.contract import (
     Outcome,
@@ -59,11 +60,14 @@ class FccmParty(
             raise ProtocolFailed("The analyst tells other sizes than memberships give.")
         U = context.recall(RowOrder).restore(known.objects)
         return Outcome(
-            labels=kernels.clusters(U),
+            labels=strongest(U),
             cluster_sizes=result.sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(known.items.T),
-            report={"n_iterations": known.n_iterations},
+            report={
+                "n_iterations": known.n_iterations,
+                "n_coinciding": n_alike(U),
+            },
         )
 
 
@@ -77,7 +81,7 @@ def _tell(context: FccmContext, task: messages.Tell) -> Reply:
 
 def _sizes(known: Memberships) -> IntArray:
     """Return how many objects belong most to each cluster (C,)."""
-    clusters = kernels.clusters(known.objects)
+    clusters = strongest(known.objects)
     return np.bincount(clusters, minlength=known.objects.shape[1])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import csr_array
 
+from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
 from clustering_protocols.randomness import generator
@@ -28,7 +29,7 @@ def labels(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> IntArray:
     """Return the clusters of the objects from the same U(0)."""
-    return kernels.clusters(run(params, X, trace).objects)
+    return strongest(run(params, X, trace).objects)
 
 
 def run(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.randomness import KeyedStream
@@ -117,20 +118,27 @@ def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -
 
 
 def move(
-    V: FloatArray, sums: FloatArray, weights: FloatArray, nudge: FloatArray
+    V: FloatArray,
+    sums: FloatArray,
+    weights: FloatArray,
+    nudge: FloatArray,
+    unit: FloatArray,
 ) -> Moved:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
 
-    An empty cluster keeps its centroid, moved by a nudge that does not count.
+    Centroids that coincide are made equal. An empty cluster keeps its centroid, moved by
+    a nudge that does not count.
 
     Parameters
     ----------
     V, sums, nudge : float64 arrays of shape (k, F)
     weights : float64 array of shape (k,)
+    unit : float64 array of shape (F,)
+        Of each feature: :attr:`Scaler.step`.
     """
     filled = weights > 0
     divisor = np.where(filled, weights, 1.0)[:, None]
-    centroids = np.where(filled[:, None], sums / divisor, V)
+    centroids = united(np.where(filled[:, None], sums / divisor, V), unit)
     moved = float(np.sqrt(np.square(centroids - V).sum()))
     return Moved(np.where(filled[:, None], centroids, centroids + nudge), moved)
 

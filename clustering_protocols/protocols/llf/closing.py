@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from clustering_protocols.algorithms.coincidence import n_coinciding
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
@@ -158,8 +159,9 @@ def published(
 ) -> messages.Published:
     """Return what the terms let out of clusters that are large enough."""
     params = session.params
+    silent = params.publish == "nothing"
     large = np.flatnonzero(totals.sizes >= params.min_cluster_rows)
-    if params.publish == "nothing":
+    if silent:
         large = large[:0]
     told = large if params.publish == "centroids" else large[:0]
     return messages.Published(
@@ -167,10 +169,9 @@ def published(
         centroids=scale.undo(known.centroids[told]),
         sizes=totals.sizes[large],
         n_updates=known.number,
-        xie_beni=None if params.publish == "nothing" else totals.xie_beni,
-        soft_davies_bouldin=(
-            None if params.publish == "nothing" else totals.soft_davies_bouldin
-        ),
+        n_coinciding=None if silent else n_coinciding(known.centroids),
+        xie_beni=None if silent else totals.xie_beni,
+        soft_davies_bouldin=None if silent else totals.soft_davies_bouldin,
     )
 
 

@@ -71,7 +71,7 @@ class ColumnsAnalyst(
         )
         rests = state.number > 1 and found.moved <= (session.params.tol if fuzzy else 0)
         if rests or state.number > session.params.max_iter:
-            return _finish(session, now)
+            return _finish(session, now, _n_coinciding(total))
         return _ask(session, now)
 
 
@@ -144,7 +144,12 @@ def _ask(session: LlfSession, now: messages.Measuring) -> Ask:
     )
 
 
-def _finish(session: LlfSession, now: messages.Measuring) -> Finish:
+def _n_coinciding(total: WordArray) -> int:
+    """Return how many centroids are exactly as far from every row as a lower one."""
+    return len(total.T) - len({distances.tobytes() for distances in total.T})
+
+
+def _finish(session: LlfSession, now: messages.Measuring, n_coinciding: int) -> Finish:
     params = session.params
     sizes = np.bincount(now.labels, minlength=params.n_clusters)
     n_updates = now.number - 2
@@ -154,6 +159,7 @@ def _finish(session: LlfSession, now: messages.Measuring) -> Finish:
         memberships=now.memberships if wanted else now.memberships[:0],
         cluster_sizes=sizes,
         n_updates=n_updates,
+        n_coinciding=n_coinciding,
     )
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
     told = large[:0] if params.publish == "nothing" else large
@@ -161,6 +167,7 @@ def _finish(session: LlfSession, now: messages.Measuring) -> Finish:
         clusters=told,
         cluster_sizes=sizes[told],
         n_updates=n_updates,
+        n_coinciding=None if params.publish == "nothing" else n_coinciding,
         tolerances=now.tolerances[1:],
     )
     return Finish(results=dict.fromkeys(session.slots, result), summary=summary)

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 
+from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.contract import (
     Outcome,
@@ -22,7 +23,7 @@ from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import kernels, messages, starts
-from .centroids import drawn_nudge, nudge_purpose
+from .centroids import drawn_nudge, move, nudge_purpose
 from .features import Scaler, check_ranges, contiguous, scaler, scaler_of
 from .params import LlfContext, LlfSession, LosslessFederated
 
@@ -48,6 +49,7 @@ class ColumnsParty(
                 V = starts.random_rows(context, data, scale)
             else:
                 V = starts.without_messages(context, scale)
+            V = united(V, scale.step)
             remembered.append(messages.StartCentroids(centroids=V))
         else:
             V = _moved(context, task, data, scale)
@@ -77,7 +79,10 @@ class ColumnsParty(
             cluster_sizes=result.cluster_sizes,
             centroids=scaler_of(context).undo(own),
             memberships=memberships,
-            report={"n_updates": result.n_updates},
+            report={
+                "n_updates": result.n_updates,
+                "n_coinciding": result.n_coinciding,
+            },
         )
 
 
@@ -109,13 +114,10 @@ def _moved(
         sums += degrees.T @ scale(batch)
         weights += degrees.sum(axis=0)
         begin += len(batch)
-    filled = (weights > 0)[:, None]
     # A public nudge would give the analyst known directions to measure every row by.
     purpose = nudge_purpose(context.slot.column, before.number)
-    kept = before.centroids + drawn_nudge(
-        group_stream(context, "row", purpose), scale, k
-    )
-    return np.where(filled, sums / np.where(filled, weights[:, None], 1.0), kept)
+    step = drawn_nudge(group_stream(context, "row", purpose), scale, k)
+    return move(before.centroids, sums, weights, step, scale.step).centroids
 
 
 def _degrees(context: LlfContext, asked: messages.Measure) -> FloatArray:

@@ -177,6 +177,7 @@ class Published(Record):
     clusters: numbers of the clusters that are large enough to be told of.
     centroids: theirs, in the units of the data; none where terms keep them back.
     sizes: theirs.
+    n_coinciding: how many of all centroids coincide with one of a lower number.
     """
 
     kind = "published"
@@ -185,6 +186,7 @@ class Published(Record):
     centroids: Annotated[FloatArray, Spec("centroids", "m")]
     sizes: Annotated[IntArray, Spec("p", low=0)]
     n_updates: int = Field(ge=0)
+    n_coinciding: int | None = Field(default=None, ge=0)
     xie_beni: float | None = None
     soft_davies_bouldin: float | None = None
 
@@ -302,6 +304,7 @@ class Grouped(Record):
     memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
     cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
     n_updates: int
+    n_coinciding: int = Field(ge=0)
 
 
 class ColumnsSummary(Record):
@@ -312,6 +315,7 @@ class ColumnsSummary(Record):
     cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
     clusters: Annotated[IntArray, Spec("clusters", low=0)]
     n_updates: int
+    n_coinciding: int | None = Field(default=None, ge=0)
     tolerances: Annotated[FloatArray, Spec("t", low=0)]
 
 

@@ -1,7 +1,7 @@
 """The same clustering on pooled data: what the fidelity of `llf` is measured by.
 
 Plain numpy in float64, one matrix, no parties: it shares nothing with the compiled
-passes but the start and the nudges of empty clusters.
+passes but the start, the nudges of empty clusters and what counts as coinciding.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
+from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
     Trace,
@@ -96,6 +97,8 @@ def _updates(
     V: FloatArray,
     trace: _Trace | None,
 ) -> Pooled:
+    unit = _unit(trace, V.shape[1])
+    V = united(V, unit)
     rows_split = trace is None or _n_columns(trace.session) == 1
     before = None
     n_updates = 0
@@ -107,7 +110,7 @@ def _updates(
         n_updates += 1
         degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
         step = _nudge(trace, n_updates, V.shape)
-        V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step)
+        V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step, unit)
         if rows_split and moved <= params.tol:
             break
     D = cdist(Z, V, "sqeuclidean")
@@ -154,3 +157,11 @@ def _nudge(trace: _Trace | None, number: int, shape: tuple[int, ...]) -> FloatAr
         scale = scaler(session, column, None)
         steps.append(drawn_nudge(KeyedStream(key), scale, shape[0]))
     return np.hstack(steps)
+
+
+def _unit(trace: _Trace | None, width: int) -> FloatArray:
+    if trace is None:
+        return np.ones(width)
+    session = trace.session
+    columns = range(_n_columns(session))
+    return np.concatenate([scaler(session, column, None).step for column in columns])

@@ -143,7 +143,8 @@ def _read(
     V = leader.start if now.number == 1 else now.known
     if V.shape != sums.shape:
         raise ProtocolFailed("The leader did not say where the centroids start.")
-    return move(V, sums, weights, nudge(session, 0, now.number, scale))
+    step = nudge(session, 0, now.number, scale)
+    return move(V, sums, weights, step, scale.step)
 
 
 def _n_words(session: LlfSession) -> int:

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 
+from clustering_protocols.algorithms.coincidence import n_coinciding, united
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.contract import (
@@ -123,6 +124,7 @@ def _outcome(
         predict=predict,
         report={
             "n_updates": known.number,
+            "n_coinciding": n_coinciding(known.centroids),
             "xie_beni": totals.xie_beni,
             "soft_davies_bouldin": totals.soft_davies_bouldin,
         },
@@ -233,16 +235,17 @@ class RowsRound:
         check_weights(self.params, weights, rows_of(self.context.session, members))
         number = known.number + 1
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
-        V, moved = move(known.centroids, sums, weights, step)
+        V, moved = move(known.centroids, sums, weights, step, self.scale.step)
         return messages.Centroids(number=number, centroids=V, moved=moved)
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
         settled = self.context.memory.get(messages.StartCentroids)
-        if settled is not None:
-            return settled
-        V = starts.without_messages(self.context, self.scale)
-        return messages.StartCentroids(centroids=V)
+        if settled is None:
+            V = starts.without_messages(self.context, self.scale)
+        else:
+            V = settled.centroids
+        return messages.StartCentroids(centroids=united(V, self.scale.step))
 
 
 def update_sum(number: int) -> str:

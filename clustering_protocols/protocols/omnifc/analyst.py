@@ -87,6 +87,7 @@ def _finish(session: OmniSession, found: Clusters, bits: int) -> Finish:
         noise_rows=len(found.labels) - len(inside),
         bits=bits,
         eps=found.eps,
+        n_coinciding=found.n_coinciding,
     )
     return Finish(results=results, summary=summary)
 
@@ -96,5 +97,8 @@ def _result(found: Clusters, rows: slice, sizes: IntArray) -> Record:
     if found.memberships is None:
         return messages.RowGroupLabels(labels=labels, cluster_sizes=sizes)
     return messages.RowGroupMemberships(
-        labels=labels, cluster_sizes=sizes, memberships=found.memberships[rows]
+        labels=labels,
+        cluster_sizes=sizes,
+        memberships=found.memberships[rows],
+        n_coinciding=found.n_coinciding,
     )

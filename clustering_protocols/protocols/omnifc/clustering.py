@@ -34,6 +34,8 @@ class Clusters:
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers; empty where the algorithm takes none.
     memberships : float64 array of shape (n, n_clusters), optional
+    n_coinciding : int
+        How many clusters of fuzzy_cmeans equal one of a lower number, else 0.
     eps : float
         Of dbscan, else 0.
     """
@@ -43,6 +45,7 @@ class Clusters:
         default_factory=lambda: np.empty((0, 0), dtype=np.int64), repr=False
     )
     memberships: FloatArray | None = field(default=None, repr=False)
+    n_coinciding: int = 0
     eps: float = 0.0
 
 
@@ -102,7 +105,10 @@ def of_rows(
     if params.algorithm == "fuzzy_cmeans":
         found = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
         return Clusters(
-            labels=found.labels, starts=starts, memberships=found.memberships
+            labels=found.labels,
+            starts=starts,
+            memberships=found.memberships,
+            n_coinciding=found.n_coinciding,
         )
     return Clusters(labels=kmeans(X, starts, params.max_iter).labels, starts=starts)
 

@@ -79,9 +79,11 @@ class RowGroupLabels(Record):
 
 
 class RowGroupMemberships(RowGroupLabels):
-    """Result of fuzzy_cmeans: degrees of membership too."""
+    """Result of fuzzy_cmeans: degrees of membership too, and how many clusters coincide."""
 
     kind = "row-group-memberships"
+
+    n_coinciding: int = Field(ge=0)
 
     memberships: Annotated[FloatArray, Spec("n", "k", low=0, high=1)]
 
@@ -91,6 +93,7 @@ class Summary(Record):
 
     ``starts`` are positions in the stacked parties' rows, in the order in which they
     travelled; empty where the algorithm takes none. ``eps``: of dbscan, else 0.
+    ``n_coinciding``: how many clusters of fuzzy_cmeans equal one of a lower number.
     """
 
     kind = "summary"
@@ -100,3 +103,4 @@ class Summary(Record):
     noise_rows: int
     bits: int
     eps: float
+    n_coinciding: int = Field(ge=0)

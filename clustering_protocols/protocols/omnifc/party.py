@@ -43,16 +43,18 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         result.require({"n": len(order.order)})
         if (result.labels >= len(result.cluster_sizes)).any():
             raise ProtocolFailed("A label names no cluster.")
+        report = {
+            "binary digits after the point": context.recall(messages.OwnShares).bits
+        }
         memberships = None
         if isinstance(result, messages.RowGroupMemberships):
             memberships = order.restore(result.memberships)
+            report["n_coinciding"] = result.n_coinciding
         return Outcome(
             labels=order.restore(result.labels),
             cluster_sizes=result.cluster_sizes,
             memberships=memberships,
-            report={
-                "binary digits after the point": context.recall(messages.OwnShares).bits
-            },
+            report=report,
         )
 
 

@@ -1,0 +1,93 @@
+"""What counts as equal where rounding would decide: coinciding centroids, equal degrees.
+
+In exact arithmetic fuzzy c-means moves centroids that coincide alike, so that they
+coincide for ever. Rounding pulls them apart, and each update may multiply what it did:
+which of them is then nearest to a row differs from machine to machine. Two rules make it
+the same everywhere, on split and on pooled data: centroids that coincide are made equal
+in all bits, and of equals the lowest number gets the row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+
+COINCIDENCE: Final = 1e-11
+"""Coordinates that differ by no more, in the unit of their feature, are equal.
+
+A thousand times what rounding does to a mean in one update, and far below what any
+result is read to.
+"""
+
+TIE: Final = 1e-6
+"""Degrees of membership that differ by no more than this share of the larger are equal.
+
+For centroids on different features (an embedding and what was embedded): there what is
+equal in exact arithmetic agrees to a few digits less.
+"""
+
+
+def united(V: FloatArray, unit: FloatArray) -> FloatArray:
+    """Return centroids with coordinates that coincide made equal in all bits.
+
+    Of each feature, coordinates whose neighbours by size lie within ``COINCIDENCE``
+    units form a run, and all of a run take the coordinate of its lowest cluster. Each
+    feature is looked at for itself, so the outcome does not depend on who holds which.
+
+    Parameters
+    ----------
+    V : float64 array of shape (k, m)
+    unit : float64 array of shape (m,)
+        What a difference in each feature is compared with: its spread, or declared
+        extent.
+    """
+    features = np.arange(V.shape[1])
+    order = np.argsort(V, axis=0, kind="stable")
+    ordered = np.take_along_axis(V, order, axis=0)
+    apart = np.diff(ordered, axis=0, prepend=ordered[:1]) > COINCIDENCE * unit
+    runs = np.cumsum(apart, axis=0)
+    lowest = np.full(V.shape, len(V))
+    np.minimum.at(lowest, (runs, features), order)
+    equal = np.empty_like(V)
+    equal[order, features] = V[lowest[runs, features], features]
+    return equal
+
+
+def n_coinciding(V: FloatArray) -> int:
+    """Return how many centroids (k, m) equal one of a lower number.
+
+    After :func:`united`: equal in all bits.
+    """
+    return len(V) - len(np.unique(V, axis=0))
+
+
+def strongest(degrees: FloatArray) -> IntArray:
+    """Return the cluster (n,) of each row's largest degree; of equals the lowest.
+
+    Parameters
+    ----------
+    degrees : float64 array of shape (n, k)
+        None below 0; equal within ``TIE``.
+    """
+    largest = degrees.max(axis=1, keepdims=True)
+    found: IntArray = (degrees >= largest * (1 - TIE)).argmax(axis=1)
+    return found
+
+
+def n_alike(degrees: FloatArray) -> int:
+    """Return how many clusters have the degrees (n, k) of one of a lower number.
+
+    For every row, within ``TIE``.
+    """
+    different: list[FloatArray] = []
+    for column in degrees.T:
+        if not any(_equal(column, other) for other in different):
+            different.append(column)
+    return int(degrees.shape[1]) - len(different)
+
+
+def _equal(a: FloatArray, b: FloatArray) -> bool:
+    return bool((np.abs(a - b) <= TIE * np.maximum(a, b)).all())

@@ -1,0 +1,81 @@
+"""What counts as equal where rounding would decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from clustering_protocols.algorithms.coincidence import (
+    COINCIDENCE,
+    n_alike,
+    n_coinciding,
+    strongest,
+    united,
+)
+from clustering_protocols.arrays import FloatArray
+
+NEAR = COINCIDENCE / 4
+
+
+def plainly(V: FloatArray, unit: FloatArray) -> FloatArray:
+    """The definition, one coordinate after the other."""
+    found = V.copy()
+    for f in range(V.shape[1]):
+        run: list[int] = []
+        for c in sorted(range(len(V)), key=lambda at: (V[at, f], at)):
+            if run and V[c, f] - V[run[-1], f] > COINCIDENCE * unit[f]:
+                run = []
+            run.append(c)
+            for member in run:
+                found[member, f] = V[min(run), f]
+    return found
+
+
+steps = st.integers(-8, 8).map(lambda n: n * NEAR)
+coordinates = st.builds(lambda whole, step: whole + step, st.integers(-2, 2), steps)
+
+
+@given(st.integers(1, 7), st.integers(1, 3), st.data())
+def test_runs_of_near_coordinates_take_that_of_the_lowest_cluster(
+    k: int, m: int, data: st.DataObject
+) -> None:
+    rows = st.lists(coordinates, min_size=m, max_size=m)
+    V = np.array(data.draw(st.lists(rows, min_size=k, max_size=k)), dtype=float)
+    unit = np.array(
+        data.draw(st.lists(st.sampled_from([0.5, 1.0, 4.0]), min_size=m, max_size=m))
+    )
+    found = united(V, unit)
+    assert np.array_equal(found, plainly(V, unit))
+    assert np.array_equal(united(found, unit), found)
+
+
+def test_what_does_not_coincide_keeps_all_its_bits() -> None:
+    V = np.random.default_rng(0).normal(size=(50, 4))
+    assert united(V, np.ones(4)).tobytes() == V.tobytes()
+
+
+def test_near_is_measured_in_the_unit_of_each_feature() -> None:
+    V = np.array([[0.0, 0.0], [NEAR, NEAR]])
+    found = united(V, np.array([1.0, 1e-3]))
+    assert found.tolist() == [[0.0, 0.0], [0.0, NEAR]]
+    assert n_coinciding(found) == 0
+    assert n_coinciding(united(V, np.ones(2))) == 1
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_a_chain_is_one_run_and_takes_the_lowest_number(order: list[int]) -> None:
+    V = np.array([[0.0], [0.8], [1.6]])[order] * COINCIDENCE
+    assert (united(V, np.ones(1)) == V[0]).all()
+
+
+def test_of_equal_degrees_the_lowest_number_gets_the_row() -> None:
+    degrees = np.array([[0.5, 0.5], [0.1, 0.9], [0.5, 0.5 + 1e-12], [0.0, 1.0]])
+    assert strongest(degrees).tolist() == [0, 1, 0, 1]
+
+
+def test_clusters_with_the_same_degrees_everywhere_are_alike() -> None:
+    degrees = np.array([[0.2, 0.2 + 1e-12, 0.6], [0.3, 0.3, 0.4]])
+    assert n_alike(degrees) == 1
+    assert n_alike(np.full((4, 3), 1 / 3)) == 2
+    assert n_alike(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])) == 0

@@ -1,0 +1,31 @@
+"""What `make thorough` repeats carries its mark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+REPEATING = [
+    path for path in TESTS.glob("*/test_*.py") if "thorough(ci=" in path.read_text()
+]
+
+
+def test_files_that_repeat_are_found() -> None:
+    assert TESTS / "http" / "test_crashes.py" in REPEATING
+
+
+@pytest.mark.parametrize(
+    "path", REPEATING, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_a_file_that_repeats_more_often_has_tests_with_the_mark(path: Path) -> None:
+    """Properties get it from conftest."""
+    text = path.read_text()
+    assert "@pytest.mark.thorough\n" in text or "@given(" in text
+
+
+def test_the_makefile_runs_the_mark() -> None:
+    lines = (TESTS.parent / "Makefile").read_text().split("\nthorough:")[1].splitlines()
+    assert "COTERIE_HYPOTHESIS=nightly" in lines[1]
+    assert " -m thorough" in lines[1]
