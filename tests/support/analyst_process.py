@@ -90,7 +90,7 @@ class Analyst:
                 stdout=log,
                 stderr=log,
             )
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300  # where many things start at once
         while self.process.poll() is None and time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/healthz", timeout=5)
