@@ -104,7 +104,7 @@ def crowd_of(analyst: Analyst, home: Path, session: str) -> Crowd:
 def killed(analyst: Analyst) -> None:
     """Wait until the analyst has killed itself."""
     assert analyst.process is not None
-    assert analyst.process.wait(60) == -signal.SIGKILL
+    assert analyst.process.wait(300) == -signal.SIGKILL
     analyst.process = None
 
 
