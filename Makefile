@@ -11,8 +11,10 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/coterie demo
 
+# One worker more than processors: some tests wait, for a deadline or a process. Each
+# worker gets neighbouring tests, which share an analyst, and steals when it is done.
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # What a change runs a few times, many times and by chance: seeds, kills, races,
 # requests. At most an hour on two idle cores; a failure says how to draw it again.

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
 from support.analyst_process import Analyst, Crowd
-from support.databases import BOTH_DATABASES, empty_database
+from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
+
+pytest_plugins = ["support.left_out"]
 
 # Equal cases in every run, so that none is red by chance; `make thorough` draws others,
 # and prints how to draw again what it found.
@@ -37,34 +40,77 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
 
 
+# Databases
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """Lends databases to all tests of a process."""
+    with closing(Databases()) as lending:
+        yield lending
+
+
 @pytest.fixture(params=BOTH_DATABASES)
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def database_url(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path: Path
+) -> Iterator[str]:
     """The URL of an empty database of each kind."""
-    with empty_database(request.param, tmp_path) as url:
+    with databases.empty(request.param, tmp_path) as url:
         yield url
 
 
 @pytest.fixture
-def postgres_url(tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty PostgreSQL database."""
-    with empty_database("postgresql", tmp_path) as url:
+def postgres_url(databases: Databases, tmp_path: Path) -> Iterator[str]:
+    """The URL of a PostgreSQL database with our tables."""
+    with databases.current("postgresql", tmp_path) as url:
         yield url
 
 
-@pytest.fixture
-def analyst(database_url: str, tmp_path: Path) -> Iterator[Analyst]:
-    """A running analyst, on each kind of database."""
-    with Analyst(tmp_path / "analyst", database_url) as running:
+# An analyst in a process of its own
+
+
+@pytest.fixture(scope="module")
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Where an analyst keeps its rows; ``on_both_databases`` says another."""
+    return str(getattr(request, "param", "sqlite"))
+
+
+@pytest.fixture(scope="module")
+def analyst_of_the_file(
+    database_kind: str,
+    databases: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Analyst]:
+    folder = tmp_path_factory.mktemp("analyst")
+    with (
+        databases.empty(database_kind, folder) as url,
+        Analyst(folder / "analyst", url) as running,
+    ):
         yield running
 
 
 @pytest.fixture
-def gather(analyst: Analyst, tmp_path: Path) -> Iterator[Callable[..., Crowd]]:
-    """Make the crowd of a session on the running analyst."""
+def analyst(analyst_of_the_file: Analyst) -> Analyst:
+    """A running analyst, the same for all tests of a file: each has its own session."""
+    analyst_of_the_file.start_unless_running()
+    return analyst_of_the_file
+
+
+@pytest.fixture
+def session_id(request: pytest.FixtureRequest) -> str:
+    """A name for the session of a test: the same each time, and no other test's."""
+    return f"s-{sha256(request.node.name.encode()).hexdigest()[:12]}"
+
+
+@pytest.fixture
+def gather(
+    analyst: Analyst, home: Path, session_id: str
+) -> Iterator[Callable[..., Crowd]]:
+    """Make the crowd of the test's session on the running analyst."""
     with ExitStack() as crowds:
 
         def make(params: Params, parts: simulation.Split, **options: Any) -> Crowd:
-            home = tmp_path / "home"
+            options = {"session": session_id, **options}
             crowd = Crowd(analyst, home, params, parts.layout, parts.data, **options)
             crowds.callback(crowd.close)
             return crowd
@@ -78,6 +124,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+# An analyst in this process
+
+
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
     """An analyst in this process, on SQLite; its rounds are stepped by ``turn``."""
@@ -85,10 +134,15 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield running
 
 
-@pytest.fixture
-def each_api(database_url: str, tmp_path: Path) -> Iterator[Api]:
+@pytest.fixture(params=BOTH_DATABASES)
+def each_api(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path: Path
+) -> Iterator[Api]:
     """The same on each kind of database."""
-    with in_process(tmp_path / "api", database_url) as running:
+    with (
+        databases.current(request.param, tmp_path) as url,
+        in_process(tmp_path / "api", url) as running,
+    ):
         yield running
 
 
@@ -100,12 +154,14 @@ def start_api(tmp_path: Path) -> Callable[..., AbstractContextManager[Api]]:
 
 @pytest.fixture(scope="module", params=BOTH_DATABASES)
 def shared_api(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    databases: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Api]:
     """The same for a whole file, on each kind of database."""
     folder = tmp_path_factory.mktemp("shared")
     with (
-        empty_database(request.param, folder) as url,
+        databases.current(request.param, folder) as url,
         in_process(folder, url, max_body_bytes=1 << 16) as running,
     ):
         yield running

@@ -6,7 +6,6 @@ import ast
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -40,21 +39,15 @@ def runs(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.reason is None]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
-    with Analyst(tmp_path_factory.mktemp("analyst")) as analyst:
-        yield analyst
-
-
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if runs(page)],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_a_page_can_be_followed(page: Path, tmp_path: Path, served: Analyst) -> None:
+def test_a_page_can_be_followed(page: Path, tmp_path: Path, analyst: Analyst) -> None:
     said = {
-        "https://analyst.example": served.url,
-        "ck_…": served.key,
+        "https://analyst.example": analyst.url,
+        "ck_…": analyst.key,
         "8443": str(free_port()),
     }
     with Reader(tmp_path, said) as reader:

@@ -25,20 +25,12 @@ PARAMS = DataCollaboration(n_clusters=3)
 PARTS = simulation.split(X, Layout.lattice(2, 2), seed=1)
 
 
-def expected() -> dict[str, list[int]]:
-    run = simulation.run(PARAMS, PARTS.layout, PARTS.data, seed=7, session="s")
-    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
-
-
-def labels(crowd: Crowd) -> dict[str, list[int]]:
-    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
-
-
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:
     crowd = gather(PARAMS, PARTS)
     crowd.start()
-    assert labels(crowd) == expected()
-    sizes = np.bincount(np.concatenate([expected()[s] for s in ("r1c1", "r2c1")]))
+    expected = crowd.expected()
+    assert crowd.labels() == expected
+    sizes = np.bincount(np.concatenate([expected[s] for s in ("r1c1", "r2c1")]))
     assert crowd.results["r1c1"].cluster_sizes is not None
     assert crowd.results["r1c1"].cluster_sizes.tolist() == sizes.tolist()
 
@@ -59,7 +51,7 @@ def test_the_analyst_is_killed_in_every_round(analyst: Analyst, gather: Gather) 
             analyst.kill(signal.SIGKILL)
             analyst.start()
     assert seen >= 3
-    assert labels(crowd) == expected()
+    assert crowd.labels() == crowd.expected()
 
 
 def test_a_party_forgets_all_but_its_disk_around_every_upload(
@@ -75,7 +67,7 @@ def test_a_party_forgets_all_but_its_disk_around_every_upload(
         with suppress(Death):
             crowd.results["r1c1"] = party.run(PARTS.data["r1c1"])
     assert len(deaths) == 2 * crowd.session.status().round
-    assert labels(crowd) == expected()
+    assert crowd.labels() == crowd.expected()
 
 
 @pytest.mark.threat(20)

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from support.analyst_process import Analyst, Crowd, free_port, thorough, wait_for
+from support.needs import COMPOSE, NGINX, Need, leave_out
 
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
@@ -44,16 +45,10 @@ PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 
 
-def tool(*names: str) -> str:
-    """Return the first of these programs; without any, skip, or fail in CI."""
-    for name in names:
-        for folder in (None, "/usr/sbin"):
-            if found := shutil.which(name, path=folder):
-                return found
-    why = f"none of {', '.join(names)} is installed"
-    if os.environ.get("COTERIE_REQUIRE_TOOLS"):
-        pytest.fail(why)
-    pytest.skip(why)
+def program(need: Need) -> str:
+    """Return where a program is; without it the test is left out."""
+    found = shutil.which(need.name) or shutil.which(need.name, path="/usr/sbin")
+    return found or leave_out(need, "it is not installed")
 
 
 # The proxy
@@ -137,7 +132,7 @@ def placed(folder: Path, port: int, analyst: Analyst) -> str:
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    nginx = tool("nginx")
+    nginx = program(NGINX)
     folder = tmp_path_factory.mktemp("proxy")
     tls, port = certificate(folder), free_port()
     with Analyst(folder / "analyst") as analyst:
@@ -303,9 +298,7 @@ def honest(proxy: Proxy, folder: Path) -> None:
         Through(proxy), folder / "home", Dummy(), PARTS.layout, PARTS.data, session="s"
     )
     crowd.start()
-    run = simulation.run(Dummy(), PARTS.layout, PARTS.data, seed=7, session="s")
-    for slot, result in crowd.join().items():
-        assert result.labels.tolist() == run.outcomes[slot].labels.tolist()
+    assert crowd.labels() == crowd.expected()
     crowd.close()
 
 
@@ -354,7 +347,7 @@ def compose() -> list[str]:
         plugin = ["docker", "compose"]
         subprocess.run([*plugin, "version"], check=True, capture_output=True)
         return plugin
-    return [tool("docker-compose")]
+    return [program(COMPOSE)]
 
 
 def configure(**environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 from support.analyst_process import COTERIE, Analyst, Crowd, LossyTransport, wait_for
+from support.databases import on_both_databases
 
 from clustering_protocols import simulation
 from clustering_protocols.errors import Cancelled, InvitationUsed, ProtocolFailed
@@ -22,16 +23,9 @@ X = np.random.default_rng(0).normal(size=(40, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 
 
-def expected(params: Dummy) -> dict[str, list[int]]:
-    run = simulation.run(params, LAYOUT, PARTS.data, seed=7, session="s")
-    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
-
-
 Gather = Callable[..., Crowd]
 
-
-def labels(crowd: Crowd) -> dict[str, list[int]]:
-    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
+pytestmark = on_both_databases
 
 
 @pytest.mark.parametrize("void_attempts", [0, 2])
@@ -41,7 +35,7 @@ def test_http_gives_the_labels_of_the_simulation(
     params = Dummy(n_clusters=3, void_attempts=void_attempts)
     crowd = gather(params, PARTS)
     crowd.start()
-    assert labels(crowd) == expected(params)
+    assert crowd.labels() == crowd.expected()
     assert crowd.session.status().state == "completed"
     assert crowd.session.summary().values == {"total": 40}
 
@@ -55,7 +49,7 @@ def test_a_lost_join_response_is_repeated_and_succeeds(
     crowd.party("r1c1", http).enrol(PARTS.data["r1c1"])
     assert lossy.lost == 1
     crowd.start()
-    assert labels(crowd) == expected(Dummy())
+    assert crowd.labels() == crowd.expected()
 
 
 def test_a_token_that_is_no_longer_valid_is_replaced_by_the_key(gather: Gather) -> None:
@@ -66,7 +60,7 @@ def test_a_token_that_is_no_longer_valid_is_replaced_by_the_key(gather: Gather) 
     expired = kept.model_copy(update={"token": "pt_expired"})
     party.folder.save_identity(expired)
     crowd.start()
-    assert labels(crowd) == expected(Dummy())
+    assert crowd.labels() == crowd.expected()
     assert party.folder.load_identity().token not in {None, "pt_expired"}
 
 
@@ -87,7 +81,7 @@ def test_a_lost_receipt_is_asked_for_again(analyst: Analyst, gather: Gather) -> 
     )
     party = crowd.party("r1c1", http)
     crowd.results["r1c1"] = party.run(PARTS.data["r1c1"])
-    assert labels(crowd) == expected(Dummy())
+    assert crowd.labels() == crowd.expected()
 
 
 def test_the_analyst_is_killed_while_collecting(
@@ -101,7 +95,7 @@ def test_the_analyst_is_killed_while_collecting(
     analyst.kill(signal.SIGKILL)
     analyst.start()
     crowd.start("r2c2")
-    assert labels(crowd) == expected(Dummy(void_attempts=1))
+    assert crowd.labels() == crowd.expected()
 
 
 def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
@@ -137,10 +131,10 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
     process.kill()
     process.wait()
     crowd.start("r1c2", "r2c1", "r2c2")
-    resume = [COTERIE, "party", "resume", "s", "r1c1", *common]
+    resume = [COTERIE, "party", "resume", crowd.session.id, "r1c1", *common]
     subprocess.run(resume, check=True, capture_output=True)
     written = [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
-    assert {**labels(crowd), "r1c1": written} == expected(Dummy())
+    assert {**crowd.labels(), "r1c1": written} == crowd.expected()
 
 
 def test_a_failed_step_ends_the_session_with_its_reason(gather: Gather) -> None:

@@ -33,8 +33,8 @@ def test_http_gives_the_bits_of_the_simulation(
     params = CoClustering(
         **{"n_clusters": 3, "lambda_u": 0.02, "max_iter": 4, "tol": 0.0} | more
     )
-    expected = simulation.run(params, PARTS.layout, PARTS.data, seed=7, session="s")
     crowd = gather(params, PARTS)
+    expected = crowd.simulated()
     crowd.start()
     results = crowd.join()
     assert set(results) == set(expected.outcomes)

@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris
 from support.analyst_process import Analyst, Crowd, wait_for
 
 from clustering_protocols import simulation
-from clustering_protocols.contract import Params
 from clustering_protocols.errors import CoterieError, DeadlinePassed
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Deadlines, Layout
@@ -26,15 +25,6 @@ COLUMNS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 SHORT = Deadlines(round=2)
 
 
-def expected(params: Params, parts: simulation.Split) -> dict[str, list[int]]:
-    run = simulation.run(params, parts.layout, parts.data, seed=7, session="s")
-    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
-
-
-def labels(crowd: Crowd) -> dict[str, list[int]]:
-    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
-
-
 @pytest.mark.parametrize("parts", [ROWS, COLUMNS], ids=["rows", "columns"])
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
@@ -43,7 +33,7 @@ def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
     params = LosslessFederated(n_clusters=3, algorithm=algorithm, tol=1e-2)
     crowd = gather(params, parts)
     crowd.start()
-    assert labels(crowd) == expected(params, parts)
+    assert crowd.labels() == crowd.expected()
     progress = crowd.session.status().progress
     assert len(progress["moved"]) >= progress["updates"] - 1 > 0
     report = crowd.results[parts.layout.names[0]].report
@@ -58,7 +48,7 @@ def test_the_analyst_is_killed_in_the_middle(analyst: Analyst, gather: Gather) -
         wait_for(lambda at=stage: crowd.session.status().stage == at)
         analyst.kill(signal.SIGKILL)
         analyst.start()
-    assert labels(crowd) == expected(params, ROWS)
+    assert crowd.labels() == crowd.expected()
 
 
 class Gone(BaseException):
@@ -90,7 +80,7 @@ def test_a_party_that_is_killed_costs_the_others_a_deadline_and_no_more(
     crowd = gather(params, ROWS, deadlines=SHORT)
     crowd.start("r1c1", "r2c1", "r4c1")
     leave_in_the_updates(crowd, "r3c1")
-    found = labels(crowd)
+    found = crowd.labels()
     assert set(found) == {"r1c1", "r2c1", "r4c1"}
     centroids = [crowd.results[slot].centroids for slot in found]
     assert all(np.array_equal(centroids[0], other) for other in centroids[1:])

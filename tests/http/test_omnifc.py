@@ -31,15 +31,6 @@ VARIANTS = {
 }
 
 
-def labels(crowd: Crowd) -> dict[str, list[int]]:
-    return {slot: r.labels.tolist() for slot, r in crowd.join().items()}
-
-
-def expected(params: OmniFC, parts: simulation.Split) -> dict[str, list[int]]:
-    run = simulation.run(params, parts.layout, parts.data, seed=7, session="s")
-    return {slot: outcome.labels.tolist() for slot, outcome in run.outcomes.items()}
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
     gather: Gather, name: str
@@ -50,7 +41,7 @@ def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
     )
     crowd = gather(params, parts)
     crowd.start()
-    assert labels(crowd) == expected(params, parts)
+    assert crowd.labels() == crowd.expected()
 
 
 def test_the_analyst_is_killed_while_the_last_answer_is_awaited(
@@ -63,16 +54,16 @@ def test_the_analyst_is_killed_while_the_last_answer_is_awaited(
     wait_for(lambda: crowd.session.status().round >= 5)
     analyst.kill(signal.SIGKILL)
     analyst.start()
-    assert labels(crowd) == expected(params, parts)
+    assert crowd.labels() == crowd.expected()
 
 
 @pytest.mark.threat(70)
 def test_a_million_rows_are_refused_with_the_bytes(
-    analyst: Analyst, tmp_path: Path
+    analyst: Analyst, home: Path
 ) -> None:
     params = OmniFC(n_clusters=3, max_rows=1_000_000)
     with (
-        analyst.coordinator(tmp_path / "home") as coordinator,
+        analyst.coordinator(home) as coordinator,
         pytest.raises(InvalidParameters, match=r"takes 4\d{12} bytes"),
     ):
         coordinator.create_session(

@@ -27,8 +27,8 @@ PARTS = simulation.split(load_wine().data, Layout.lattice(1, 3), seed=1)
 
 
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:
-    run = simulation.run(PARAMS, PARTS.layout, PARTS.data, seed=7, session="s")
     crowd = gather(PARAMS, PARTS)
+    run = crowd.simulated()
     crowd.start()
     for slot, result in crowd.join().items():
         expected = run.outcomes[slot]

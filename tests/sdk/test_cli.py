@@ -69,16 +69,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
     return Terminal(monkeypatch, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
-    with Analyst(tmp_path_factory.mktemp("analyst")) as analyst:
-        yield analyst
-
-
 @pytest.fixture
-def online(terminal: Terminal, served: Analyst) -> Terminal:
+def online(terminal: Terminal, analyst: Analyst) -> Terminal:
     """A terminal of a coordinator, beside a running analyst."""
-    terminal.environment |= {"COTERIE_URL": served.url, "COTERIE_KEY": served.key}
+    terminal.environment |= {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
     return terminal
 
 

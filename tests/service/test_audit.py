@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from hypothesis import given, strategies as st
 from support.analyst_process import Analyst, Crowd
+from support.databases import on_both_databases
 
 from analyst_service.models import AuditLine
 from analyst_service.settings import Settings
@@ -372,6 +373,7 @@ def run(*words: object, home: Path, analyst: Analyst) -> Result:
     return CliRunner().invoke(main, texts, env=environment, prog_name="coterie")
 
 
+@on_both_databases
 def test_the_commands_check_both_chains_and_one_against_the_other(
     analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
@@ -382,39 +384,43 @@ def test_the_commands_check_both_chains_and_one_against_the_other(
     def coterie(*words: object) -> Result:
         return run(*words, home=crowd.home, analyst=analyst)
 
-    ledger = coterie("party", "audit", "s", A, "--json")
+    session = crowd.session.id
+    ledger = coterie("party", "audit", session, A, "--json")
     receipts = tmp_path / "receipts.json"
     receipts.write_text(ledger.stdout)
-    against = ("session", "audit", "s", "--receipts", receipts)
+    against = ("session", "audit", session, "--receipts", receipts)
     assert coterie(*against).exit_code == 0
-    assert "contribution" in coterie("session", "audit", "s").stdout
-    assert "sending" in coterie("party", "audit", "s", A).stdout
+    assert "contribution" in coterie("session", "audit", session).stdout
+    assert "sending" in coterie("party", "audit", session, A).stdout
 
     engine = sa.create_engine(
         Settings(database_url=analyst.environment["COTERIE_DATABASE_URL"]).database
     )
     last = json.loads(ledger.stdout)[-1]["sequence"]
     with engine.begin() as connection:  # the end is missing: the chain alone holds
-        connection.execute(sa.delete(AuditLine).where(AuditLine.number >= last))
-    assert coterie("session", "audit", "s").exit_code == 0
+        cut = sa.delete(AuditLine).where(AuditLine.session_id == session)
+        connection.execute(cut.where(AuditLine.number >= last))
+    assert coterie("session", "audit", session).exit_code == 0
     assert coterie(*against).exit_code == 3
     with engine.begin() as connection:
         changed = sa.func.replace(AuditLine.line, A, B)
-        connection.execute(sa.update(AuditLine).values(line=changed))
-    assert coterie("session", "audit", "s").exit_code == 3
+        change = sa.update(AuditLine).where(AuditLine.session_id == session)
+        connection.execute(change.values(line=changed))
+    assert coterie("session", "audit", session).exit_code == 3
     engine.dispose()
 
-    log = crowd.home / "parties" / "s" / A / "sent.log"
+    log = crowd.home / "parties" / session / A / "sent.log"
     log.write_text(log.read_text().replace('"attempt":1', '"attempt":2'))
-    assert coterie("party", "audit", "s", A).exit_code == 3
+    assert coterie("party", "audit", session, A).exit_code == 3
 
 
+@on_both_databases
 def test_a_file_that_is_no_ledger_is_refused(
     analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
-    gather(Dummy(), PAIR)
+    crowd = gather(Dummy(), PAIR)
     for content in ("surprise", "{}", "[1]"):
         given = tmp_path / "receipts.json"
         given.write_text(content)
-        words = ("session", "audit", "s", "--receipts", given)
+        words = ("session", "audit", crowd.session.id, "--receipts", given)
         assert run(*words, home=tmp_path, analyst=analyst).exit_code == 5

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
+from support.databases import on_both_databases
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.models import Base
@@ -261,6 +262,7 @@ def forms(secret: bytes | str) -> Iterator[bytes]:
 
 
 @pytest.mark.threat(32, 33)
+@on_both_databases
 def test_no_secret_lies_in_the_database_the_blobs_or_the_log(
     analyst: Analyst, gather: Callable[..., Crowd]
 ) -> None:
@@ -291,7 +293,7 @@ def everything(analyst: Analyst) -> dict[str, bytes]:
     files = {
         str(path): path.read_bytes()
         for path in analyst.data_dir.parent.rglob("*")
-        if path.is_file() and "home" not in path.parts
+        if path.is_file()
     }
     assert files[str(analyst.log)], "the service logs"
     rows = {f"row {number}": row for number, row in enumerate(dumped(analyst))}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
+from support.databases import on_both_databases
 
 from analyst_service.auth.service import Role
 from analyst_service.models import Base, Credential, Invitation
@@ -362,28 +362,27 @@ def canary_parts() -> simulation.Split:
 
 
 @pytest.mark.threat(32)
+@on_both_databases
 def test_no_row_value_and_no_id_leaves_its_party(
-    analyst: Analyst, tmp_path: Path
+    analyst: Analyst, gather: Callable[..., Crowd]
 ) -> None:
-    parts = canary_parts()
-    params = DataCollaboration(n_clusters=2)
-    crowd = Crowd(analyst, tmp_path / "home", params, parts.layout, parts.data)
+    crowd = gather(DataCollaboration(n_clusters=2), canary_parts())
     crowd.start()
     crowd.join()
     wrong = {"Authorization": "Bearer ck_canary-token"}
+    session = f"{analyst.url}/v1/sessions/{crowd.session.id}"
     answers = [
-        httpx.get(f"{analyst.url}/v1/sessions/s", headers=wrong).text,
+        httpx.get(session, headers=wrong).text,
         httpx.post(
             f"{analyst.url}/v1/join/preview", json={"code": "canary-code-0123"}
         ).text,
         httpx.put(
-            f"{analyst.url}/v1/sessions/s/rounds/1/attempts/1/contribution",
+            f"{session}/rounds/1/attempts/1/contribution",
             headers={**wrong, "Content-Type": MEDIA_TYPE},
             content=b"canary-body",
         ).text,
         httpx.get(f"{analyst.url}/metrics").text,
     ]
-    crowd.close()
     forms = [b"canary", struct.pack("<d", CANARY), struct.pack(">d", CANARY)]
     forms += [repr(CANARY).encode(), struct.pack("<f", CANARY)]
     places = {"answers": "".join(answers).encode(), **kept(analyst)}

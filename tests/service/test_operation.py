@@ -288,7 +288,7 @@ def test_headers_over_the_limit_are_refused(api: Api) -> None:
             assert problem_of(refusal) is Problem.HEADER_TOO_LARGE
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def impatient(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Analyst]:
@@ -334,8 +334,8 @@ def test_a_body_that_comes_too_slowly_is_given_up_and_its_connection_closed(
             time.sleep(0.02)
         token = party.folder.load_identity().token
         head = (
-            "PUT /v1/sessions/s/rounds/1/attempts/1/contribution HTTP/1.1\r\nHost: x"
-            f"\r\nAuthorization: Bearer {token}\r\nContent-Digest: sha-256=:{'A' * 43}=:"
+            f"PUT /v1/sessions/{crowd.session.id}/rounds/1/attempts/1/contribution"
+            f" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Digest: sha-256=:{'A' * 43}=:"
             "\r\nContent-Type: application/vnd.coterie.arrays"
         )
     answer, _ = dribble(impatient.port, f"{head}\r\nContent-Length: 100000\r\n\r\n")
@@ -346,11 +346,12 @@ def test_a_body_that_comes_too_slowly_is_given_up_and_its_connection_closed(
 
 
 @pytest.fixture
-def gather_on(tmp_path: Any) -> Iterator[Callable[[Analyst], Crowd]]:
+def gather_on(home: Path, session_id: str) -> Iterator[Callable[[Analyst], Crowd]]:
     crowds: list[Crowd] = []
 
     def make(analyst: Analyst) -> Crowd:
-        made = Crowd(analyst, tmp_path / "home", Dummy(), PARTS.layout, PARTS.data)
+        rest = (Dummy(), PARTS.layout, PARTS.data)
+        made = Crowd(analyst, home, *rest, session=session_id)
         crowds.append(made)
         return made
 
@@ -384,8 +385,8 @@ def test_a_body_over_the_limit_is_refused_before_its_first_byte(
     party.enrol(PARTS.data[A])
     token = party.folder.load_identity().token
     head = (
-        "PUT /v1/sessions/s/rounds/1/attempts/1/contribution HTTP/1.1\r\nHost: x"
-        f"\r\nAuthorization: Bearer {token}\r\nContent-Length: {(1 << 63) - 1}"
+        f"PUT /v1/sessions/{crowd.session.id}/rounds/1/attempts/1/contribution"
+        f" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {(1 << 63) - 1}"
         "\r\nContent-Type: application/vnd.coterie.arrays\r\nExpect: 100-continue"
     )
     with socket.create_connection(("127.0.0.1", impatient.port)) as connection:

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 from support.analyst_process import Analyst, Crowd, thorough, wait_for
+from support.databases import on_both_databases
 
 from analyst_service.blobs.claims import claim
 from analyst_service.blobs.files import FileBlobStore, FileDraft
@@ -228,6 +229,7 @@ def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     assert api.stored()[1] == []
 
 
+@on_both_databases
 def test_a_coordinator_deletes_by_command(
     analyst: Analyst, gather: Callable[..., Crowd]
 ) -> None:

@@ -99,15 +99,20 @@ class Analyst:
                 stdout=log,
                 stderr=log,
             )
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        until = time.monotonic() + 300  # where many things start at once
+        while self.process.poll() is None and time.monotonic() < until:
             try:
-                httpx.get(f"{self.url}/v1/protocols", timeout=5)
+                httpx.get(f"{self.url}/healthz", timeout=5)
             except httpx.TransportError:
                 time.sleep(0.02)
             else:
                 return
         raise RuntimeError(self.log.read_text())
+
+    def start_unless_running(self) -> None:
+        """Start it, if a test has left it dead."""
+        if self.process is None or self.process.poll() is not None:
+            self.start()
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         if self.process is not None:
@@ -140,8 +145,10 @@ class Crowd:
     ) -> None:
         self.analyst = analyst
         self.home = home
+        self.params = params
         self.layout = layout
         self.data = data
+        self.seed = seed
         self.keys = simulation.entropies(seed, session, layout.names)
         self.open = ExitStack()
         self.coordinator = self.open.enter_context(
@@ -187,6 +194,21 @@ class Crowd:
         if self.errors:
             raise next(iter(self.errors.values()))
         return self.results
+
+    def labels(self) -> dict[str, list[int]]:
+        """The labels of each party, once all have come to the end."""
+        return {slot: result.labels.tolist() for slot, result in self.join().items()}
+
+    def simulated(self) -> simulation.Simulated:
+        """The same session in one process: the same terms, data and draws."""
+        return simulation.run(
+            self.params, self.layout, self.data, seed=self.seed, session=self.session.id
+        )
+
+    def expected(self) -> dict[str, list[int]]:
+        """The labels of the simulation."""
+        outcomes = self.simulated().outcomes
+        return {slot: outcome.labels.tolist() for slot, outcome in outcomes.items()}
 
     def _run(self, slot: str) -> None:
         try:

@@ -30,6 +30,7 @@ UPLOAD = (
     "after the commit",
     "before the response",
 )
+AROUND_THE_COMMIT = ("after the rename", "after the commit", "before the response")
 STEP = ("stepping", "stepped, not stored", "just after stepping")
 PARTY = (
     "before the ledger",

@@ -32,6 +32,7 @@ from clustering_protocols.registry import name_of
 from clustering_protocols.terms import Member
 from party_sdk import _requests
 from party_sdk._transport import Transport
+from support.databases import write_current_file
 
 
 class HandClock:
@@ -168,7 +169,10 @@ class Api:
 def in_process(
     folder: Path, database_url: str = "", *, driven: bool = False, **changes: Any
 ) -> Iterator[Api]:
-    """Run the app with its lifespan; ``driven``: rounds are stepped unasked."""
+    """Run the app with its lifespan; ``driven``: rounds are stepped unasked.
+
+    A PostgreSQL database has its tables already, as ``Databases.current`` lends it.
+    """
     settings = Settings(
         data_dir=folder,
         database_url=database_url,
@@ -188,9 +192,8 @@ def in_process(
         patch.setattr(application, "Driver", HandDriver if driven else idle)
         patch.setattr(application, "Sweeper", idle)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
-        database = application.Database(settings.database)
-        database.migrate()
-        database.close()
+        if settings.database.startswith("sqlite:///"):
+            write_current_file(Path(settings.database.removeprefix("sqlite:///")))
         app = application.create_app(settings, clock)
         portal = stack.enter_context(start_blocking_portal())
         lifespan = app.router.lifespan_context(app)

@@ -1,0 +1,26 @@
+"""Closes a run with what it has left out: a plugin of pytest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from support import needs
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell which tests did not run, why, and how they would."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+    )
+    if reasons:
+        terminalreporter.section("left out")
+    for need in needs.ALL:
+        for reason in [text for text in reasons if text.startswith(need.absence)]:
+            terminalreporter.line(
+                f"{reasons.pop(reason)} tests {reason}. To have them {need.how}; "
+                f"{need.required_by}=1 lets them fail instead."
+            )
+    for reason, n_tests in reasons.items():
+        terminalreporter.line(f"{n_tests} tests: {reason}")
