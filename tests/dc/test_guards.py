@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.preprocessing import PolynomialFeatures
-from support.stepwise import Stepwise
 
 from clustering_protocols import engine, packets
 from clustering_protocols.data import MatrixSource
@@ -17,6 +16,7 @@ from clustering_protocols.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.protocols.dc import DataCollaboration, messages
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 FEATURES, ROWS = 3, 30
@@ -28,9 +28,9 @@ DATA = {
 }
 
 
-def at_the_upload(**params: Any) -> Stepwise:
+def at_the_upload(**params: Any) -> Session:
     given = DataCollaboration(n_clusters=2, scaling="center", **params)
-    running = Stepwise(given, DATA, LAYOUT)
+    running = Session(given, LAYOUT, DATA, seed=5)
     running.until(messages.Project)
     return running
 
@@ -43,7 +43,7 @@ def test_a_second_upload_is_refused() -> None:
         running.answer(FIRST, task)
 
 
-def given(running: Stepwise, width: int) -> dict[str, bytes]:
+def given(running: Session, width: int) -> dict[str, bytes]:
     """The answers to the open round, the first party's of so many columns."""
     answers = {slot: running.answer(slot).contribution for slot in LAYOUT.names}
     own = packets.read(answers[FIRST])
@@ -55,7 +55,7 @@ def given(running: Stepwise, width: int) -> dict[str, bytes]:
     return {**answers, FIRST: packets.write(own.address, wide)}
 
 
-def advance(running: Stepwise, contributions: dict[str, bytes]) -> Any:
+def advance(running: Session, contributions: dict[str, bytes]) -> Any:
     here = running.open
     return engine.advance(running.agreement, here.state, here.tasks, contributions)
 

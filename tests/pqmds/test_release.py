@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from support.distinguishing import least_epsilon
-from support.stepwise import Stepwise, agree
 
 from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
@@ -29,6 +28,7 @@ from clustering_protocols.protocols.pqmds import (
     release,
 )
 from clustering_protocols.secrecy.budget import noise_scale
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 N_ROWS, TRIALS = 6, 1000
@@ -49,17 +49,10 @@ def with_first(X: FloatArray, value: float) -> FloatArray:
 
 def standing(params: ProductQuantisation) -> PartyContext:
     data = {"r1c1": MatrixSource(MIXED)}
-    agreement, keys = agree(params, data, Layout.lattice(1, 1), 1, "s")
     order = RowOrder(order=np.arange(N_ROWS))
-    return PartyContext(
-        session=registry.session_context(agreement),
-        slot=Layout.lattice(1, 1).slots[0],
-        stage="upload",
-        round=3,
-        attempt=1,
-        memory=Memory().remember([order]),
-        entropy=keys["r1c1"],
-    )
+    session = Session(params, Layout.lattice(1, 1), data, seed=1, session="s")
+    memory = Memory().remember([order])
+    return replace(session.context("r1c1"), stage="upload", round=3, memory=memory)
 
 
 class Seen(NamedTuple):
@@ -217,9 +210,9 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
             slot: MatrixSource(X[:, [2 * place, 2 * place + 1]], ids=ids)
             for place, slot in enumerate(layout.names)
         }
-        running = Stepwise(noisy(4.0, sub_dim=2), data, layout)
+        running = Session(noisy(4.0, sub_dim=2), layout, data, seed=5)
         running.to_the_end()
-        sent.append(running.shares)
+        sent.append([(m.sender, m.payload) for m in running.received])
     changed = []
     for (slot, first), (_, second) in zip(*sent, strict=True):
         this, other = packets.read(first), packets.read(second)
@@ -303,7 +296,7 @@ def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None
     for params, spent in ((noisy(0.5), (0.5, 0.0)), (plain, (None, 0.0))):
         data = {"r1c1": MatrixSource(np.hstack([MIXED, MIXED]))}
         run = simulation.run(params, Layout.lattice(1, 1), data, seed=1)
-        kept = run.trace.memories["r1c1"].recall(Spent)
+        kept = run.trace.memories["r1c1"].get(Spent)
         assert kept is not None
         assert (kept.epsilon, kept.delta) == spent
 

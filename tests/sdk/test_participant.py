@@ -43,7 +43,7 @@ from party_sdk import Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.client import SessionStatus
 from party_sdk.invitations import Invitation
-from party_sdk.resume_checks import marks, same_choices
+from party_sdk.resume_checks import fingerprint, same_choices
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -779,7 +779,7 @@ def test_the_same_rows_in_another_order_are_refused_when_a_party_goes_on(
 def test_a_party_goes_on_with_the_choices_that_it_began_with(
     kept: dict[str, Any], given: dict[str, Any], *, refused: bool
 ) -> None:
-    remembered = json.loads(json.dumps(marks(kept)))
+    remembered = json.loads(json.dumps(fingerprint(kept)))
     if refused:
         with pytest.raises(GuardRefused, match="|".join({**kept, **given})):
             same_choices(remembered, given)

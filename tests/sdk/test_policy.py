@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.stepwise import agree
 from support.tables import blobs, parties
 
 from clustering_protocols.contract import Spent
@@ -17,6 +16,7 @@ from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.registry import Proposal, draw_up, name_of
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms import (
     Layout,
     Terms,
@@ -33,8 +33,7 @@ PSI = {"alignment": {"method": "ecdh"}}
 def agreement(sizes: list[int], alignment: dict[str, Any]) -> bytes:
     split = parties(blobs(max(sizes), 2 * len(sizes)), [range(n) for n in sizes])
     params = ProductQuantisation.model_validate({"n_clusters": 2, **alignment})
-    agreed, _ = agree(params, split.data, split.layout, 1, "s")
-    return agreed
+    return Session(params, split.layout, split.data, seed=1, session="s").agreement
 
 
 @pytest.mark.threat(98)
@@ -64,7 +63,8 @@ def test_a_number_of_rows_that_cannot_be_is_refused() -> None:
 def test_where_no_ids_are_compared_other_row_groups_may_be_of_any_size() -> None:
     split = parties(blobs(600, 4), [range(20), range(600)])
     params = DataCollaboration(n_clusters=2)
-    agreed, _ = agree(params, split.data, Layout.lattice(1, 2), 1, "s")
+    layout = Layout.lattice(1, 2)
+    agreed = Session(params, layout, split.data, seed=1, session="s").agreement
     Policy().check_roster(agreed, "r1c1")
     strict = replace(Policy(), ids_per_row=0.0)
     with pytest.raises(GuardRefused):

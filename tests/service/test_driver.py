@@ -23,7 +23,7 @@ from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
-from clustering_protocols import simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
@@ -222,7 +222,7 @@ def last_round(api: Api, params: Dummy) -> ByHand:
 
 
 OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
-    worker.NextRound: lambda api: complete(api.open(Dummy(), PARTS).join()),
+    engine.Opened: lambda api: complete(api.open(Dummy(), PARTS).join()),
     worker.Complete: lambda api: last_round(api, Dummy()),
     worker.Failed: lambda api: last_round(api, Dummy(fail_at="confirm")),
 }
