@@ -223,7 +223,7 @@ def last_round(api: Api, params: Dummy) -> ByHand:
 
 OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
     engine.Opened: lambda api: complete(api.open(Dummy(), PARTS).join()),
-    worker.Complete: lambda api: last_round(api, Dummy()),
+    engine.Closed: lambda api: last_round(api, Dummy()),
     worker.Failed: lambda api: last_round(api, Dummy(fail_at="confirm")),
 }
 every_outcome = pytest.mark.parametrize(
