@@ -35,8 +35,9 @@ from clustering_protocols.protocols.omnifc import (
     lagrange,
     zero_sum,
 )
-from clustering_protocols.protocols.omnifc.distances import field_distances, n_pairs
-from clustering_protocols.protocols.omnifc.field import P
+from clustering_protocols.protocols.omnifc.distances import field_distances
+from clustering_protocols.protocols.omnifc.prime import P
+from clustering_protocols.protocols.omnifc.sizes import n_pairs
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.terms import Layout
 

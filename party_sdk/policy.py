@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
-from clustering_protocols.registry import check_terms, risk_sentences
-from clustering_protocols.terms import Terms
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,9 @@ class Policy:
             With the code and the sentence of the first risk that is not accepted.
         GuardRefused, VersionMismatch, InvalidParameters
         """
+        # not above: the help of the commands tells the defaults of a policy
+        from clustering_protocols.registry import check_terms, risk_sentences
+
         check_terms(terms)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:

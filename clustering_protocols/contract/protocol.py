@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -21,11 +21,15 @@ P = TypeVar("P", bound=Params)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Two roles that talk to each other, and the closed list of their records."""
+    """Two roles that talk to each other, and the closed list of their records.
+
+    ``analyst`` and ``party`` return the roles, and are called where a role is played:
+    a process that only reads records never imports the mathematics behind the roles.
+    """
 
     name: str
-    analyst: AnalystRole
-    party: PartyRole
+    analyst: Callable[[], AnalystRole]
+    party: Callable[[], PartyRole]
     records: tuple[type[Record], ...]
 
     def record(self, kind: Any) -> type[Record] | None:

@@ -84,7 +84,7 @@ class PartyEngine:
         memory = self._receive(session, stages, memory, asked)
         stage = stage_of(stages, asked)
         context = self._view(session, stage.name, asked, memory)
-        reply = stage.party.reply(
+        reply = stage.party().reply(
             context, asked.read(stage), _taking_part(memory, data)
         )
         contribution = packets.write(
@@ -110,7 +110,7 @@ class PartyEngine:
         self._check_address(session, packet)
         context = self._view(session, stages[-1].name, packet, memory)
         rows = None if data is None else _taking_part(memory, data)
-        outcome = stages[-1].party.conclude(context, packet.read(stages[-1]), rows)
+        outcome = stages[-1].party().conclude(context, packet.read(stages[-1]), rows)
         selection = memory.recall(Selection)
         if selection is None:
             return outcome
@@ -175,7 +175,7 @@ class PartyEngine:
             raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
         opened = [self._open(session, stage, envelope) for envelope in asked.envelopes]
         context = self._view(session, name, asked, memory)
-        return memory.remember(stage.party.receive(context, opened))
+        return memory.remember(stage.party().receive(context, opened))
 
     def _check_freshness(self, memory: Memory, asked: Packet) -> None:
         """Refuse envelopes of another round than the last, or of a void attempt."""

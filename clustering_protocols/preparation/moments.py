@@ -43,10 +43,10 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, ProtocolFailed
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.preparation.sums import (
-    MINIMUM_MEMBERS,
     MaskedSum,
     blind,
     mask,
@@ -331,7 +331,7 @@ def stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return Stage(
         name=NAME,
-        analyst=MomentsAnalyst(),
-        party=MomentsParty(),
+        analyst=MomentsAnalyst,
+        party=MomentsParty,
         records=(AddUp, Share, AddingUp),
     )

@@ -181,7 +181,7 @@ def stage(*scopes: Scope) -> Stage:
     """Return the stage for the secrets that a protocol needs."""
     return Stage(
         name=NAME,
-        analyst=SecretsAnalyst(),
-        party=SecretsParty(scopes),
+        analyst=SecretsAnalyst,
+        party=lambda: SecretsParty(scopes),
         records=(ShareSecrets, SecretsShared, Sharing, GroupSecret),
     )

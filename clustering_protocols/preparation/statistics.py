@@ -41,11 +41,6 @@ from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 
 NAME = "statistics"
-RISK_CODE = "first-slot-sees-moments"
-RISK_SENTENCE = (
-    "The first party of your column group sees your number of rows and, per feature, "
-    "your mean and spread (or your range, where anchors are uniform)."
-)
 
 
 class Measure(Record):
@@ -274,7 +269,7 @@ def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> S
     """
     return Stage(
         name=NAME,
-        analyst=StatisticsAnalyst(largest_group),
-        party=StatisticsParty(moments=moments, ranges=ranges),
+        analyst=lambda: StatisticsAnalyst(largest_group),
+        party=lambda: StatisticsParty(moments=moments, ranges=ranges),
         records=(Measure, Measured, Pool, Pooled, Progress, Moments, PooledMoments),
     )

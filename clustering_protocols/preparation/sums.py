@@ -13,18 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
 
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy.masks import add_stream
-
-MINIMUM_MEMBERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -313,8 +313,8 @@ def test_the_text_of_a_refused_value_never_holds_it(change: dict[str, Any]) -> N
 
 STAGE = Stage(
     name="only",
-    analyst=alignment.Analyst(),
-    party=alignment.Party(rows_travel=True),
+    analyst=alignment.Analyst,
+    party=lambda: alignment.Party(rows_travel=True),
     records=(Example,),
 )
 ADDRESS = packets.Address(

@@ -19,7 +19,7 @@ from clustering_protocols.protocols.omnifc import (
     lagrange,
     quantisation,
 )
-from clustering_protocols.protocols.omnifc.field import P
+from clustering_protocols.protocols.omnifc.prime import P
 from clustering_protocols.randomness import KeyedStream
 
 EXTREMES = [0, 1, 2**30, 2**31 - 1, 2**31, 2**60, P - 2, P - 1]

@@ -18,7 +18,7 @@ from clustering_protocols.protocols.omnifc import (
     lagrange,
     messages,
 )
-from clustering_protocols.protocols.omnifc.field import P
+from clustering_protocols.protocols.omnifc.prime import P
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.terms import Layout
 

@@ -32,7 +32,7 @@ from clustering_protocols.protocols.omnifc import (
     pooled,
     sizes,
 )
-from clustering_protocols.protocols.omnifc.field import P
+from clustering_protocols.protocols.omnifc.prime import P
 from clustering_protocols.terms import Layout
 
 IRIS = load_iris().data

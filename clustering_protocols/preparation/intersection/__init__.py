@@ -36,8 +36,8 @@ def stage(alignment: Alignment) -> Stage:
     """Return the stage; it needs the secrets of row and column groups."""
     return Stage(
         name=NAME,
-        analyst=IntersectionAnalyst(alignment),
-        party=IntersectionParty(alignment),
+        analyst=lambda: IntersectionAnalyst(alignment),
+        party=lambda: IntersectionParty(alignment),
         records=(
             messages.ShowKey,
             messages.KeyShown,

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    AnalystRole,
+    ClusteringProtocol,
+    Example,
+    PartyRole,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, pooling, secrets
+from clustering_protocols.preparation import aligning, pooling
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled, shared_anchors
 from .methods import METHODS
 from .params import Anchor, DataCollaboration, Feature
 
@@ -107,10 +113,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics or anchors if needed, the upload."""
+        from clustering_protocols.preparation import secrets
+
+        from . import messages, shared_anchors
+
         upload = Stage(
             name="upload",
-            analyst=analyst.Collaborator(),
-            party=party.Projector(),
+            analyst=_collaborator,
+            party=_projector,
             records=(
                 messages.Project,
                 messages.Projections,
@@ -130,12 +140,16 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def examples(self) -> Sequence[Example[DataCollaboration]]:
         """Return the defaults, the paper's text, and declared statistics."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
         self, params: DataCollaboration, X: FloatArray, trace: Trace | None
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
+        from . import pooled
+
         return pooled.labels(params, X, trace.summary if trace else None)
 
 
@@ -163,6 +177,22 @@ def _check_predictor(params: DataCollaboration, layout: Layout) -> None:
         )
     if params.reduction == "autoencoder":
         raise InvalidParameters("predictor needs a linear reduction.")
+
+
+# Imported when they are played: whoever only reads parameters, risks and messages does
+# not wait for the mathematics
+
+
+def _collaborator() -> AnalystRole:
+    from .analyst import Collaborator
+
+    return Collaborator()
+
+
+def _projector() -> PartyRole:
+    from .party import Projector
+
+    return Projector()
 
 
 PROTOCOL = DataCollaborationProtocol()

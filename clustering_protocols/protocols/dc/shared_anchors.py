@@ -125,7 +125,7 @@ def stage() -> Stage:
     """Return the stage."""
     return Stage(
         name="anchors",
-        analyst=AnchorsAnalyst(),
-        party=AnchorsParty(),
+        analyst=AnchorsAnalyst,
+        party=AnchorsParty,
         records=(MakeAnchors, AnchorsMade, Making, AnchorRows),
     )

@@ -13,7 +13,6 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
 from clustering_protocols.terms import Layout
 
-from . import analyst, messages, party, pooled
 from .params import Dummy
 
 __all__ = ["PROTOCOL", "Dummy"]
@@ -40,11 +39,13 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
         """Return greeting (one round) and count (two rounds)."""
+        from . import analyst, messages, party
+
         return (
             Stage(
                 name="greeting",
-                analyst=analyst.Greeter(),
-                party=party.Greeter(),
+                analyst=analyst.Greeter,
+                party=party.Greeter,
                 records=(
                     messages.Greet,
                     messages.Greeted,
@@ -54,8 +55,8 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
             ),
             Stage(
                 name="count",
-                analyst=analyst.Counter(),
-                party=party.Counter(),
+                analyst=analyst.Counter,
+                party=party.Counter,
                 records=(
                     messages.Count,
                     messages.Counted,
@@ -79,6 +80,8 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
 
     def pooled(self, params: Dummy, X: FloatArray, trace: Trace | None) -> IntArray:
         """Return the labels of all rows in turn."""
+        from . import pooled
+
         return pooled.labels(params, X)
 
 

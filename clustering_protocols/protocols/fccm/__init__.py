@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    AnalystRole,
+    ClusteringProtocol,
+    Example,
+    PartyRole,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, secrets
-from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
+from clustering_protocols.limits import MINIMUM_MEMBERS
+from clustering_protocols.preparation import aligning
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled
 from .methods import METHODS
 from .params import CoClustering
 
@@ -79,10 +85,14 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
+        from clustering_protocols.preparation import secrets
+
+        from . import messages
+
         iterations = Stage(
-            name=party.NAME,
-            analyst=analyst.FccmAnalyst(),
-            party=party.FccmParty(),
+            name="updates",
+            analyst=_analyst,
+            party=_party,
             records=(
                 messages.Add,
                 messages.Share,
@@ -101,13 +111,33 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def examples(self) -> Sequence[Example[CoClustering]]:
         """Return both normalisations and both views."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
         self, params: CoClustering, X: FloatArray, trace: Trace | None
     ) -> IntArray:
         """Return the clusters of the objects by FCCM on the pooled matrix."""
+        from . import pooled
+
         return pooled.labels(params, X, trace)
+
+
+# Imported when they are played: whoever only reads parameters, risks and messages does
+# not wait for the mathematics
+
+
+def _analyst() -> AnalystRole:
+    from .analyst import FccmAnalyst
+
+    return FccmAnalyst()
+
+
+def _party() -> PartyRole:
+    from .party import FccmParty
+
+    return FccmParty()
 
 
 PROTOCOL = CoClusteringProtocol()

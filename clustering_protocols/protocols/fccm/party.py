@@ -21,8 +21,6 @@ from . import kernels, messages, shifts
 from .messages import Memberships
 from .shifts import params_of
 
-NAME = "updates"
-
 
 class FccmParty(PartyRole):
     """Adds its share of the sums, and follows the memberships by the totals."""

@@ -4,22 +4,19 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    AnalystRole,
+    ClusteringProtocol,
+    Example,
+    PartyRole,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, pooling, secrets
+from clustering_protocols.preparation import aligning, pooling
 from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Layout
 
-from . import (
-    columns_analyst,
-    columns_party,
-    examples,
-    messages,
-    pooled,
-    rows_analyst,
-    rows_party,
-    start_stage,
-)
 from .methods import METHODS
 from .params import LosslessFederated
 
@@ -132,24 +129,30 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
+        from clustering_protocols.preparation import secrets
+
         rows = _rows_split(layout)
         start = params.start(rows_split=rows)
         return (
             secrets.stage("row", "column"),
             *aligning.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            *([start_stage.stage()] if start in _FROM_PARTIES else []),
+            *([_start()] if start in _FROM_PARTIES else []),
             _updates_of_rows() if rows else _updates_of_columns(),
         )
 
     def examples(self) -> Sequence[Example[LosslessFederated]]:
         """Return both algorithms, split both ways."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
         self, params: LosslessFederated, X: FloatArray, trace: Trace | None
     ) -> IntArray:
         """Return the labels of the same algorithm on pooled data."""
+        from . import pooled
+
         return pooled.labels(params, X, trace)
 
 
@@ -220,11 +223,34 @@ def _of_columns(params: LosslessFederated) -> str:
     return "differences-show-geometry"
 
 
-def _updates_of_rows() -> Stage:
+def _start() -> Stage:
+    from . import messages
+
     return Stage(
-        name=rows_party.NAME,
-        analyst=rows_analyst.RowsAnalyst(),
-        party=rows_party.RowsParty(),
+        name="start",
+        analyst=_relay_of_starts,
+        party=_party_of_starts,
+        records=(
+            messages.Propose,
+            messages.Proposed,
+            messages.Candidates,
+            messages.Settle,
+            messages.Settled,
+            messages.Confirm,
+            messages.Confirmed,
+            messages.Starting,
+            messages.StartCentroids,
+        ),
+    )
+
+
+def _updates_of_rows() -> Stage:
+    from . import messages
+
+    return Stage(
+        name=messages.UPDATES,
+        analyst=_analyst_of_rows,
+        party=_party_of_rows,
         records=(
             messages.Update,
             messages.Sums,
@@ -240,10 +266,12 @@ def _updates_of_rows() -> Stage:
 
 
 def _updates_of_columns() -> Stage:
+    from . import messages
+
     return Stage(
-        name=columns_party.NAME,
-        analyst=columns_analyst.ColumnsAnalyst(),
-        party=columns_party.ColumnsParty(),
+        name=messages.UPDATES,
+        analyst=_analyst_of_columns,
+        party=_party_of_columns,
         records=(
             messages.Measure,
             messages.Distances,
@@ -252,6 +280,46 @@ def _updates_of_columns() -> Stage:
             messages.ColumnsSummary,
         ),
     )
+
+
+# Imported when they are played: whoever only reads parameters, risks and messages does
+# not wait for the mathematics
+
+
+def _relay_of_starts() -> AnalystRole:
+    from .start_stage import Analyst
+
+    return Analyst()
+
+
+def _party_of_starts() -> PartyRole:
+    from .start_stage import Party
+
+    return Party()
+
+
+def _analyst_of_rows() -> AnalystRole:
+    from .rows_analyst import Analyst
+
+    return Analyst()
+
+
+def _party_of_rows() -> PartyRole:
+    from .rows_party import Party
+
+    return Party()
+
+
+def _analyst_of_columns() -> AnalystRole:
+    from .columns_analyst import Analyst
+
+    return Analyst()
+
+
+def _party_of_columns() -> PartyRole:
+    from .columns_party import Party
+
+    return Party()
 
 
 PROTOCOL = LosslessFederatedProtocol()

@@ -26,8 +26,6 @@ from . import kernels, messages, starts
 from .centroids import nudge
 from .features import Scaler, check_ranges, contiguous, params_of, scaler, scaler_of
 
-NAME = "updates"
-
 
 class ColumnsParty(PartyRole):
     """Measures rows against its own coordinates of the centroids, and moves these."""

@@ -32,7 +32,6 @@ from .cohorts import members_of
 from .features import Scaler, check_ranges, contiguous, params_of, scaler_of
 from .params import LosslessFederated
 
-NAME = "updates"
 UPDATE_SUM, CLOSING_SUM = "update", "closing"
 
 
@@ -180,7 +179,11 @@ class RowsRound:
     ) -> MaskedSum:
         """Return the masked sum of another round of this stage."""
         return MaskedSum(
-            members=tuple(members), stage=NAME, name=name, round=round_, attempt=attempt
+            members=tuple(members),
+            stage=messages.UPDATES,
+            name=name,
+            round=round_,
+            attempt=attempt,
         )
 
     def _readable(self, words: WordArray, of: MaskedSum) -> WordArray:

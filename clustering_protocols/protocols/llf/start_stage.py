@@ -25,7 +25,6 @@ from clustering_protocols.contract import (
     Reopen,
     Reply,
     SessionContext,
-    Stage,
     ask_all,
 )
 from clustering_protocols.data import DataSource
@@ -35,7 +34,6 @@ from clustering_protocols.records import Record
 from . import messages, starts
 from .features import check_ranges, check_widths, params_of, scaler_of
 
-NAME = "start"
 _Asked = Literal["propose", "settle", "confirm"]
 
 
@@ -150,23 +148,3 @@ def _checked(
     width = context.session.member(context.slot.name).n_columns
     record.require({"k": params_of(context.session).n_clusters, "m": width})
     return record
-
-
-def stage() -> Stage:
-    """Return the stage."""
-    return Stage(
-        name=NAME,
-        analyst=StartAnalyst(),
-        party=StartParty(),
-        records=(
-            messages.Propose,
-            messages.Proposed,
-            messages.Candidates,
-            messages.Settle,
-            messages.Settled,
-            messages.Confirm,
-            messages.Confirmed,
-            messages.Starting,
-            messages.StartCentroids,
-        ),
-    )

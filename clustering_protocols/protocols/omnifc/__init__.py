@@ -4,20 +4,17 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
-from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.contract import (
+    AnalystRole,
+    ClusteringProtocol,
+    Example,
+    PartyRole,
+    Stage,
+    Trace,
+)
+from clustering_protocols.preparation import pooling
 from clustering_protocols.terms import Layout
 
-from . import (
-    admission,
-    analyst,
-    examples,
-    feasibility,
-    messages,
-    party,
-    pooled,
-    sharing,
-)
 from .methods import METHODS
 from .params import OmniFC, Spread
 
@@ -75,6 +72,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""
+        from . import feasibility
+
         feasibility.check(params, layout)
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
@@ -89,10 +88,25 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return admission, secrets, alignment, statistics if needed, shares, distances."""
+        from clustering_protocols.preparation import alignment, secrets
+
+        from . import admission, messages
+
+        shares = Stage(
+            name="shares",
+            analyst=_relay,
+            party=_sharer,
+            records=(
+                messages.Share,
+                messages.Shared,
+                messages.Sharing,
+                messages.RowShares,
+            ),
+        )
         distances = Stage(
             name="distances",
-            analyst=analyst.Decoder(),
-            party=party.Comparer(),
+            analyst=_decoder,
+            party=_comparer,
             records=(
                 messages.Compare,
                 messages.Answer,
@@ -107,16 +121,20 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             secrets.stage("row", "column"),
             alignment.stage(),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            sharing.stage(),
+            shares,
             distances,
         )
 
     def examples(self) -> Sequence[Example[OmniFC]]:
         """Return the defaults, the paper's settings, and each alternative."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(self, params: OmniFC, X: FloatArray, trace: Trace | None) -> IntArray:
         """Return labels of the same algorithm on the pooled features."""
+        from . import pooled
+
         return pooled.labels(params, X, trace)
 
 
@@ -131,6 +149,34 @@ def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
         "moments": pooled and params.scaling != "minmax",
         "ranges": pooled and params.scaling == "minmax",
     }
+
+
+# Imported when they are played: whoever only reads parameters, risks and messages does
+# not wait for the mathematics
+
+
+def _relay() -> AnalystRole:
+    from .sharing import Analyst
+
+    return Analyst()
+
+
+def _sharer() -> PartyRole:
+    from .sharing import Party
+
+    return Party()
+
+
+def _decoder() -> AnalystRole:
+    from .analyst import Decoder
+
+    return Decoder()
+
+
+def _comparer() -> PartyRole:
+    from .party import Comparer
+
+    return Comparer()
 
 
 PROTOCOL = OmniFCProtocol()

@@ -88,8 +88,5 @@ def check(session: SessionContext) -> None:
 def stage() -> Stage:
     """Return the stage."""
     return Stage(
-        name=NAME,
-        analyst=AdmissionAnalyst(),
-        party=AdmissionParty(),
-        records=(Admitted,),
+        name=NAME, analyst=AdmissionAnalyst, party=AdmissionParty, records=(Admitted,)
     )

@@ -20,7 +20,7 @@ from clustering_protocols.records import Record
 
 from . import clustering, decoding, lagrange, messages, rosters
 from .clustering import Clusters
-from .distances import n_pairs
+from .sizes import n_pairs
 
 
 class Decoder(AnalystRole):

@@ -16,7 +16,7 @@ from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.compiled import compiled, inlined
 from clustering_protocols.randomness import KeyedStream
 
-P: Final = 2**61 - 1
+from .prime import P
 
 _W = np.uint64
 _P: Final = _W(P)

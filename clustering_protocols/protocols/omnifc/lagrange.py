@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from .field import P
+from .prime import P
 
 Matrix = list[list[int]]
 

@@ -9,8 +9,8 @@ from pydantic import Field
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records import Record
 
-from .field import P
 from .params import MAX_BITS
+from .prime import P
 
 
 class Share(Record):

@@ -16,8 +16,8 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import InvalidParameters
 
-from .field import P
 from .params import MAX_BITS
+from .prime import P
 
 
 def largest_bits(ranges: FloatArray) -> int:

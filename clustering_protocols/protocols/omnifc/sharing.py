@@ -23,7 +23,6 @@ from clustering_protocols.contract import (
     Reopen,
     Reply,
     SessionContext,
-    Stage,
     ask_all,
 )
 from clustering_protocols.data import DataSource
@@ -32,8 +31,6 @@ from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.records import Record
 
 from . import coding, field, lagrange, messages, quantisation, rosters, scaling, sizes
-
-NAME = "shares"
 
 
 class SharingAnalyst(AnalystRole):
@@ -121,18 +118,3 @@ def _check_memory(context: PartyContext) -> None:
             f"{n} rows of {d} features take {needed} bytes here; the choice "
             f"'memory_limit' is {limit}, room for {most} rows."
         )
-
-
-def stage() -> Stage:
-    """Return the stage; it needs row orders and, unless declared, pooled statistics."""
-    return Stage(
-        name=NAME,
-        analyst=SharingAnalyst(),
-        party=SharingParty(),
-        records=(
-            messages.Share,
-            messages.Shared,
-            messages.Sharing,
-            messages.RowShares,
-        ),
-    )

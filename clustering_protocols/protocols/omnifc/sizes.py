@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .distances import n_pairs
 from .params import OmniFC
 
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
@@ -12,6 +11,11 @@ _WORD = 8
 _FEATURE_COPIES = 6  # rows of an embedding, its factor, and an iteration's temporaries
 _GRAPH = 200  # words per row of a graph of ten neighbours, symmetrised and scaled
 PARTY_LIMIT = 3 << 30
+
+
+def n_pairs(n: int) -> int:
+    """Return n (n - 1) / 2."""
+    return n * (n - 1) // 2
 
 
 def upload_bytes(n: int) -> int:

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import ClusteringProtocol, Example, Stage, Trace
+from clustering_protocols.contract import (
+    AnalystRole,
+    ClusteringProtocol,
+    Example,
+    PartyRole,
+    Stage,
+    Trace,
+)
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, secrets
+from clustering_protocols.preparation import aligning
 from clustering_protocols.terms import Layout
 
-from . import analyst, examples, messages, party, pooled
 from .methods import METHODS
 from .params import Privacy, ProductQuantisation
 
@@ -83,10 +89,14 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""
+        from clustering_protocols.preparation import secrets
+
+        from . import messages
+
         upload = Stage(
             name="upload",
-            analyst=analyst.PqmdsAnalyst(),
-            party=party.Encoder(),
+            analyst=_analyst,
+            party=_encoder,
             records=(
                 messages.Encode,
                 messages.Codes,
@@ -99,13 +109,33 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def examples(self) -> Sequence[Example[ProductQuantisation]]:
         """Return the defaults, the paper's setting, and features left over."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
         self, params: ProductQuantisation, X: FloatArray, trace: Trace | None
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
+        from . import pooled
+
         return pooled.labels(params, X, trace.summary if trace else None)
+
+
+# Imported when they are played: whoever only reads parameters, risks and messages does
+# not wait for the mathematics
+
+
+def _analyst() -> AnalystRole:
+    from .analyst import PqmdsAnalyst
+
+    return PqmdsAnalyst()
+
+
+def _encoder() -> PartyRole:
+    from .party import Encoder
+
+    return Encoder()
 
 
 PROTOCOL = ProductQuantisationProtocol()
