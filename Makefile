@@ -3,12 +3,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What it takes to run, and on top of that what it takes to change something.
+RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
 .PHONY: demo test thorough lint types imports migrations bench lock sbom clean
 .DELETE_ON_ERROR:
 
-demo: $(READY)
+demo: $(RUNS)
 	$(BIN)/coterie demo
 
 # One worker more than processors: some tests wait, for a deadline or a process. Each
@@ -41,18 +43,25 @@ migrations: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.evidence
 
-$(READY): requirements.lock pyproject.toml
+$(RUNS): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	touch $@
 
-# Pins what pyproject.toml asks for, for every platform, with hashes and no addresses.
+$(READY): $(RUNS) requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	touch $@
+
+# Pins what pyproject.toml asks for, for every platform, with hashes and no addresses:
+# what runs, and then everything, with the same versions of what runs.
+LOCK := uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group test --group lint \
-	  --group build --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+	$(BIN)/$(LOCK) --extra analyst -o requirements.lock
+	$(BIN)/$(LOCK) --all-extras --group test --group lint \
+	  --constraint requirements.lock -o requirements-dev.lock
 
 # A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
 sbom: $(READY)

@@ -6,16 +6,36 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import click
-from alembic.util import CommandError
 
-from analyst_service.auth.service import AuthService, Role
-from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.logs import write_json_lines
-from analyst_service.members.service import MemberService
-from analyst_service.settings import Settings
+# What a command needs is imported when it runs: this module is read for every list of
+# commands. It is found now, though: without the extra there are no such commands.
+if find_spec("sqlalchemy") is None:
+    raise ModuleNotFoundError(
+        "The service needs the extra 'analyst'.", name="sqlalchemy"
+    )
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session as Transaction
+
+    from analyst_service.auth.service import AuthService
+    from analyst_service.database import Database
+    from analyst_service.settings import Settings
+
+
+def _settings() -> Settings:
+    from analyst_service.settings import Settings
+
+    return Settings()
+
+
+def _auth(transaction: Transaction) -> AuthService:
+    from analyst_service.auth.service import AuthService
+    from analyst_service.clock import SystemClock
+
+    return AuthService(transaction, SystemClock())
 
 
 @contextmanager
@@ -32,6 +52,8 @@ def _database(settings: Settings) -> Iterator[Database]:
 
 @contextmanager
 def _any_database(settings: Settings) -> Iterator[Database]:
+    from analyst_service.database import Database
+
     os.umask(0o077)  # what lies here is for this user alone
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     settings.data_dir.chmod(0o700)
@@ -56,8 +78,9 @@ def serve(
     import uvicorn
 
     from analyst_service.app import create_app
+    from analyst_service.logs import write_json_lines
 
-    settings = Settings()
+    settings = _settings()
     with _database(settings):
         pass  # it has the schema
     if _shows_secrets(host, certificate, settings):
@@ -92,7 +115,9 @@ def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bo
 @click.command()
 def migrate() -> None:
     """Create the database's schema, or bring it up to this release."""
-    with _any_database(Settings()) as database:
+    from alembic.util import CommandError
+
+    with _any_database(_settings()) as database:
         try:
             database.migrate()
         except CommandError:
@@ -111,8 +136,8 @@ def key() -> None:
 @key.command("create")
 @click.option(
     "--role",
-    type=click.Choice([Role.COORDINATOR.value, Role.ADMINISTRATOR.value]),
-    default=Role.COORDINATOR.value,
+    type=click.Choice(["coordinator", "administrator"]),
+    default="coordinator",
     show_default=True,
     help="A coordinator opens sessions; an administrator sees all of them.",
 )
@@ -121,11 +146,12 @@ def key() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> None:
     """Make a key and print it, once."""
-    settings = Settings()
+    from analyst_service.auth.service import Role
+
+    settings = _settings()
     seconds = days * 86_400 if days else settings.key_seconds
     with _database(settings) as database, database.write() as transaction:
-        auth = AuthService(transaction, SystemClock())
-        key_id, secret = auth.create_key(Role(role), label, seconds)
+        key_id, secret = _auth(transaction).create_key(Role(role), label, seconds)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
 
@@ -133,8 +159,8 @@ def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> Non
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_keys(*, as_json: bool) -> None:
     """List keys and tokens: id, role, label, when they end. Never the secrets."""
-    with _database(Settings()) as database, database.read() as transaction:
-        found = AuthService(transaction, SystemClock()).keys()
+    with _database(_settings()) as database, database.read() as transaction:
+        found = _auth(transaction).keys()
     lines = [
         {
             "id": credential.id,
@@ -168,11 +194,10 @@ def rotate_key(
     key_id: str, overlap_hours: int, days: int | None, *, as_json: bool
 ) -> None:
     """Give a key a new secret and print it, once; its sessions stay its own."""
-    settings = Settings()
+    settings = _settings()
     seconds = days * 86_400 if days else settings.key_seconds
     with _database(settings) as database, database.write() as transaction:
-        auth = AuthService(transaction, SystemClock())
-        secret = auth.rotate(key_id, seconds, overlap_hours * 3600)
+        secret = _auth(transaction).rotate(key_id, seconds, overlap_hours * 3600)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
 
@@ -186,12 +211,13 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
-    settings, clock = Settings(), SystemClock()
+    from analyst_service.clock import SystemClock
+    from analyst_service.members.service import MemberService
+
+    settings = _settings()
     with _database(settings) as database, database.write() as transaction:
-        auth, members = (
-            AuthService(transaction, clock),
-            MemberService(transaction, clock, settings),
-        )
+        auth = _auth(transaction)
+        members = MemberService(transaction, SystemClock(), settings)
         if session is not None:
             click.echo(f"Revoked {members.shut_out(session)} tokens.", err=True)
             return

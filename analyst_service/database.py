@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session as Transaction
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _WRITES = "coterie_writes"
 _BUSY_MILLISECONDS = 30_000
@@ -26,6 +25,8 @@ _REPEATS = 5
 # the framework runs up to forty requests in threads, driver and keeper beside them
 _POOL: Mapping[str, Any] = {"pool_size": 10, "max_overflow": 32, "pool_timeout": 10}
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
+# the table in which alembic keeps where a database stands
+_REVISIONS = sa.table("alembic_version", sa.column("version_num", sa.String))
 T = TypeVar("T")
 
 
@@ -81,14 +82,17 @@ class Database:
 
     def migrate(self) -> None:
         """Bring the schema to the state that this release needs."""
+        from alembic import command  # a service that serves never loads it
+
         command.upgrade(_alembic(self.engine), "head")
 
     def is_current(self) -> bool:
         """Return whether the schema is the one that this release needs."""
-        head = ScriptDirectory.from_config(_alembic(self.engine)).get_current_head()
         with self.engine.connect() as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
-        return found == head
+            if not sa.inspect(connection).has_table(_REVISIONS.name):
+                return False
+            found = connection.scalars(sa.select(_REVISIONS.c.version_num)).all()
+        return found == [head()]
 
 
 def _at(url: str) -> dict[str, Any]:
@@ -105,10 +109,18 @@ def _is_conflict(error: DBAPIError) -> bool:
 
 
 def _alembic(engine: sa.Engine) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_migrations()))
     config.attributes["engine"] = engine
     return config
+
+
+def head() -> str:
+    """Return the revision of this release: its files begin with it, and are in order."""
+    last = max(path.name for path in (_migrations() / "versions").glob("[0-9]*.py"))
+    return last.partition("_")[0]
 
 
 def _migrations() -> Path:

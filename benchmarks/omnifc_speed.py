@@ -35,9 +35,10 @@ from clustering_protocols.protocols.omnifc import (
     lagrange,
     zero_sum,
 )
-from clustering_protocols.protocols.omnifc.distances import field_distances, n_pairs
+from clustering_protocols.protocols.omnifc.distances import field_distances
+from clustering_protocols.protocols.omnifc.limits import n_pairs
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms import Layout
 
 RUNS = 5

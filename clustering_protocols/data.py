@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, vstack
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.errors import InvalidData
+
+# SciPy is imported where a matrix is sparse: few processes ever hold one
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BATCH_ROWS = 65_536
 
@@ -121,6 +124,8 @@ class SparseSource:
         columns: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
     ) -> None:
+        from scipy.sparse import csr_array
+
         if R.ndim != 2 or 0 in R.shape:
             raise InvalidData("The data must be a matrix with rows and columns.")
         self.sparse = csr_array(R, dtype=np.float64)
@@ -143,6 +148,8 @@ class SparseSource:
 
 def sparse_matrix(source: DataSource) -> csr_array:
     """Return all rows as one sparse (n_rows, n_columns) array."""
+    from scipy.sparse import csr_array, vstack
+
     if isinstance(source, SparseSource):
         return source.sparse
     return csr_array(vstack([csr_array(batch) for batch in source.batches()]))

@@ -15,7 +15,6 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from scipy.special import ndtri
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 
@@ -86,6 +85,8 @@ class KeyedStream:
 
     def normal(self, *shape: int) -> FloatArray:
         """Return standard normal numbers, by inversion of the distribution function."""
+        from scipy.special import ndtri  # services draw no normal numbers
+
         drawn: FloatArray = ndtri(self.uniform(*shape))
         return drawn
 

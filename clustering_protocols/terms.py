@@ -16,10 +16,10 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from clustering_protocols.errors import Malformed, VersionMismatch
+from clustering_protocols.limits import MAX_GROUP_SLOTS
 from clustering_protocols.secrecy.keys import Line, PublicKeys
 
 TERMS_VERSION: Final = 1
-MAX_GROUP_SLOTS: Final = 250
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 # what a terminal or a page obeys instead of showing it: C0, DEL, C1, ends of lines, and
 # the marks that turn the direction of text

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine, enrolment, packets
 from clustering_protocols.contract import Outcome
@@ -32,7 +32,6 @@ from clustering_protocols.terms import Member, Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
-from party_sdk.frames import IdColumns, Result, open_table
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Identity, PartyFolder
@@ -40,6 +39,10 @@ from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.watch import OnProgress, Watch
+
+# Libraries of tables are imported when rows are read: who joins has not come to that
+if TYPE_CHECKING:
+    from party_sdk.frames import IdColumns, Result
 
 _JOINS = 5
 
@@ -226,6 +229,8 @@ class Party:
         CoterieError
             With what is wrong and what to do.
         """
+        from party_sdk.frames import Result, open_table
+
         data = open_table(table, id_column=id_column, columns=columns)
         with self.folder.locked():
             self.enrol(data)
@@ -253,6 +258,8 @@ class Party:
         NotReady
             If this party has not joined, or nothing is asked of it now.
         """
+        from party_sdk.frames import open_table
+
         data = open_table(table, id_column=id_column, columns=columns)
         if self._identity.token is None:
             raise NotReady("This party has not joined yet: run it once with its data.")
@@ -274,6 +281,8 @@ class Party:
 
     def result(self) -> Result:
         """Return the result of a completed session, from what is kept on this disk."""
+        from party_sdk.frames import Result
+
         kept = self.folder.load_result()
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")

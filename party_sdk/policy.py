@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
-from clustering_protocols.registry import check_terms, risk_sentences
-from clustering_protocols.terms import Terms, read_agreement
+from clustering_protocols.terms import read_agreement
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,9 @@ class Policy:
             With the code and the sentence of the first risk that is not accepted.
         GuardRefused, VersionMismatch, InvalidParameters
         """
+        # not above: the help of the commands tells the defaults of a policy
+        from clustering_protocols.registry import check_terms, risk_sentences
+
         self._check_epsilon(check_terms(terms).epsilon_per_person)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
@@ -75,6 +81,8 @@ class Policy:
         GuardRefused
             With the numbers, before any id leaves, blinded or not.
         """
+        from clustering_protocols.registry import check_terms
+
         agreed, terms = read_agreement(agreement)
         if not check_terms(terms).selects_rows:
             return

@@ -14,7 +14,7 @@ class WorkerDied(Exception):
 
 
 class Process:
-    """One worker process, warm before its first step.
+    """One worker process; it stays, and what it has imported with it.
 
     A step that takes its process down takes no other step with it. One pipe leads to
     the process: jobs go in, outcomes come out, and when either end is closed, even by a

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -18,7 +18,7 @@ from queue import SimpleQueue
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.logs import describe
-from clustering_protocols import engine, registry
+from clustering_protocols import engine
 from clustering_protocols.errors import CoterieError, StorageFull
 
 
@@ -96,9 +96,21 @@ def serve(channel: Connection) -> None:
     jobs: SimpleQueue[Job] = SimpleQueue()
     # listens beside the steps: a step whose driver is dead is for nobody
     threading.Thread(target=_listen, args=(channel, jobs), daemon=True).start()
-    registry.catalogue()  # what a step needs is loaded before the first one comes
     while True:
-        channel.send(attempt(jobs.get()))
+        take(jobs, channel.send)
+
+
+def take(jobs: SimpleQueue[Job], tell: Callable[[Outcome], None]) -> None:
+    """Run the next job and tell what came of it.
+
+    Where no job waits, what later steps of its session need is imported then, while
+    parties answer: a process imports the mathematics of its own sessions alone.
+    """
+    job = jobs.get()
+    outcome = attempt(job)
+    tell(outcome)
+    if isinstance(outcome, engine.Opened) and jobs.empty():
+        engine.prepare(job.agreement)
 
 
 def _listen(channel: Connection, jobs: SimpleQueue[Job]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import fastcluster
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from clustering_protocols.algorithms.condensed import n_rows
+from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.arrays import FloatArray, IntArray
-
-Linkage = Literal["single", "complete", "average", "ward"]
 
 
 def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:

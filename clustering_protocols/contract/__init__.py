@@ -23,7 +23,7 @@ from .party import (
     Reply,
     content_of,
 )
-from .protocol import ClusteringProtocol, Example, Exchange, Stage, Trace
+from .protocol import ClusteringProtocol, Example, Exchange, Stage, Trace, role
 from .selection import Selection
 from .session import Params, SessionContext
 from .spending import Spent
@@ -53,4 +53,5 @@ __all__ = [
     "Trace",
     "all_of",
     "content_of",
+    "role",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
@@ -42,6 +43,9 @@ class Stage:
 
     Attributes
     ----------
+    analyst, party : callable
+        Return the roles; called where a role is played. A process that only reads
+        messages never imports the mathematics behind the roles: see :func:`role`.
     exchanges : tuple of Exchange
         Every task of the stage, in the order in which they come: none comes after one
         that follows it.
@@ -52,8 +56,8 @@ class Stage:
     """
 
     name: str
-    analyst: AnalystRole[Any, Any, Any]
-    party: PartyRole[Any, Any, Any, Any]
+    analyst: Callable[[], AnalystRole[Any, Any, Any]]
+    party: Callable[[], PartyRole[Any, Any, Any, Any]]
     exchanges: tuple[Exchange, ...]
     envelopes: tuple[type[Record], ...] = ()
     results: tuple[type[Record], ...] = ()
@@ -67,12 +71,26 @@ class Stage:
     def records(self) -> tuple[type[Record], ...]:
         """Return every kind that this stage writes: sent, sealed, or kept as state."""
         sent = (record for e in self.exchanges for record in (e.task, e.answer))
-        kinds = (*sent, *self.envelopes, self.analyst.state, *self.results)
+        kinds = (*sent, *self.envelopes, self.analyst().state, *self.results)
         return tuple(dict.fromkeys(kinds))
 
     def answer_to(self, task: str) -> type[Record]:
         """Return the kind of the answer to a task's kind."""
         return next(e.answer for e in self.exchanges if e.task.kind == task)
+
+
+def role(package: str, name: str) -> Callable[[], Any]:
+    """Return what makes a role, given as ``module.Class``, importing it when it is played.
+
+    ``package`` is the ``__name__`` of the protocol's own, so that a copied folder finds
+    its own roles.
+    """
+
+    def make() -> Any:
+        module, _, made = name.partition(".")
+        return getattr(import_module(f"{package}.{module}"), made)()
+
+    return make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

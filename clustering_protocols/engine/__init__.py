@@ -13,6 +13,7 @@ from clustering_protocols.engine.analyst import (
     advance,
     begin,
     check_contribution,
+    prepare,
     read_result,
 )
 from clustering_protocols.engine.journal import Journal
@@ -32,5 +33,6 @@ __all__ = [
     "begin",
     "check_contribution",
     "load",
+    "prepare",
     "read_result",
 ]

@@ -138,8 +138,9 @@ def advance(
         slot: packets.check_answers(packets.read(tasks[slot]), packet, stage)
         for slot, packet in given.items()
     }
-    stage_state = stage.analyst.state.decode(current.stage_state.data)
-    move = stage.analyst.step(session, stage_state, records)
+    role = stage.analyst()
+    stage_state = role.state.decode(current.stage_state.data)
+    move = role.step(session, stage_state, records)
     if isinstance(move, Reopen):
         return _open_again(session, current, stages, tasks, move)
     relay = [
@@ -148,6 +149,13 @@ def advance(
         for envelope in packet.envelopes
     ]
     return _follow(session, stages, current.stage, current.round, move, relay)
+
+
+def prepare(agreement: bytes) -> None:
+    """Import what the steps of a session need, so that none of them waits for it."""
+    _, stages = load(agreement)
+    for stage in stages:
+        stage.analyst()
 
 
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
@@ -176,7 +184,7 @@ def _enter(
     last_round: int,
     relay: Sequence[tuple[str, Envelope]],
 ) -> Opened | Closed:
-    move = stages[index].analyst.start(session)
+    move = stages[index].analyst().start(session)
     return _follow(session, stages, index, last_round, move, relay)
 
 

@@ -135,7 +135,7 @@ class Admission:
             given = journal.answered if number == journal.stage else {}
             stage = self.stages[number]
             if given.get(exchange.task.kind, 0) < exchange.least and (
-                stage.party.takes_part(self.context, exchange.task)
+                stage.party().takes_part(self.context, exchange.task)
             ):
                 raise TaskRefused(
                     f"The analyst left out {exchange.task.kind!r} of stage {stage.name!r}."

@@ -116,7 +116,7 @@ class PartyEngine:
         stage = stage_of(stages, asked)
         context = self._context(session, stage.name, asked, memory)
         record = asked.read(stage.tasks)
-        reply = stage.party.reply(context, record, _taking_part(memory, data))
+        reply = stage.party().reply(context, record, _taking_part(memory, data))
         contribution = packets.write(
             asked.address,
             reply.contribution,
@@ -147,8 +147,8 @@ class PartyEngine:
         self._check_address(session, packet)
         context = self._context(session, stages[-1].name, packet, memory)
         rows = None if data is None else _taking_part(memory, data)
-        outcome = stages[-1].party.conclude(
-            context, packet.read(stages[-1].results), rows
+        outcome = (
+            stages[-1].party().conclude(context, packet.read(stages[-1].results), rows)
         )
         selection = memory.get(Selection)
         if selection is None:
@@ -208,7 +208,7 @@ class PartyEngine:
             raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
         opened = [self._open(session, stage, envelope) for envelope in asked.envelopes]
         context = self._context(session, name, asked, memory)
-        return memory.remember(stage.party.receive(context, opened))
+        return memory.remember(stage.party().receive(context, opened))
 
     def _check_freshness(self, memory: Memory, asked: Packet) -> None:
         """Refuse envelopes of another round than the last, or of a void attempt."""

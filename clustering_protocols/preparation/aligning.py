@@ -13,7 +13,6 @@ from typing import Final
 
 from clustering_protocols.contract import Stage
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import alignment, intersection
 from clustering_protocols.preparation.alignment_params import AlignedParams
 from clustering_protocols.terms import Layout
 
@@ -62,6 +61,9 @@ def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage
 
     Where no rows travel, every row group has one slot, and nothing to intersect.
     """
+    # not above: the catalogue reads risks, and no stage is built for that
+    from clustering_protocols.preparation import alignment, intersection
+
     if params.selects_rows:
         return (intersection.stage(params.alignment),)
     return (alignment.stage(rows_travel=rows_travel),)

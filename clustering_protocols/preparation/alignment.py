@@ -170,7 +170,7 @@ def stage(*, rows_travel: bool = True) -> Stage:
     """
     return Stage(
         name=NAME,
-        analyst=AlignmentAnalyst(),
-        party=AlignmentParty(rows_travel),
+        analyst=AlignmentAnalyst,
+        party=lambda: AlignmentParty(rows_travel),
         exchanges=(Exchange(CompareDigests, Digests),),
     )

@@ -46,10 +46,10 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, ProtocolFailed
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.preparation.sums import (
-    MINIMUM_MEMBERS,
     MaskedSum,
     read,
     share,
@@ -359,7 +359,7 @@ def stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return Stage(
         name=NAME,
-        analyst=MomentsAnalyst(),
-        party=MomentsParty(),
+        analyst=MomentsAnalyst,
+        party=MomentsParty,
         exchanges=(Exchange(AddUp, Share, least=_LAST_PHASE, most=_LAST_PHASE),),
     )

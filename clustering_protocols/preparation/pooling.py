@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustering_protocols.contract import Stage
-from clustering_protocols.preparation import moments as masked, statistics
-from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.terms import Layout
 
-RISK_CODE = statistics.RISK_CODE
-RISK_SENTENCE = statistics.RISK_SENTENCE
+RISK_CODE = "first-slot-sees-moments"
+RISK_SENTENCE = (
+    "The first party of your column group sees your number of rows and, per feature, "
+    "your mean and spread (or your range, where anchors are uniform)."
+)
 
 
 def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs; none where it needs nothing."""
+    # not above: the catalogue reads risks, and no stage is built for that
+    from clustering_protocols.preparation import moments as masked, statistics
+
     if not (moments or ranges):
         return ()
     if ranges:

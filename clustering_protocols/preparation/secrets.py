@@ -160,8 +160,8 @@ def stage(*scopes: Scope) -> Stage:
     """Return the stage for the secrets that a protocol needs."""
     return Stage(
         name=NAME,
-        analyst=Relay(ShareSecrets()),
-        party=SecretsParty(scopes),
+        analyst=lambda: Relay(ShareSecrets()),
+        party=lambda: SecretsParty(scopes),
         exchanges=(Exchange(ShareSecrets, SecretsShared),),
         envelopes=(GroupSecret,),
     )

@@ -268,8 +268,8 @@ def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> S
     """
     return Stage(
         name=NAME,
-        analyst=StatisticsAnalyst(largest_group),
-        party=StatisticsParty(
+        analyst=lambda: StatisticsAnalyst(largest_group),
+        party=lambda: StatisticsParty(
             moments=moments, ranges=ranges, largest_group=largest_group
         ),
         exchanges=(Exchange(Measure, Measured), Exchange(Pool, Pooled)),

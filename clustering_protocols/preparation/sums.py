@@ -18,20 +18,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
 
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import tags
-from clustering_protocols.secrecy.field import P
 from clustering_protocols.secrecy.masks import add_stream
-
-MINIMUM_MEMBERS: Final = 3
+from clustering_protocols.secrecy.prime import P
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

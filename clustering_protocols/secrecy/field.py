@@ -15,8 +15,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.compiled import compiled, inlined
 from clustering_protocols.randomness import KeyedStream
-
-P: Final = 2**61 - 1
+from clustering_protocols.secrecy.prime import P
 
 _W = np.uint64
 _P: Final = _W(P)

@@ -15,7 +15,7 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 
 _CHUNK_WORDS: Final = 1 << 15  # drawn and added while in cache
 

@@ -20,6 +20,7 @@ import numpy as np
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
+from clustering_protocols.secrecy.prime import P
 
 _BLOCK: Final = 1024
 """Residues drawn for a sum: ρ_j = a_(j mod 1024) · b^(j div 1024)."""
@@ -35,10 +36,10 @@ def tag(words: WordArray, stream: KeyedStream) -> int:
     field.weighted_blocks(words.reshape(-1).view(np.int64), weights, blocks)
     found = 0
     for block in blocks[::-1].tolist():  # Horner's rule
-        found = (found * base + block) % field.P
+        found = (found * base + block) % P
     return found
 
 
 def shifted(residue: int, stream: KeyedStream, sign: int = 1) -> int:
     """Return a residue with the next one of a stream added, or taken off."""
-    return (residue + sign * int(field.draw(stream, 1)[0])) % field.P
+    return (residue + sign * int(field.draw(stream, 1)[0])) % P

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from clustering_protocols.limits import MAX_GROUP_SLOTS
 from clustering_protocols.suitability import Exposure, RoundBudget
-from clustering_protocols.terms import MAX_GROUP_SLOTS
-from party_sdk.advice import Advice, Fit, Situation, advise as find
 from party_sdk.cli.output import json_option
+
+if TYPE_CHECKING:
+    from party_sdk.advice import Advice, Fit
 
 _ANY = "any"
 _WIDTH = 88
@@ -110,6 +112,8 @@ def advise(
     what shows least, then what loses least against pooled clustering, then what needs
     the fewest rounds. docs/choosing.md explains the answers.
     """
+    from party_sdk.advice import Situation, advise as find
+
     answers = _answers(ctx, given)
     found = find(
         Situation(

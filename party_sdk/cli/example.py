@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-import pyarrow as pa
-from pyarrow import csv
-from sklearn.datasets import load_wine
 
-from clustering_protocols.arrays import IntArray
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clustering_protocols.arrays import IntArray
 
 SEED = 1
 
@@ -24,6 +24,10 @@ def example(folder: Path) -> None:
     whole with the true class in table.csv, cut by rows in rows/north.csv and
     rows/south.csv, cut by columns in columns/clinic.csv and columns/laboratory.csv.
     """
+    import numpy as np
+    import pyarrow as pa
+    from sklearn.datasets import load_wine
+
     bunch = load_wine()
     order = np.random.default_rng(SEED).permutation(len(bunch.data))
     X, classes = bunch.data[order], bunch.target[order]
@@ -47,6 +51,8 @@ def _cut(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
 
 
 def _write(path: Path, table: pa.Table) -> None:
+    from pyarrow import csv
+
     path.parent.mkdir(parents=True, exist_ok=True)
     csv.write_csv(table, path)
     click.echo(f"{path}: {table.num_rows} rows, {table.num_columns} columns")

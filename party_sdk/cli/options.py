@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clustering_protocols import registry
-from clustering_protocols.contract import Params
 from clustering_protocols.errors import InvalidParameters
+
+if TYPE_CHECKING:
+    from clustering_protocols.contract import Params
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -87,6 +88,8 @@ def read_entropy(path: Path | None) -> bytes | None:
 
 def read_params(protocol: str, given: tuple[str, ...]) -> Params:
     """Return parameters from NAME=VALUE texts."""
+    from clustering_protocols import registry
+
     return registry.parse_params(protocol, read_values(given))
 
 

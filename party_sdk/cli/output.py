@@ -7,14 +7,16 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import CONTROLS
-from party_sdk.client import SessionStatus
+
+if TYPE_CHECKING:
+    from party_sdk.client import SessionStatus
 
 _GROUP = "coterie.commands"
 _OURS = frozenset({"analyst_service", "clustering_protocols", "party_sdk"})
@@ -75,7 +77,8 @@ def exit_code(problem: Problem) -> int:
 class ExplainedGroup(click.Group):
     """The group of all commands: found by entry points, explained when they fail.
 
-    A command's module is imported when the command is used, so that none waits for the
+    A list of commands takes the modules of all of them. So these say what a command is
+    called and takes, and import what it runs with where it runs: none waits for the
     imports of another, and a party needs nothing that only the service needs.
     """
 

@@ -6,13 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.data import DataSource
-from clustering_protocols.registry import check_terms, risk_sentences
-from clustering_protocols.secrecy.keys import safety_number
 from party_sdk.cli.output import (
     audit_line,
     json_option,
@@ -31,11 +28,13 @@ from party_sdk.cli.party_options import (
     picture_option,
     policy_options,
 )
-from party_sdk.frames import Result, write_labels
-from party_sdk.inspection import Inspection
-from party_sdk.participant import Party
-from party_sdk.plots import draw
 from party_sdk.policy import Policy
+
+if TYPE_CHECKING:
+    from clustering_protocols.data import DataSource
+    from party_sdk.frames import Result
+    from party_sdk.inspection import Inspection
+    from party_sdk.participant import Party
 
 
 @click.group()
@@ -164,6 +163,8 @@ def predict(
     as_json: bool,
 ) -> None:
     """Label new rows at home, where the terms let out what that takes."""
+    from party_sdk.frames import write_labels
+
     with here.rejoin(session_id, slot, Policy()) as member:
         found = member.result().predict(data)
     path = write_labels(labels, found, data.ids, {})
@@ -218,6 +219,8 @@ def _run(
     result = member.run(data, on_progress=show_progress)
     path = result.save(labels)
     if picture is not None:
+        from party_sdk.plots import draw
+
         draw(data, result, picture)
         say(f"a picture in {picture}", err=True)
     if as_json:
@@ -234,6 +237,8 @@ def _run(
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
+    from clustering_protocols.secrecy.keys import safety_number
+
     agreement = member.folder.load_agreement() or b""
     sizes = result.cluster_sizes
     return {
@@ -270,6 +275,8 @@ def _show_inspection(found: Inspection) -> None:
 
 def _show_quota(member: Party, policy: Policy) -> None:
     """Say how many ids others may hold against this party's, where any are compared."""
+    from clustering_protocols.registry import check_terms
+
     if check_terms(member.terms).selects_rows:
         click.echo(
             f"ids: each other party of your row group may bring at most "
@@ -279,6 +286,8 @@ def _show_quota(member: Party, policy: Policy) -> None:
 
 
 def _show_risks(member: Party) -> None:
+    from clustering_protocols.registry import risk_sentences
+
     sentences = risk_sentences(member.terms.protocol.name)
     for code in member.terms.risks:
         say(f"risk {code}: {sentences[code]}")

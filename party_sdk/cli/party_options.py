@@ -7,13 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.data import DataSource
 from party_sdk._files import default_home
-from party_sdk._transport import Transport
 from party_sdk.cli.options import (
     ca_option,
     entropy_option,
@@ -23,13 +21,13 @@ from party_sdk.cli.options import (
     read_values,
 )
 from party_sdk.cli.output import show_notes
-from party_sdk.frames import open_long, open_table
-from party_sdk.invitations import Invitation
-from party_sdk.long_form import LongForm, read_objects
-from party_sdk.memory import PartyFolder
-from party_sdk.participant import Party
 from party_sdk.policy import Policy
-from party_sdk.responder import Confirm
+
+if TYPE_CHECKING:
+    from clustering_protocols.data import DataSource
+    from party_sdk.memory import PartyFolder
+    from party_sdk.participant import Party
+    from party_sdk.responder import Confirm
 
 Command = Callable[..., Any]
 
@@ -52,6 +50,10 @@ class PartyOptions:
         confirm: Confirm | None = None,
     ) -> Party:
         """Return the party of an invitation."""
+        from party_sdk._transport import Transport
+        from party_sdk.invitations import Invitation
+        from party_sdk.participant import Party
+
         url = Invitation.parse(invitation).url
         return Party.join(
             invitation,
@@ -67,6 +69,8 @@ class PartyOptions:
 
     def folder(self, session_id: str, slot: str) -> PartyFolder:
         """Return what is kept of a session on this disk."""
+        from party_sdk.memory import PartyFolder
+
         return PartyFolder(self.home, session_id, slot)
 
     def rejoin(
@@ -230,6 +234,9 @@ def data_options(command: Command) -> Command:
         objects_file: Path | None,
         **rest: Any,
     ) -> Any:
+        from party_sdk.frames import open_long, open_table
+        from party_sdk.long_form import LongForm, read_objects
+
         data: DataSource
         if long_form is not None:
             form = LongForm.parse(long_form)

@@ -7,16 +7,11 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import ValidationError
 
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.records import Record
-from clustering_protocols.registry import explain
-from clustering_protocols.terms import Deadlines, Guards, Layout
-from party_sdk._transport import Transport
 from party_sdk.cli.options import (
     SEED,
     ca_option,
@@ -39,8 +34,12 @@ from party_sdk.cli.output import (
     say,
     show_progress,
 )
-from party_sdk.client import SessionStatus
-from party_sdk.coordinator import Coordinator
+
+if TYPE_CHECKING:
+    from clustering_protocols.records import Record
+    from clustering_protocols.terms import Layout
+    from party_sdk.client import SessionStatus
+    from party_sdk.coordinator import Coordinator
 
 _SECONDS = click.IntRange(1, 366 * 86_400)
 _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)")
@@ -65,6 +64,9 @@ def session(
     """Open, watch and end sessions (for the coordinator)."""
 
     def connect() -> Coordinator:
+        from party_sdk._transport import Transport
+        from party_sdk.coordinator import Coordinator
+
         if url is None or key is None:
             raise click.UsageError("Missing option '--url' or '--key'.", ctx)
         transport = Transport(url, ca_file=ca_file, allow_http=allow_http, patience=30)
@@ -148,6 +150,8 @@ def create(
 
     Hand each invitation to its party on a channel that the analyst cannot read.
     """
+    from clustering_protocols.terms import Deadlines, Guards, Layout
+
     waits = {"recruiting": join_within, "round": answer_within}
     deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
@@ -302,6 +306,11 @@ def _read_ledger(path: Path) -> list[dict[str, Any]]:
 
 def _layout(slots: tuple[str, ...]) -> Layout:
     """Return the layout of NAME=ROW,COLUMN texts."""
+    from pydantic import ValidationError
+
+    from clustering_protocols.registry import explain
+    from clustering_protocols.terms import Layout
+
     places = [_PLACE.fullmatch(text) for text in slots]
     if not all(places):
         raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")

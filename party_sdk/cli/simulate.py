@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
-from clustering_protocols import metrics, simulation
-from clustering_protocols.data import matrix
-from clustering_protocols.terms import Layout
 from party_sdk.cli.options import (
     SEED,
     column_groups_option,
     param_option,
-    read_params,
+    read_values,
     row_groups_option,
 )
 from party_sdk.cli.output import json_option
-from party_sdk.frames import column_names, open_table, read_column
 
 
 @click.command()
@@ -69,44 +61,22 @@ def simulate(
     groups. Fidelity is the adjusted Rand index between the labels and those of the same
     clustering on the pooled table: 1 means that nothing was lost.
     """
-    left_out = {truth, *id_columns}
-    columns = [name for name in column_names(data) if name not in left_out]
-    X = matrix(open_table(data, columns=columns))
-    parts = simulation.split(
-        X, Layout.lattice(row_groups, column_groups), seed, columns
+    from party_sdk.cli import trial
+
+    report = trial.simulate(
+        protocol,
+        data,
+        read_values(params),
+        (row_groups, column_groups),
+        seed,
+        truth=truth,
+        ignored=id_columns,
+        labels=labels,
     )
-    evaluated = simulation.evaluate(
-        read_params(protocol, params), X, parts, seed, timer=time.perf_counter
-    )
-    report = _report(evaluated, data, truth)
-    if labels is not None:
-        csv.write_csv(pa.table({"label": evaluated.labels}), labels)
     if as_json:
         click.echo(json.dumps(report))
         return
     _print(report)
-
-
-def _report(
-    evaluated: simulation.Evaluated, data: Path, truth: str | None
-) -> dict[str, Any]:
-    run = evaluated.simulated
-    clustered = evaluated.labels >= 0  # a label of -1 is of no cluster: noise
-    report: dict[str, Any] = {
-        "fidelity": evaluated.fidelity,
-        "rounds": run.rounds,
-        "cluster_sizes": np.bincount(evaluated.labels[clustered]).tolist(),
-        "noise_rows": int(np.count_nonzero(~clustered)),
-        "roles": {
-            role: {"seconds": round(cost.seconds, 6), "sent_bytes": cost.sent_bytes}
-            for role, cost in run.costs.items()
-        },
-    }
-    if truth is not None:
-        classes = np.unique(read_column(data, truth), return_inverse=True)[1]
-        report["truth"] = metrics.agreement_with(classes, evaluated.labels)
-        report["pooled_truth"] = metrics.agreement_with(classes, evaluated.pooled)
-    return report
 
 
 def _print(report: dict[str, Any]) -> None:

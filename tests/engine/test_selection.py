@@ -110,19 +110,19 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
 def selecting(inner: Stage) -> Stage:
     """Return the dummy's first stage, of which one party keeps half of its rows."""
 
-    class Analyst(type(inner.analyst)):  # type: ignore[misc]  # a class made here
+    class Analyst(type(inner.analyst())):  # type: ignore[misc]  # a class made here
         def step(self, *arguments: Any) -> Any:
             del arguments
             return Finish(n_rows={"r1c1": 6})
 
-    class Party(type(inner.party)):  # type: ignore[misc]  # a class made here
+    class Party(type(inner.party())):  # type: ignore[misc]  # a class made here
         def reply(self, view: PartyContext, task: Record, data: DataSource) -> Reply:
             done = super().reply(view, task, data)
             own = [selection(KEPT.tolist(), r1c1=6)]
             kept = own if view.slot.name == "r1c1" else []
             return replace(done, remember=[*done.remember, *kept])
 
-    return replace(inner, analyst=Analyst(), party=Party())
+    return replace(inner, analyst=Analyst, party=Party)
 
 
 def test_later_stages_see_selected_rows_and_labels_come_back_in_place(

@@ -21,7 +21,7 @@ from clustering_protocols.protocols.omnifc import (
 )
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 
 EXTREMES = [0, 1, 2**30, 2**31 - 1, 2**31, 2**60, P - 2, P - 1]
 residues = st.one_of(st.integers(0, P - 1), st.sampled_from(EXTREMES))

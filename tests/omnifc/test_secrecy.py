@@ -19,7 +19,7 @@ from clustering_protocols.protocols.omnifc import (
     messages,
 )
 from clustering_protocols.secrecy import envelopes
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms import Layout
 
 SMALL = [(1, 1, 3, 11), (2, 1, 5, 13), (1, 2, 5, 11), (2, 2, 7, 17)]

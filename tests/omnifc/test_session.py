@@ -33,7 +33,7 @@ from clustering_protocols.protocols.omnifc import (
     messages,
     pooled,
 )
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms import Layout
 
 IRIS = load_iris().data

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -296,3 +297,55 @@ def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
     session = stepping(api)
     api.turn()
     assert standing(session) == ("collecting", 1)
+
+
+# What a worker imports, and when
+
+
+def test_a_worker_prepares_a_session_s_later_steps_when_no_job_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = (any_job(tmp_path, agreement) for agreement in (b"1", b"2"))
+    done: list[bytes] = []
+    monkeypatch.setattr(worker, "attempt", lambda _: OPENED)
+    monkeypatch.setattr(worker.chain, "prepare", done.append)
+    jobs: SimpleQueue[worker.Job] = SimpleQueue()
+    jobs.put(first)
+    jobs.put(second)
+    told: list[worker.Outcome] = []
+    worker.take(jobs, told.append)
+    assert (told, done) == ([OPENED], [])
+    worker.take(jobs, told.append)
+    assert (told, done) == ([OPENED, OPENED], [b"2"])
+
+
+def test_a_worker_prepares_nothing_for_a_session_that_is_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    over = worker.Complete(results={}, summary=None)
+    done: list[bytes] = []
+    monkeypatch.setattr(worker, "attempt", lambda _: over)
+    monkeypatch.setattr(worker.chain, "prepare", done.append)
+    jobs: SimpleQueue[worker.Job] = SimpleQueue()
+    jobs.put(any_job(tmp_path, b"1"))
+    worker.take(jobs, lambda _: None)
+    assert done == []
+
+
+OPENED = worker.NextRound(
+    round=1,
+    attempt=1,
+    stage="s",
+    stage_index=0,
+    n_stages=2,
+    quorum=1,
+    state="",
+    tasks={},
+    progress=None,
+)
+
+
+def any_job(folder: Path, agreement: bytes) -> worker.Job:
+    return worker.Job(
+        blob_dir=folder, agreement=agreement, state=None, tasks={}, contributions={}
+    )

@@ -37,8 +37,8 @@ def stage(alignment: Alignment) -> Stage:
     show_key = Exchange(messages.ShowKey, messages.KeyShown)
     return Stage(
         name=NAME,
-        analyst=IntersectionAnalyst(alignment),
-        party=IntersectionParty(alignment),
+        analyst=lambda: IntersectionAnalyst(alignment),
+        party=lambda: IntersectionParty(alignment),
         exchanges=(
             *([show_key] if alignment.method == "rsa" else []),
             Exchange(messages.Blind, messages.Counted),

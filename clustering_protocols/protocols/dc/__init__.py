@@ -10,20 +10,12 @@ from clustering_protocols.contract import (
     Exchange,
     Stage,
     Trace,
+    role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, pooling, secrets
+from clustering_protocols.preparation import aligning, pooling
 from clustering_protocols.terms import Layout
 
-from . import (
-    analyst,
-    examples,
-    layouts,
-    messages,
-    party,
-    pooled,
-    shared_anchors,
-)
 from .methods import METHODS
 from .params import (
     Anchor,
@@ -109,6 +101,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def check_roster(self, session: DcSession) -> None:
         """Refuse declared features, anchors or clusters that the roster does not fit."""
+        from . import layouts
+
         layouts.check(session)
 
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
@@ -130,10 +124,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics or anchors if needed, the upload."""
+        from clustering_protocols.preparation import secrets
+
+        from . import messages, shared_anchors
+
         upload = Stage(
             name="upload",
-            analyst=analyst.Collaborator(),
-            party=party.Projector(),
+            analyst=role(__name__, "analyst.Collaborator"),
+            party=role(__name__, "party.Projector"),
             exchanges=(Exchange(messages.Project, messages.Projections),),
             results=(
                 messages.RowGroupLabels,
@@ -151,6 +149,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def examples(self) -> Sequence[Example[DataCollaboration]]:
         """Return the defaults, the paper's text, and declared statistics."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
@@ -160,6 +160,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         trace: Trace[DataCollaboration] | None,
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
+        from . import pooled
+
         return pooled.labels(params, X, trace.summary if trace else None)
 
 

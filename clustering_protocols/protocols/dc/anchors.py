@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.preparation.statistics import PooledMoments
@@ -98,6 +97,8 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     N. Chawla et al., "SMOTE: synthetic minority over-sampling technique", 2002.
     Neighbours are sought in standardised units.
     """
+    from scipy.spatial import cKDTree  # the stage's declaration imports this file too
+
     spread = X.std(axis=0)
     Z = X / np.where(spread > 0, spread, 1.0)
     n_neighbors = min(_SMOTE_NEIGHBORS, len(X) - 1)

@@ -93,8 +93,8 @@ def stage() -> Stage:
     """Return the stage."""
     return Stage(
         name="anchors",
-        analyst=Relay(MakeAnchors()),
-        party=AnchorsParty(),
+        analyst=lambda: Relay(MakeAnchors()),
+        party=AnchorsParty,
         exchanges=(Exchange(MakeAnchors, AnchorsMade),),
         envelopes=(AnchorRows,),
     )

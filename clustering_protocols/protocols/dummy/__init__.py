@@ -16,10 +16,10 @@ from clustering_protocols.contract import (
     Exchange,
     Stage,
     Trace,
+    role,
 )
 from clustering_protocols.terms import Layout
 
-from . import analyst, messages, party, pooled
 from .params import Dummy
 
 __all__ = ["PROTOCOL", "Dummy"]
@@ -46,19 +46,21 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
         """Return greeting (one round) and count (two rounds)."""
+        from . import messages
+
         least = 0 if params.quorum else 1  # who is absent is not asked
         return (
             Stage(
                 name="greeting",
-                analyst=analyst.Greeter(),
-                party=party.Greeter(),
+                analyst=role(__name__, "analyst.Greeter"),
+                party=role(__name__, "party.Greeter"),
                 exchanges=(Exchange(messages.Greet, messages.Greeted),),
                 envelopes=(messages.Word,),
             ),
             Stage(
                 name="count",
-                analyst=analyst.Counter(),
-                party=party.Counter(),
+                analyst=role(__name__, "analyst.Counter"),
+                party=role(__name__, "party.Counter"),
                 exchanges=(
                     Exchange(messages.Count, messages.Counted, least),
                     Exchange(messages.Confirm, messages.Confirmed),
@@ -80,6 +82,8 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         self, params: Dummy, X: FloatArray, trace: Trace[Dummy] | None
     ) -> IntArray:
         """Return the labels of all rows in turn."""
+        from . import pooled
+
         return pooled.labels(params, X)
 
 

@@ -10,20 +10,13 @@ from clustering_protocols.contract import (
     Exchange,
     Stage,
     Trace,
+    role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, secrets
-from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
+from clustering_protocols.limits import MINIMUM_MEMBERS
+from clustering_protocols.preparation import aligning
 from clustering_protocols.terms import Layout
 
-from . import (
-    analyst,
-    examples,
-    messages,
-    party,
-    pooled,
-    shifts,
-)
 from .methods import METHODS
 from .params import CoClustering
 
@@ -92,10 +85,14 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
+        from clustering_protocols.preparation import secrets
+
+        from . import messages, shifts
+
         iterations = Stage(
-            name=party.NAME,
-            analyst=analyst.FccmAnalyst(),
-            party=party.FccmParty(),
+            name=messages.UPDATES,
+            analyst=role(__name__, "analyst.FccmAnalyst"),
+            party=role(__name__, "party.FccmParty"),
             exchanges=(
                 Exchange(messages.Add, messages.Share, 1, shifts.most_sums(params)),
                 Exchange(messages.Tell, messages.Told),
@@ -110,12 +107,16 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def examples(self) -> Sequence[Example[CoClustering]]:
         """Return both normalisations and both views."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
         self, params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
     ) -> IntArray:
         """Return the clusters of the objects by FCCM on the pooled matrix."""
+        from . import pooled
+
         return pooled.labels(params, X, trace)
 
 

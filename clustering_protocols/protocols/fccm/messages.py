@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records import Record
+
+UPDATES: Final = "updates"
+"""The name of the stage of updates; it binds masks too."""
 
 
 class Add(Record):

@@ -26,8 +26,6 @@ from . import kernels, messages, shifts
 from .messages import Memberships
 from .params import CoClustering, FccmContext
 
-NAME = "updates"
-
 
 class FccmParty(
     PartyRole[CoClustering, messages.Add | messages.Tell, Record, messages.Done]

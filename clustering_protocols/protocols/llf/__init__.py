@@ -10,23 +10,13 @@ from clustering_protocols.contract import (
     Exchange,
     Stage,
     Trace,
+    role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, pooling, secrets
+from clustering_protocols.preparation import aligning, pooling
 from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Layout
 
-from . import (
-    columns_analyst,
-    columns_party,
-    examples,
-    messages,
-    pooled,
-    rows_analyst,
-    rows_party,
-    start_stage,
-)
-from .features import check_widths
 from .methods import METHODS
 from .params import (
     LlfSession,
@@ -133,6 +123,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check_roster(self, session: LlfSession) -> None:
         """Refuse declarations that are not as wide as the data."""
+        from .features import check_widths
+
         check_widths(session)
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
@@ -146,18 +138,22 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
+        from clustering_protocols.preparation import secrets
+
         rows = _rows_split(layout)
         start = params.start(rows_split=rows)
         return (
             secrets.stage("row", "column"),
             *aligning.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            *([start_stage.stage(start)] if start in _FROM_PARTIES else []),
+            *([_starts(start)] if start in _FROM_PARTIES else []),
             _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
 
     def examples(self) -> Sequence[Example[LosslessFederated]]:
         """Return both algorithms, split both ways."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
@@ -167,6 +163,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         trace: Trace[LosslessFederated] | None,
     ) -> IntArray:
         """Return the labels of the same algorithm on pooled data."""
+        from . import pooled
+
         return pooled.labels(params, X, trace)
 
 
@@ -237,12 +235,31 @@ def _of_columns(params: LosslessFederated) -> str:
     return "differences-show-geometry"
 
 
+def _starts(start: str) -> Stage:
+    from . import messages
+
+    propose = Exchange(messages.Propose, messages.Proposed)
+    return Stage(
+        name="start",
+        analyst=role(__name__, "start_stage.StartAnalyst"),
+        party=role(__name__, "start_stage.StartParty"),
+        exchanges=(
+            *([propose] if start == "careful" else []),
+            Exchange(messages.Settle, messages.Settled),
+            Exchange(messages.Confirm, messages.Confirmed),
+        ),
+        envelopes=(messages.Candidates, messages.StartCentroids),
+    )
+
+
 def _updates_of_rows(params: LosslessFederated) -> Stage:
+    from . import messages
+
     least = 0 if params.may_be_left_out else 1
     return Stage(
-        name=rows_party.NAME,
-        analyst=rows_analyst.RowsAnalyst(),
-        party=rows_party.RowsParty(),
+        name=messages.UPDATES,
+        analyst=role(__name__, "rows_analyst.RowsAnalyst"),
+        party=role(__name__, "rows_party.RowsParty"),
         exchanges=(
             Exchange(messages.Update, messages.Sums, least, params.max_iter),
             Exchange(messages.Close, messages.Closing, least),
@@ -253,11 +270,13 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
 
 
 def _updates_of_columns(params: LosslessFederated) -> Stage:
+    from . import messages
+
     most = params.max_iter + 1
     return Stage(
-        name=columns_party.NAME,
-        analyst=columns_analyst.ColumnsAnalyst(),
-        party=columns_party.ColumnsParty(),
+        name=messages.UPDATES,
+        analyst=role(__name__, "columns_analyst.ColumnsAnalyst"),
+        party=role(__name__, "columns_party.ColumnsParty"),
         exchanges=(Exchange(messages.Measure, messages.Distances, 1, most),),
         results=(messages.Grouped, messages.ColumnsSummary),
     )

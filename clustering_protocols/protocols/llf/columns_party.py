@@ -27,8 +27,6 @@ from .centroids import drawn_nudge, move, nudge_purpose
 from .features import Scaler, check_ranges, contiguous, scaler, scaler_of
 from .params import LlfContext, LlfSession, LosslessFederated
 
-NAME = "updates"
-
 
 class ColumnsParty(
     PartyRole[LosslessFederated, messages.Measure, Record, messages.Grouped]

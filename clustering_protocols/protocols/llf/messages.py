@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,9 @@ from clustering_protocols.arrays import (
     WordArray,
 )
 from clustering_protocols.records import Record
+
+UPDATES: Final = "updates"
+"""The name of the stage of updates; it binds masks too."""
 
 # Start of split rows
 

@@ -39,7 +39,6 @@ from .params import (
     LosslessFederated,
 )
 
-NAME = "updates"
 _Task = messages.Update | messages.Close | messages.Tell
 CLOSING_SUM = "closing"
 
@@ -216,7 +215,11 @@ class RowsRound:
     ) -> MaskedSum:
         """Return the masked sum of another round of this stage."""
         return MaskedSum(
-            members=tuple(members), stage=NAME, name=name, round=round_, attempt=attempt
+            members=tuple(members),
+            stage=messages.UPDATES,
+            name=name,
+            round=round_,
+            attempt=attempt,
         )
 
     def _read(

@@ -17,14 +17,12 @@ import numpy as np
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
-    Exchange,
     Finish,
     Incoming,
     Outgoing,
     PartyRole,
     Reopen,
     Reply,
-    Stage,
     content_of,
 )
 from clustering_protocols.data import DataSource
@@ -33,9 +31,8 @@ from clustering_protocols.records import Record
 
 from . import messages, starts
 from .features import check_ranges, scaler_of
-from .params import LlfContext, LlfSession, LosslessFederated, Start
+from .params import LlfContext, LlfSession, LosslessFederated
 
-NAME = "start"
 _Asked = Literal["propose", "settle", "confirm"]
 
 
@@ -152,19 +149,3 @@ def _checked(
     width = context.session.member(context.slot.name).n_columns
     record.require({"k": context.session.params.n_clusters, "m": width})
     return record
-
-
-def stage(start: Start) -> Stage:
-    """Return the stage for a start that comes from parties."""
-    propose = Exchange(messages.Propose, messages.Proposed)
-    return Stage(
-        name=NAME,
-        analyst=StartAnalyst(),
-        party=StartParty(),
-        exchanges=(
-            *([propose] if start == "careful" else []),
-            Exchange(messages.Settle, messages.Settled),
-            Exchange(messages.Confirm, messages.Confirmed),
-        ),
-        envelopes=(messages.Candidates, messages.StartCentroids),
-    )

@@ -8,21 +8,14 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Relay,
     Stage,
     Trace,
+    role,
 )
-from clustering_protocols.preparation import alignment, pooling, secrets
+from clustering_protocols.preparation import pooling
 from clustering_protocols.terms import Layout
 
-from . import (
-    analyst,
-    examples,
-    limits,
-    messages,
-    party,
-    pooled,
-    sharing,
-)
 from .methods import METHODS
 from .params import (
     OmniFC,
@@ -84,10 +77,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""
+        from . import limits
+
         limits.check(params, layout)
 
     def check_roster(self, session: OmniSession) -> None:
         """Refuse rows, features or clusters that the terms have no room for."""
+        from . import limits
+
         limits.check_roster(session)
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
@@ -101,12 +98,23 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return codes
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
-        """Return admission, secrets, alignment, statistics if needed, shares, distances."""
+        """Return secrets, alignment, statistics if needed, shares, distances."""
+        from clustering_protocols.preparation import alignment, secrets
+
+        from . import messages
+
+        shares = Stage(
+            name="shares",
+            analyst=lambda: Relay(messages.Share()),
+            party=role(__name__, "sharing.SharingParty"),
+            exchanges=(Exchange(messages.Share, messages.Shared),),
+            envelopes=(messages.RowShares,),
+        )
         least = 1 if params.hide_segments else 0  # fewer answers may suffice
         distances = Stage(
             name="distances",
-            analyst=analyst.Decoder(),
-            party=party.Comparer(),
+            analyst=role(__name__, "analyst.Decoder"),
+            party=role(__name__, "party.Comparer"),
             exchanges=(Exchange(messages.Compare, messages.Answer, least),),
             results=(
                 messages.RowGroupLabels,
@@ -118,18 +126,22 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             secrets.stage("row", "column"),
             alignment.stage(),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            sharing.stage(),
+            shares,
             distances,
         )
 
     def examples(self) -> Sequence[Example[OmniFC]]:
         """Return the defaults, the paper's settings, and each alternative."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
         self, params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None
     ) -> IntArray:
         """Return labels of the same algorithm on the pooled features."""
+        from . import pooled
+
         return pooled.labels(params, X, trace)
 
 

@@ -19,7 +19,7 @@ from clustering_protocols.records import Record
 
 from . import clustering, decoding, lagrange, messages, rosters
 from .clustering import Clusters
-from .distances import n_pairs
+from .limits import n_pairs
 from .params import OmniFC, OmniSession
 
 

@@ -10,14 +10,11 @@ from clustering_protocols.arrays import WordArray
 from clustering_protocols.compiled import compiled, inlined
 from clustering_protocols.secrecy.field import fold, settled, squares
 
+from .limits import n_pairs
+
 _ROWS: Final = 16  # a tile of 16 × 256 sums and four columns stay in the first cache
 _COLUMNS: Final = 256
 _GROUP: Final = 4  # features per pass; see `squares`
-
-
-def n_pairs(n: int) -> int:
-    """Return n (n - 1) / 2."""
-    return n * (n - 1) // 2
 
 
 def field_distances(Z: WordArray) -> WordArray:

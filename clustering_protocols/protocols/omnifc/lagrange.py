@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 
 Matrix = list[list[int]]
 

@@ -12,7 +12,6 @@ from clustering_protocols.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.terms import Layout
 
 from . import lagrange, quantisation, rosters, scaling
-from .distances import n_pairs
 from .params import OmniFC, OmniSession
 
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
@@ -83,6 +82,11 @@ def check_roster(session: OmniSession) -> None:
         raise ProtocolFailed(
             f"declared has {len(params.declared)} features; the parties hold {d}."
         )
+
+
+def n_pairs(n: int) -> int:
+    """Return n (n - 1) / 2."""
+    return n * (n - 1) // 2
 
 
 def upload_bytes(n: int) -> int:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records import Record
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 
 from .params import MAX_BITS
 

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from clustering_protocols.algorithms.hierarchical import Linkage
+from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.preparation.ranges import Range
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.secrecy.field import P
+from clustering_protocols.secrecy.prime import P
 
 from .params import MAX_BITS
 

@@ -13,13 +13,10 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import (
-    Exchange,
     Incoming,
     Outgoing,
     PartyRole,
-    Relay,
     Reply,
-    Stage,
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
@@ -37,8 +34,6 @@ from . import (
     scaling,
 )
 from .params import OmniContext, OmniFC
-
-NAME = "shares"
 
 
 class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
@@ -106,14 +101,3 @@ def _check_memory(context: OmniContext) -> None:
             f"{n} rows of {d} features take {needed} bytes here; the choice "
             f"'memory_limit' is {limit}, room for {most} rows."
         )
-
-
-def stage() -> Stage:
-    """Return the stage; it needs row orders and, unless declared, pooled statistics."""
-    return Stage(
-        name=NAME,
-        analyst=Relay(messages.Share()),
-        party=SharingParty(),
-        exchanges=(Exchange(messages.Share, messages.Shared),),
-        envelopes=(messages.RowShares,),
-    )

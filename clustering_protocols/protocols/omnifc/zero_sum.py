@@ -13,8 +13,8 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.errors import GuardRefused
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation import sums
-from clustering_protocols.preparation.sums import MINIMUM_MEMBERS
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
 

@@ -10,20 +10,12 @@ from clustering_protocols.contract import (
     Exchange,
     Stage,
     Trace,
+    role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, secrets
+from clustering_protocols.preparation import aligning
 from clustering_protocols.terms import Layout
 
-from . import (
-    analyst,
-    declared,
-    examples,
-    messages,
-    party,
-    pooled,
-    subspaces,
-)
 from .methods import METHODS
 from .params import (
     PqmdsSession,
@@ -98,6 +90,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def check_roster(self, session: PqmdsSession) -> None:
         """Refuse more clusters than rows, and ranges of other features than parties have."""
+        from . import declared, subspaces
+
         subspaces.check_roster(session)
         if session.params.privacy.mechanism != "none":
             for slot in session.slots:
@@ -116,10 +110,14 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""
+        from clustering_protocols.preparation import secrets
+
+        from . import messages
+
         upload = Stage(
             name="upload",
-            analyst=analyst.PqmdsAnalyst(),
-            party=party.Encoder(),
+            analyst=role(__name__, "analyst.PqmdsAnalyst"),
+            party=role(__name__, "party.Encoder"),
             exchanges=(Exchange(messages.Encode, messages.Codes),),
             results=(messages.Clusters, messages.Summary),
         )
@@ -127,6 +125,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def examples(self) -> Sequence[Example[ProductQuantisation]]:
         """Return the defaults, the paper's setting, and features left over."""
+        from . import examples
+
         return examples.examples()
 
     def pooled(
@@ -136,6 +136,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         trace: Trace[ProductQuantisation] | None,
     ) -> IntArray:
         """Return k-means labels on the pooled features."""
+        from . import pooled
+
         return pooled.labels(params, X, trace.summary if trace else None)
 
 

@@ -1,0 +1,324 @@
+"""What `coterie demo` runs: the whole product on this machine, in processes of its own.
+
+An analyst on SQLite and four parties (two row groups × two column groups) speak HTTP to
+each other, each party knowing its own file only. The demo knows all files and the
+parties' entropy, so that it can compare with pooled clustering and with a simulation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+from sklearn.datasets import load_breast_cancer
+
+from clustering_protocols import metrics, registry, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Params
+from clustering_protocols.data import matrix
+from clustering_protocols.errors import Unavailable
+from clustering_protocols.terms import Layout
+from party_sdk._files import private_folder
+from party_sdk.frames import read_column
+
+SEED = 1
+LAYOUT = Layout.lattice(2, 2)
+_START_SECONDS = 60
+_COTERIE = [sys.executable, "-m", "party_sdk.cli"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """The data of the demo: features, classes and how they are split."""
+
+    X: FloatArray
+    classes: IntArray
+    parts: simulation.Split
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Agreement with the classes, and with pooled clustering."""
+
+    ari: float
+    fidelity: float
+
+
+def show(out: Path, *, as_json: bool) -> None:
+    """Run the demo and print the scores."""
+    begin = time.monotonic()
+    contest = _prepare(out.resolve())
+    click.echo(f"four parties' files are in {contest.folder / 'data'}", err=True)
+    with _analyst(contest.folder) as environment:
+        methods = {
+            "dc, paper's text": _run(
+                contest, "paper-text", _paper_text(contest), environment
+            ),
+            "dc, defaults": _run(contest, "defaults", _defaults(), environment),
+        }
+    scores = {
+        "local clustering": _local(contest, methods["dc, defaults"].pooled),
+        **{name: _scores(contest, found) for name, found in methods.items()},
+        "pooled clustering": _pooled(contest, methods["dc, defaults"].pooled),
+    }
+    seconds = time.monotonic() - begin
+    if as_json:
+        click.echo(json.dumps(_document(scores, contest, seconds)))
+        return
+    _print(scores, contest, seconds)
+
+
+def _prepare(folder: Path) -> Experiment:
+    bunch = load_breast_cancer()
+    X, classes = bunch.data, bunch.target
+    names = [name.replace(" ", "_") for name in bunch.feature_names]
+    parts = simulation.split(X, LAYOUT, SEED, names)
+    for left in ("analyst", "homes", "labels"):
+        shutil.rmtree(private_folder(folder) / left, ignore_errors=True)
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    for slot, source in parts.data.items():
+        columns = dict(zip(source.columns, matrix(source).T, strict=True))
+        table = pa.table({"patient": list(source.ids or ()), **columns})
+        csv.write_csv(table, data / f"{slot}.csv")
+    return Experiment(X=X, classes=classes, parts=parts, folder=folder)
+
+
+def _defaults() -> Params:
+    return registry.parse_params("dc", {"n_clusters": 2})
+
+
+def _paper_text(contest: Experiment) -> Params:
+    return registry.parse_params(
+        "dc",
+        {
+            "n_clusters": 2,
+            "scaling": "local",
+            "target": "orthonormal",
+            "anchor": {"kind": "uniform", "n_rows": len(contest.X)},
+        },
+    )
+
+
+# The processes
+
+
+@contextmanager
+def _analyst(folder: Path) -> Iterator[Mapping[str, str]]:
+    """Run an analyst; yield the environment that its callers need."""
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}"
+    environment = os.environ | {
+        "COTERIE_DATA_DIR": str(private_folder(folder / "analyst")),
+        "COTERIE_DATABASE_URL": "",
+        "COTERIE_POLL_SECONDS": "0.05",
+    }
+    _call(["migrate"], environment)
+    key = _call(["key", "create", "--label", "demo"], environment).strip()
+    with (folder / "analyst.log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603  our own command
+            [*_COTERIE, "serve", "--port", str(port)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait_for(url, process, folder)
+        click.echo(f"an analyst on SQLite listens at {url}", err=True)
+        yield environment | {"COTERIE_URL": url, "COTERIE_KEY": key}
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], folder: Path) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            httpx.get(f"{url}/v1/protocols", timeout=5)
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise Unavailable(f"The analyst did not start; see {folder / 'analyst.log'}.")
+
+
+def _run(
+    contest: Experiment, name: str, params: Params, environment: Mapping[str, str]
+) -> simulation.Evaluated:
+    """Run a session over HTTP and in simulation; the labels must be the same bits."""
+    session = name  # fixed, as is the entropy: every run prints the same numbers
+    keys = simulation.entropies(SEED, session, LAYOUT.names)
+    home = private_folder(contest.folder / "homes" / session)
+    for role, entropy in keys.items():
+        (home / f"{role}.entropy").write_text(entropy.hex())
+    words = ["session", "--home", str(home), "create", session, "--id", session]
+    words += [
+        "--seed",
+        str(SEED),
+        "--row-groups",
+        "2",
+        "--column-groups",
+        "2",
+        "--json",
+    ]
+    words += ["--entropy-file", str(home / f"{simulation.COORDINATOR}.entropy")]
+    words += [
+        f"--param={key}={json.dumps(value)}"
+        for key, value in params.model_dump(mode="json").items()
+    ]
+    opened = json.loads(_call(words, environment))
+    labels = private_folder(contest.folder / "labels" / name)
+    parties = {
+        slot: _start_party(contest, home, slot, invitation, labels, opened["risks"])
+        for slot, invitation in opened["invitations"].items()
+    }
+    for slot, process in parties.items():
+        _, errors = process.communicate()
+        if process.returncode:
+            raise Unavailable(f"Party {slot} ended early: {errors.strip()}")
+        click.echo(f"{name}: {slot} has its labels", err=True)
+    evaluated = simulation.evaluate(
+        params, contest.X, contest.parts, SEED, session=session
+    )
+    _check_same(evaluated, labels)
+    return evaluated
+
+
+def _start_party(
+    contest: Experiment,
+    home: Path,
+    slot: str,
+    invitation: str,
+    labels: Path,
+    risks: list[str],
+) -> subprocess.Popen[str]:
+    words = [*_COTERIE, "party", "run", invitation, "--home", str(home)]
+    words += ["--data", str(contest.folder / "data" / f"{slot}.csv")]
+    words += ["--id-column", "patient", "--labels", str(labels / f"{slot}.csv")]
+    words += ["--entropy-file", str(home / f"{slot}.entropy"), "--json"]
+    words += [word for code in risks for word in ("--accept-risk", code)]
+    return subprocess.Popen(  # noqa: S603  our own command
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _check_same(evaluated: simulation.Evaluated, labels: Path) -> None:
+    for slot, outcome in evaluated.simulated.outcomes.items():
+        written = read_column(labels / f"{slot}.csv", "label")
+        if not np.array_equal(written, outcome.labels):
+            raise Unavailable(f"The labels of {slot} differ from the simulation's.")
+
+
+def _call(words: list[str], environment: Mapping[str, str]) -> str:
+    done = subprocess.run(  # noqa: S603  our own command
+        [*_COTERIE, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Unavailable(f"'coterie {words[0]}' ended early: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# The scores
+
+
+def _scores(contest: Experiment, found: simulation.Evaluated) -> dict[str, Score]:
+    return _per_party(contest, found.labels, found.pooled)
+
+
+def _pooled(contest: Experiment, pooled: IntArray) -> dict[str, Score]:
+    return _per_party(contest, pooled, pooled)
+
+
+def _per_party(
+    contest: Experiment, labels: IntArray, pooled: IntArray
+) -> dict[str, Score]:
+    """Return the scores of each party's rows, and of all rows."""
+    rows = {slot.name: contest.parts.rows[slot.row] for slot in LAYOUT.slots}
+    everybody = np.arange(len(labels))
+    return {
+        name: _score(contest.classes[chosen], labels[chosen], pooled[chosen])
+        for name, chosen in {**rows, "overall": everybody}.items()
+    }
+
+
+def _local(contest: Experiment, pooled: IntArray) -> dict[str, Score]:
+    """Return the scores of k-means on what one party holds; overall is their mean."""
+    scores: dict[str, Score] = {}
+    known = registry.protocol("dc")
+    for slot in LAYOUT.slots:
+        own = matrix(contest.parts.data[slot.name])
+        labels = known.pooled(_defaults(), own, None)
+        rows = contest.parts.rows[slot.row]
+        scores[slot.name] = _score(contest.classes[rows], labels, pooled[rows])
+    each = list(scores.values())
+    mean = Score(
+        ari=float(np.mean([score.ari for score in each])),
+        fidelity=float(np.mean([score.fidelity for score in each])),
+    )
+    return {**scores, "overall": mean}
+
+
+def _score(classes: IntArray, labels: IntArray, pooled: IntArray) -> Score:
+    return Score(
+        ari=metrics.adjusted_rand(classes, labels),
+        fidelity=metrics.adjusted_rand(pooled, labels),
+    )
+
+
+def _print(
+    scores: Mapping[str, Mapping[str, Score]], contest: Experiment, seconds: float
+) -> None:
+    names = [*LAYOUT.names, "overall"]
+    click.echo(
+        f"{'ARI with the classes / fidelity':32}" + "".join(f"{n:>15}" for n in names)
+    )
+    for method, row in scores.items():
+        cells = [f"{row[n].ari:.3f} / {row[n].fidelity:.3f}" for n in names]
+        click.echo(f"{method:32}" + "".join(f"{cell:>15}" for cell in cells))
+    click.echo(
+        "Fidelity is the agreement (ARI) with pooled clustering; 1: nothing lost."
+    )
+    click.echo("Local clustering: what each party finds alone; overall is their mean.")
+    click.echo("The labels over HTTP equal those of the simulation, bit for bit.")
+    click.echo(f"labels: {contest.folder / 'labels'}")
+    click.echo(f"{seconds:.0f} s")
+
+
+def _document(
+    scores: Mapping[str, Mapping[str, Score]], contest: Experiment, seconds: float
+) -> dict[str, Any]:
+    return {
+        "scores": {
+            method: {name: vars(score) for name, score in row.items()}
+            for method, row in scores.items()
+        },
+        "labels": str(contest.folder / "labels"),
+        "seconds": round(seconds, 1),
+    }

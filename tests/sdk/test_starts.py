@@ -1,0 +1,252 @@
+"""What a process imports: no mathematics where none is done, nothing that is not listed.
+
+Each process prints its modules when it ends. A package that is not on the list of its
+kind fails the test: whoever adds one says here that every such start waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.analyst_process import Analyst, Crowd, wait_for
+from support.stepwise import agree
+
+from clustering_protocols import simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms import Layout
+
+OURS = {"analyst_service", "clustering_protocols", "party_sdk", "support"}
+LISTING = {"click", "colorama"}  # the latter on Windows
+VALUES = {
+    "annotated_types",
+    "cffi",
+    "cryptography",
+    "numpy",
+    "pydantic",
+    "pydantic_core",
+    "typing_extensions",
+    "typing_inspection",
+}
+CLIENT = (
+    LISTING
+    | VALUES
+    | {"anyio", "certifi", "h11", "httpcore", "httpx", "idna", "sniffio"}
+)
+SERVICE = (
+    LISTING
+    | VALUES
+    | {
+        "annotated_doc",
+        "anyio",
+        "cython_runtime",  # of uvloop
+        "dotenv",
+        "fastapi",
+        "greenlet",
+        "h11",
+        "httptools",
+        "idna",
+        "opentelemetry",
+        "prometheus_client",
+        "pydantic_settings",
+        "sniffio",
+        "sqlalchemy",
+        "starlette",
+        "uvicorn",
+        "uvloop",
+    }
+)
+MATHEMATICS = {"fastcluster", "llvmlite", "numba", "scipy", "sklearn"}
+# httpx imports these where they are installed, which they are for tests alone.
+OPTIONAL = {"pygments", "rich"}
+
+PROGRAM = str(Path(__file__).parents[1] / "support" / "told_imports.py")
+
+
+def packages(names: list[str]) -> set[str]:
+    """Return the packages that are neither ours nor Python's."""
+    tops = {name.partition(".")[0] for name in names}
+    public = {top for top in tops if not top.startswith("_")}
+    return public - OURS - sys.stdlib_module_names
+
+
+def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[str]:
+    """Run a program; return the packages that it had imported when it ended."""
+    out = tmp_path / "imports.json"
+    done = subprocess.run(
+        [sys.executable, program, *words],
+        env=os.environ | environment | {"COTERIE_TEST_IMPORTS": str(out)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return packages(json.loads(out.read_text()))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["party"],
+        ["party", "run"],
+        ["session"],
+        ["session", "create"],
+        ["simulate"],
+        ["demo"],
+        ["advise"],
+        ["serve"],
+        ["key"],
+    ],
+    ids=" ".join,
+)
+def test_help_imports_nothing_but_what_prints_it(
+    tmp_path: Path, words: list[str]
+) -> None:
+    assert told(tmp_path, PROGRAM, *words, "--help") <= LISTING
+
+
+WITHOUT_THE_EXTRA = """
+from importlib import util
+find = util.find_spec
+util.find_spec = lambda name: None if name == "sqlalchemy" else find(name)
+from party_sdk.cli import main
+main(["--help"])
+"""
+
+
+def test_without_the_extra_there_are_no_commands_of_the_service() -> None:
+    words = [sys.executable, "-c", WITHOUT_THE_EXTRA]
+    shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    _, _, listed = shown.partition("Commands:")
+    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    assert names >= {"party", "session"}
+    assert not names & {"key", "migrate", "serve"}
+
+
+def test_advice_needs_no_mathematics(tmp_path: Path) -> None:
+    asked = ["advise", "--partitioning", "horizontal", "--parties", "5"]
+    assert told(tmp_path, PROGRAM, *asked) <= LISTING | VALUES
+
+
+class Told(Analyst):
+    """An analyst that tells its imports when it is asked to end."""
+
+    def __init__(self, data_dir: Path) -> None:
+        out = data_dir / "imports.json"
+        super().__init__(
+            data_dir, environment={"COTERIE_TEST_IMPORTS": str(out)}, program=PROGRAM
+        )
+        self.out = out
+
+    def imports(self) -> set[str]:
+        self.kill(signal.SIGINT)
+        return packages(json.loads(self.out.read_text()))
+
+
+def crowd_of(analyst: Analyst, home: Path, params: Params, name: str) -> Crowd:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    parts = simulation.split(X, Layout.lattice(3), seed=1)
+    return Crowd(analyst, home, params, parts.layout, parts.data, session=name)
+
+
+def test_an_analyst_hands_out_sessions_without_mathematics(tmp_path: Path) -> None:
+    """Creation, joining, checks of every contribution and results, to the end."""
+    sessions: dict[str, Params] = {
+        "dc": DataCollaboration(n_clusters=2),
+        "llf": LosslessFederated(n_clusters=2),
+    }
+    with Told(tmp_path / "analyst") as analyst:
+        for name, params in sessions.items():
+            crowd = crowd_of(analyst, tmp_path / "home", params, name)
+            crowd.start()
+            crowd.join()
+            wait_for(lambda open_=crowd: open_.session.status().state == "completed")
+            crowd.close()
+        found = analyst.imports()
+    assert {"fastapi", "sqlalchemy"} <= found  # the right process told
+    assert found <= SERVICE | OPTIONAL
+
+
+def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
+    with Analyst(tmp_path / "analyst") as analyst:
+        crowd = crowd_of(analyst, tmp_path / "crowd", Dummy(n_clusters=2), "done")
+        crowd.start()
+        crowd.join()
+        wait_for(lambda: crowd.session.status().state == "completed")
+        crowd.close()
+        here = {
+            "COTERIE_URL": analyst.url,
+            "COTERIE_KEY": analyst.key,
+            "COTERIE_HOME": str(tmp_path / "home"),
+        }
+
+        def coterie(*words: str) -> set[str]:
+            return told(tmp_path, PROGRAM, *words, **here)
+
+        create = [
+            "session",
+            "create",
+            "open",
+            "--id",
+            "open",
+            "--param",
+            "n_clusters=2",
+        ]
+        assert coterie(*create) <= CLIENT | OPTIONAL
+        assert coterie("session", "list") <= CLIENT | OPTIONAL
+        assert coterie("session", "show", "done") <= CLIENT | OPTIONAL
+        assert coterie("session", "audit", "done") <= CLIENT | OPTIONAL
+        with analyst.coordinator(tmp_path / "home") as coordinator:
+            [invitation] = coordinator.session("open").invite().values()
+            risks = coordinator.session("open").status().risks
+        accepted = [word for code in risks for word in ("--accept-risk", code)]
+        assert coterie("party", "join", invitation, *accepted) <= CLIENT | OPTIONAL
+        assert coterie("party", "audit", "open", "r1c1") <= CLIENT | OPTIONAL
+
+
+WORKER = """
+import json, sys
+from pathlib import Path
+from analyst_service.jobs import worker
+from clustering_protocols import chain
+agreement = Path(sys.argv[1]).read_bytes()
+chain.begin(agreement)
+if sys.argv[2] == "prepared":
+    chain.prepare(agreement)
+Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "when", "mathematics"),
+    [
+        (Dummy(), "prepared", set()),
+        (DataCollaboration(n_clusters=2), "began", set()),
+        (DataCollaboration(n_clusters=2), "prepared", {"scipy", "sklearn"}),
+        (LosslessFederated(n_clusters=2), "prepared", {"scipy", "sklearn", "numba"}),
+    ],
+    ids=["dummy", "dc, begun", "dc", "llf"],
+)
+def test_a_worker_imports_what_its_sessions_need_once_they_have_begun(
+    tmp_path: Path, params: Params, when: str, mathematics: set[str]
+) -> None:
+    layout = Layout.lattice(3)
+    data = simulation.split(np.eye(30), layout, seed=1).data
+    agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
+    agreement.write_bytes(agree(params, data, layout, seed=1, name="s")[0])
+    words = ["-c", WORKER, str(agreement), when, str(out)]
+    subprocess.run([sys.executable, *words], check=True)
+    found = packages(json.loads(out.read_text()))
+    assert found & MATHEMATICS == mathematics | (found & {"llvmlite"})
+    if not mathematics:
+        assert found <= VALUES
