@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.analyst_process import Analyst, Crowd, wait_for
-from support.stepwise import agree
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
@@ -218,11 +217,11 @@ WORKER = """
 import json, sys
 from pathlib import Path
 from analyst_service.jobs import worker
-from clustering_protocols import chain
+from clustering_protocols import engine
 agreement = Path(sys.argv[1]).read_bytes()
-chain.begin(agreement)
+engine.begin(agreement)
 if sys.argv[2] == "prepared":
-    chain.prepare(agreement)
+    engine.prepare(agreement)
 Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
 """
 
@@ -243,7 +242,7 @@ def test_a_worker_imports_what_its_sessions_need_once_they_have_begun(
     layout = Layout.lattice(3)
     data = simulation.split(np.eye(30), layout, seed=1).data
     agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
-    agreement.write_bytes(agree(params, data, layout, seed=1, name="s")[0])
+    agreement.write_bytes(simulation.agree(params, layout, data, seed=1, session="s"))
     words = ["-c", WORKER, str(agreement), when, str(out)]
     subprocess.run([sys.executable, *words], check=True)
     found = packages(json.loads(out.read_text()))

@@ -332,7 +332,7 @@ def test_a_worker_prepares_nothing_for_a_session_that_is_over(
     assert done == []
 
 
-OPENED = worker.NextRound(
+OPENED = engine.Opened(
     round=1,
     attempt=1,
     stage="s",
