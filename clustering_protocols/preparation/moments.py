@@ -98,6 +98,7 @@ class PartialMoments(Record):
 
     kind = "partial-moments"
 
+    phase: int
     round: int
     attempt: int
     powers: Annotated[IntArray, Spec("powers")]
@@ -173,6 +174,9 @@ class MomentsParty(PartyRole[Params, AddUp]):
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
+        before = context.memory.get(PartialMoments)
+        if task.phase != (1 if before is None else before.phase + 1):
+            raise ProtocolFailed("The analyst asks for a phase out of order.")
         known = _learn(context, task) if task.phase > 1 else _nothing_yet(context)
         if task.phase == _LAST_PHASE:
             _check_agreed(context, task)
@@ -199,6 +203,7 @@ class MomentsParty(PartyRole[Params, AddUp]):
 def _nothing_yet(context: PartyContext) -> PartialMoments:
     none = np.empty(0, dtype=np.int64)
     return PartialMoments(
+        phase=1,
         round=context.round,
         attempt=context.attempt,
         powers=none,
@@ -211,7 +216,11 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     """Return what is known with the total of the phase before."""
     before = context.recall(PartialMoments)
     total = _read(context, asked, before)
-    learnt: dict[str, object] = {"round": context.round, "attempt": context.attempt}
+    learnt: dict[str, object] = {
+        "phase": asked.phase,
+        "round": context.round,
+        "attempt": context.attempt,
+    }
     if asked.phase == 2:
         learnt["powers"] = _largest_power(total)
     elif asked.phase == 3:

@@ -164,9 +164,8 @@ def test_a_site_that_is_told_to_begin_anew_ends_the_session(
     view: Any, site: str
 ) -> None:
     s = at(4, analyst_view=view)
-    s.turn(told={site: altered(s, site, lambda _: {"number": 1})})
-    with pytest.raises(ProtocolFailed):
-        s.turn()
+    with pytest.raises(ProtocolFailed, match="out of order"):
+        s.turn(told={site: altered(s, site, lambda _: {"number": 1})})
 
 
 def test_a_total_that_is_noise_is_refused() -> None:

@@ -308,7 +308,7 @@ def test_a_worker_prepares_a_session_s_later_steps_when_no_job_waits(
     first, second = (any_job(tmp_path, agreement) for agreement in (b"1", b"2"))
     done: list[bytes] = []
     monkeypatch.setattr(worker, "attempt", lambda _: OPENED)
-    monkeypatch.setattr(worker.chain, "prepare", done.append)
+    monkeypatch.setattr(worker.engine, "prepare", done.append)
     jobs: SimpleQueue[worker.Job] = SimpleQueue()
     jobs.put(first)
     jobs.put(second)
@@ -322,10 +322,10 @@ def test_a_worker_prepares_a_session_s_later_steps_when_no_job_waits(
 def test_a_worker_prepares_nothing_for_a_session_that_is_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    over = worker.Complete(results={}, summary=None)
+    over = engine.Closed(results={}, summary=None)
     done: list[bytes] = []
     monkeypatch.setattr(worker, "attempt", lambda _: over)
-    monkeypatch.setattr(worker.chain, "prepare", done.append)
+    monkeypatch.setattr(worker.engine, "prepare", done.append)
     jobs: SimpleQueue[worker.Job] = SimpleQueue()
     jobs.put(any_job(tmp_path, b"1"))
     worker.take(jobs, lambda _: None)

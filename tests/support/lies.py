@@ -29,3 +29,11 @@ def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
 def altered(session: Session, slot: str, change: Change) -> bytes:
     """Return a slot's open task with fields of its record replaced by the analyst."""
     return alter(session.agreement, session.open.tasks[slot], change)
+
+
+def moved(task: bytes, **address: Any) -> bytes:
+    """Return a task under another round or attempt, envelopes and all."""
+    packet = packets.read(task)
+    other = packet.address.model_copy(update=address)
+    header = packet.header.model_copy(update={"address": other})
+    return packets._encode(header, packet.arrays, packet.envelopes)

@@ -39,7 +39,9 @@ class FccmParty(
         if isinstance(task, messages.Tell):
             return _tell(context, task)
         R = _in_travelling_order(context, data)
-        if task.number == 1:
+        if context.memory.get(Memberships) is None:
+            if task.number != 1:
+                raise ProtocolFailed("The analyst asks for sums out of order.")
             _check_values(context, data)
             known = _first(context, R)
         else:

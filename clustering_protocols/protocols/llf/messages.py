@@ -240,11 +240,15 @@ class Updating(Record):
 
 
 class Centroids(Record):
-    """Memory: V after an update, in scaled units, and how far it moved."""
+    """Memory: V after an update, in scaled units, and how far it moved.
+
+    asked: the number of the last update to which this party added its share.
+    """
 
     kind = "centroids"
 
     number: int
+    asked: int = 0
     centroids: Annotated[FloatArray, Spec("k", "m")]
     moved: float | None
 

@@ -239,7 +239,9 @@ class RowsRound:
         number = known.number + 1
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
         V, moved = move(known.centroids, sums, weights, step, self.scale.step)
-        return messages.Centroids(number=number, centroids=V, moved=moved)
+        return messages.Centroids(
+            number=number, asked=known.asked, centroids=V, moved=moved
+        )
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
@@ -263,8 +265,7 @@ def _at_start(start: messages.StartCentroids) -> messages.Centroids:
 def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     _check_first(here, data)
     known = here.follow(task)
-    if task.number != known.number + 1:
-        raise ProtocolFailed("The analyst asks for an update out of order.")
+    _check_order(here, task.number, known)
     sums, weights = local_sums(here, data, known.centroids)
     inputs = digest(known.centroids, known.number)
     words = here.share(
@@ -284,9 +285,19 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         moved=_two_digits(known.moved) if blind_leader else None,
         stop=blind_leader and stops(here.params, known.moved),
     )
+    known = known.model_copy(update={"asked": task.number})
     return Reply(
         contribution=contribution, remember=[here.start(), known], inputs=inputs
     )
+
+
+def _check_order(here: RowsRound, number: int, known: messages.Centroids) -> None:
+    """Refuse an update that does not follow: all of them, where nobody is left out."""
+    follows = number == known.asked + 1
+    if here.params.may_be_left_out:
+        follows = number > known.asked
+    if number != known.number + 1 or not follows:
+        raise ProtocolFailed("The analyst asks for an update out of order.")
 
 
 def local_sums(

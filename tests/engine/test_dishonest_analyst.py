@@ -1,0 +1,170 @@
+"""An analyst that sends well-formed tasks at another time: no party answers them.
+
+Every protocol of the catalogue gets the same deviations from an honest session: tasks of
+other rounds under the number of the open one, left out, asked again, or results handed
+out before their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from support.lies import moved
+
+from clustering_protocols import engine, packets, registry, simulation
+from clustering_protocols.contract import Memory
+from clustering_protocols.data import DataSource
+from clustering_protocols.engine import MAX_ATTEMPTS, Journal
+from clustering_protocols.errors import CoterieError, TaskRefused
+
+SEED = 3
+every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+
+
+class Standing(NamedTuple):
+    """Where a party stood when a task came, and the task."""
+
+    journal: Journal
+    memory: Memory
+    task: bytes
+
+
+class Recorded(simulation.Session):
+    """An honest session that keeps where its parties stood before every round."""
+
+    def __init__(self, name: str) -> None:
+        example = registry.protocol(name).examples()[0]
+        parts = simulation.split(
+            example.X, example.layout, SEED, missing=example.missing
+        )
+        self.standings: dict[str, list[Standing]] = {
+            s: [] for s in example.layout.names
+        }
+        super().__init__(example.params, example.layout, parts.data, SEED)
+
+    def ask(self, slot: str, task: bytes) -> engine.Answer:
+        known = Standing(self.journals[slot], self.memories[slot], task)
+        self.standings[slot].append(known)
+        return super().ask(slot, task)
+
+
+@cache
+def honest(name: str) -> Recorded:
+    session = Recorded(name)
+    session.to_the_end()
+    return session
+
+
+def last_slot(session: Recorded) -> str:
+    """A party that leads nothing, where there are several."""
+    return list(session.standings)[-1]
+
+
+def refuses(
+    party: engine.PartyEngine, at: Standing, task: bytes, data: DataSource
+) -> bool:
+    """Return whether a party stops before it has anything to send."""
+    try:
+        party.admit(at.journal, at.memory, task)
+        party.reply(at.memory, task, data)
+    except CoterieError:
+        return True
+    return False
+
+
+def near(index: int, count: int) -> Iterator[int]:
+    """Yield other rounds: the first, the neighbours and the last."""
+    yield from sorted(
+        {0, index - 1, index + 1, count - 1} & set(range(count)) - {index}
+    )
+
+
+@every_protocol
+def test_a_task_of_another_round_is_refused(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    party, data = session.party(slot), session.data[slot]
+    standings = session.standings[slot]
+    for index, at in enumerate(standings):
+        round_ = packets.read(at.task).address.round
+        for other in near(index, len(standings)):
+            lie = moved(standings[other].task, round=round_)
+            assert refuses(party, at, lie, data), (index, other)
+
+
+@every_protocol
+def test_a_task_that_was_answered_is_refused_as_the_next_one(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    party, data = session.party(slot), session.data[slot]
+    standings = session.standings[slot]
+    for before, after in pairwise(standings):
+        round_ = packets.read(after.task).address.round
+        again = moved(before.task, round=round_)
+        assert refuses(party, after, again, data)
+
+
+@every_protocol
+def test_no_stage_is_left_before_it_was_asked(name: str) -> None:
+    """Every later task is refused while the first is not answered."""
+    session = honest(name)
+    slot = last_slot(session)
+    first, *later = session.standings[slot]
+    for known in later:
+        with pytest.raises(TaskRefused):
+            session.party(slot).admit(first.journal, known.memory, known.task)
+
+
+@every_protocol
+def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
+    session = honest(name)
+    for slot, result in session.closed.results.items():
+        party, known = session.party(slot), session.standings[slot]
+        for at in known:
+            with pytest.raises(TaskRefused):
+                party.admit_result(at.journal, session.memories[slot], result)
+        party.admit_result(session.journals[slot], session.memories[slot], result)
+
+
+@every_protocol
+def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    party = session.party(slot)
+    for at, following in pairwise(session.standings[slot]):
+        second = packets.restamp(at.task, 2)
+        after = party.admit(following.journal, at.memory, second)
+        assert (after.round, after.attempt) == (following.journal.round, 2)
+        with pytest.raises(TaskRefused):
+            party.admit(after, at.memory, at.task)
+        beyond = packets.restamp(at.task, MAX_ATTEMPTS + 1)
+        with pytest.raises(TaskRefused):
+            party.admit(after, at.memory, beyond)
+        other = moved(following.task, round=after.round, attempt=3)
+        with pytest.raises(TaskRefused):
+            party.admit(after, at.memory, other)
+
+
+@every_protocol
+def test_who_has_stopped_answers_nothing_more(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    for at in session.standings[slot]:
+        stopped = at.journal.stop("because")
+        with pytest.raises(TaskRefused, match="has stopped: because"):
+            session.party(slot).admit(stopped, at.memory, at.task)
+
+
+def test_a_party_that_refused_once_stays_stopped() -> None:
+    session = Recorded("llf")
+    session.turn()
+    slot = last_slot(session)
+    lie = moved(session.standings[slot][0].task, round=session.open.round)
+    with pytest.raises(CoterieError):
+        session.turn(told={slot: lie})
+    with pytest.raises(TaskRefused, match="has stopped"):
+        session.turn()
