@@ -40,7 +40,6 @@ from clustering_protocols.protocols.fccm import (
     shifts,
 )
 from clustering_protocols.protocols.fccm.party import (
-    NAME,
     Party,
     _encoded,
     _first,
@@ -64,7 +63,9 @@ def site(R: csr_array) -> PartyContext:
     order = np.random.default_rng(1).permutation(R.shape[0])
     known = [RowOrder(order=order), RowSecret(secret="00" * 32)]
     memory = Memory().remember(known)
-    return replace(session.context("r1c3"), stage=NAME, round=3, memory=memory)
+    return replace(
+        session.context("r1c3"), stage=messages.UPDATES, round=3, memory=memory
+    )
 
 
 def made() -> csr_array:

@@ -7,3 +7,11 @@ MAX_GROUP_SLOTS: Final = 250
 
 MINIMUM_MEMBERS: Final = 3
 """Fewest members of a masked sum: of two, each could take its own share off it."""
+
+CONTROLS: Final = (
+    r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+)
+"""What a terminal or a page obeys instead of showing it, for a class of characters.
+
+C0, DEL, C1, ends of lines, and the marks that turn the direction of text.
+"""

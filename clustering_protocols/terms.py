@@ -16,17 +16,11 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from clustering_protocols.errors import Malformed, VersionMismatch
-from clustering_protocols.limits import MAX_GROUP_SLOTS
+from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
 from clustering_protocols.secrecy.keys import Line, PublicKeys
 
 TERMS_VERSION: Final = 1
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
-# what a terminal or a page obeys instead of showing it: C0, DEL, C1, ends of lines, and
-# the marks that turn the direction of text
-CONTROLS: Final = (
-    r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
-)
-
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
-from clustering_protocols.terms import read_agreement
 
 if TYPE_CHECKING:
     from clustering_protocols.terms import Terms
@@ -82,6 +81,7 @@ class Policy:
             With the numbers, before any id leaves, blinded or not.
         """
         from clustering_protocols.registry import check_terms
+        from clustering_protocols.terms import read_agreement
 
         agreed, terms = read_agreement(agreement)
         if not check_terms(terms).selects_rows:

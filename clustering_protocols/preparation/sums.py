@@ -27,7 +27,6 @@ from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream, length_prefixed
-from clustering_protocols.secrecy import tags
 from clustering_protocols.secrecy.masks import add_stream
 from clustering_protocols.secrecy.prime import P
 
@@ -106,6 +105,8 @@ def share(
     GuardRefused
         If there are too few members, or this party is none of them.
     """
+    from clustering_protocols.secrecy import tags  # not above: it compiles
+
     check_members(context, of.members, minimum_members)
     hidden = np.array(words)
     tag = tags.tag(hidden, _checking(context, of, scope))
@@ -139,6 +140,8 @@ def read(
     ProtocolFailed
         If the total is not the sum of what the members sent.
     """
+    from clustering_protocols.secrecy import tags  # not above: it compiles
+
     words = np.array(total[:-1])
     if blinded:
         words = unblind(context, words, of, scope)

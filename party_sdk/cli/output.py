@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.errors import CoterieError
+from clustering_protocols.limits import CONTROLS
 from clustering_protocols.problems import Problem
-from clustering_protocols.terms import CONTROLS
 
 if TYPE_CHECKING:
     from party_sdk.client import SessionStatus

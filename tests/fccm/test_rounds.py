@@ -29,7 +29,6 @@ from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
     messages,
-    party,
     shifts,
 )
 from clustering_protocols.terms import Layout
@@ -282,7 +281,7 @@ class Plain:
         self.shares: list[dict[str, WordArray]] = []
         s.until(messages.Add)
         while isinstance(s.move, engine.Opened):
-            adds = s.open.stage == party.NAME and self.asks_to_add
+            adds = s.open.stage == messages.UPDATES and self.asks_to_add
             s.turn()
             if adds:
                 self.shares.append({slot: self.share(slot) for slot in s.data})
