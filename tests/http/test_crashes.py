@@ -34,18 +34,6 @@ PARAMS = Dummy(n_clusters=3, void_attempts=1)
 PROGRAM = str(Path(faulty.__file__))
 RUNS = thorough(ci=1, nightly=25)
 
-# Until an upload is committed no database has seen of it: only the places around the
-# commit are tried on a second one.
-in_an_upload = pytest.mark.parametrize(
-    ("fault", "database_kind"),
-    [(fault, "sqlite") for fault in faulty.UPLOAD]
-    + [
-        pytest.param(fault, "postgresql", marks=pytest.mark.postgres)
-        for fault in faulty.AROUND_THE_COMMIT
-    ],
-    indirect=["database_kind"],
-)
-
 
 @pytest.fixture(scope="module")
 def fragile_of_the_file(
@@ -114,9 +102,20 @@ def whole_blobs(analyst: Analyst) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.threat(43, 51)
+@pytest.mark.parametrize("fault", faulty.UPLOAD)
+def test_an_analyst_killed_before_an_upload_is_committed_loses_nothing(
+    fragile: Analyst, home: Path, session_id: str, fault: str
+) -> None:
+    """On one database: no database has seen anything of the upload yet."""
+    run_through(fragile, home, session_id, fault)
+
+
+@pytest.mark.thorough
 @pytest.mark.threat(42, 43, 51)
-@in_an_upload
-def test_an_analyst_killed_anywhere_in_an_upload_loses_nothing(
+@on_both_databases
+@pytest.mark.parametrize("fault", faulty.COMMIT)
+def test_an_analyst_killed_around_the_commit_of_an_upload_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
     run_through(fragile, home, session_id, fault)

@@ -26,11 +26,8 @@ UPLOAD = (
     "within the body",
     "after the last byte",
     "after the sync",
-    "after the rename",
-    "after the commit",
-    "before the response",
 )
-AROUND_THE_COMMIT = ("after the rename", "after the commit", "before the response")
+COMMIT = ("after the rename", "after the commit", "before the response")
 STEP = ("stepping", "stepped, not stored", "just after stepping")
 PARTY = (
     "before the ledger",
