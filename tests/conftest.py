@@ -99,7 +99,7 @@ def analyst(analyst_of_the_file: Analyst) -> Analyst:
 @pytest.fixture
 def session_id(request: pytest.FixtureRequest) -> str:
     """A name for the session of a test: the same each time, and no other test's."""
-    return f"s-{sha256(request.node.name.encode()).hexdigest()[:12]}"
+    return f"s-{sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
 
 
 @pytest.fixture

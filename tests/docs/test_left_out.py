@@ -35,7 +35,7 @@ def test_what_is_missing_is_counted_with_how_to_have_it(
     with pytest.raises(pytest.skip.Exception) as skipped:
         needs.leave_out(need, "it is away")
     closing = Closing(*[str(skipped.value)] * 3, "no data")
-    left_out.pytest_terminal_summary(closing)
+    left_out.tell(closing)
     assert closing.sections == ["left out"]
     own, other = closing.lines
     assert own.startswith(f"3 tests without {need.name}: it is away.")
@@ -54,5 +54,5 @@ def test_what_must_be_there_and_is_not_fails(
 
 def test_a_run_that_left_nothing_out_says_nothing() -> None:
     closing = Closing()
-    left_out.pytest_terminal_summary(closing)
+    left_out.tell(closing)
     assert closing.sections == closing.lines == []

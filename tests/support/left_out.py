@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from support import needs
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """Come last, after pytest's own list of what was skipped."""
+    yield
+    tell(terminalreporter)
+
+
+def tell(terminalreporter: Any) -> None:
     """Tell which tests did not run, why, and how they would."""
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
