@@ -22,13 +22,6 @@ A thousand times what rounding does to a mean in one update, and far below what 
 result is read to.
 """
 
-TIE: Final = 1e-6
-"""Degrees of membership that differ by no more than this share of the larger are equal.
-
-For centroids on different features (an embedding and what was embedded): there what is
-equal in exact arithmetic agrees to a few digits less.
-"""
-
 
 def united(V: FloatArray, unit: FloatArray) -> FloatArray:
     """Return centroids with coordinates that coincide made equal in all bits.
@@ -64,30 +57,33 @@ def n_coinciding(V: FloatArray) -> int:
     return len(V) - len(np.unique(V, axis=0))
 
 
-def strongest(degrees: FloatArray) -> IntArray:
+def strongest(degrees: FloatArray, tie: float) -> IntArray:
     """Return the cluster (n,) of each row's largest degree; of equals the lowest.
 
     Parameters
     ----------
     degrees : float64 array of shape (n, k)
-        None below 0; equal within ``TIE``.
+        None below 0.
+    tie : float
+        Degrees that differ by no more than this share of the larger are equal: what
+        rounding leaves of degrees that are equal in exact arithmetic.
     """
     largest = degrees.max(axis=1, keepdims=True)
-    found: IntArray = (degrees >= largest * (1 - TIE)).argmax(axis=1)
+    found: IntArray = (degrees >= largest * (1 - tie)).argmax(axis=1)
     return found
 
 
-def n_alike(degrees: FloatArray) -> int:
+def n_alike(degrees: FloatArray, tie: float) -> int:
     """Return how many clusters have the degrees (n, k) of one of a lower number.
 
-    For every row, within ``TIE``.
+    For every row; ``tie`` as for :func:`strongest`.
     """
     different: list[FloatArray] = []
     for column in degrees.T:
-        if not any(_equal(column, other) for other in different):
+        if not any(_equal(column, other, tie) for other in different):
             different.append(column)
     return int(degrees.shape[1]) - len(different)
 
 
-def _equal(a: FloatArray, b: FloatArray) -> bool:
-    return bool((np.abs(a - b) <= TIE * np.maximum(a, b)).all())
+def _equal(a: FloatArray, b: FloatArray, tie: float) -> bool:
+    return bool((np.abs(a - b) <= tie * np.maximum(a, b)).all())

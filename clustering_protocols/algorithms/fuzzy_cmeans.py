@@ -20,6 +20,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.compiled import compiled
 
 TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
+TIE: Final = 1e-6  # of a membership: a run ends before centroids have quite met
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,12 +43,12 @@ class FuzzyClustering:
     @property
     def labels(self) -> IntArray:
         """Return the cluster of largest membership; equal ones go to the lower."""
-        return strongest(self.memberships)
+        return strongest(self.memberships, TIE)
 
     @property
     def n_coinciding(self) -> int:
         """Return how many clusters have the memberships of one of a lower number."""
-        return n_alike(self.memberships)
+        return n_alike(self.memberships, TIE)
 
 
 def fuzzy_cmeans(

@@ -71,11 +71,19 @@ def test_a_chain_is_one_run_and_takes_the_lowest_number(order: list[int]) -> Non
 
 def test_of_equal_degrees_the_lowest_number_gets_the_row() -> None:
     degrees = np.array([[0.5, 0.5], [0.1, 0.9], [0.5, 0.5 + 1e-12], [0.0, 1.0]])
-    assert strongest(degrees).tolist() == [0, 1, 0, 1]
+    assert strongest(degrees, 1e-9).tolist() == [0, 1, 0, 1]
 
 
 def test_clusters_with_the_same_degrees_everywhere_are_alike() -> None:
     degrees = np.array([[0.2, 0.2 + 1e-12, 0.6], [0.3, 0.3, 0.4]])
-    assert n_alike(degrees) == 1
-    assert n_alike(np.full((4, 3), 1 / 3)) == 2
-    assert n_alike(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])) == 0
+    assert n_alike(degrees, 1e-9) == 1
+    assert n_alike(np.full((4, 3), 1 / 3), 1e-9) == 2
+    assert n_alike(np.array([[0.2, 0.2, 0.6], [0.3, 0.4, 0.3]]), 1e-9) == 0
+
+
+def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
+    degrees = np.array([[0.5, 0.5 * (1 + 1e-7)], [2e-8, 2e-8]])
+    assert strongest(degrees, 1e-6).tolist() == [0, 0]
+    assert strongest(degrees, 1e-8).tolist() == [1, 0]
+    assert (n_alike(degrees, 1e-6), n_alike(degrees, 1e-8)) == (1, 0)
+    assert n_alike(np.array([[2e-8, 3e-8]]), 1e-6) == 0

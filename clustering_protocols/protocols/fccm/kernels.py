@@ -6,11 +6,19 @@ products are sparse matrix times dense matrix.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from clustering_protocols.arrays import FloatArray
+
+TIE: Final = 1e-9
+"""Memberships that differ by no more than this share are equal.
+
+The sums have 40 bits and more, and small λ_u multiplies what rounding leaves of them.
+"""
 
 
 def item_exponents(R: csr_array, U: FloatArray, lambda_w: float) -> FloatArray:

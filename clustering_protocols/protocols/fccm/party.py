@@ -60,13 +60,13 @@ class FccmParty(
             raise ProtocolFailed("The analyst tells other sizes than memberships give.")
         U = context.recall(RowOrder).restore(known.objects)
         return Outcome(
-            labels=strongest(U),
+            labels=strongest(U, kernels.TIE),
             cluster_sizes=result.sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(known.items.T),
             report={
                 "n_iterations": known.n_iterations,
-                "n_coinciding": n_alike(U),
+                "n_coinciding": n_alike(U, kernels.TIE),
             },
         )
 
@@ -81,7 +81,7 @@ def _tell(context: FccmContext, task: messages.Tell) -> Reply:
 
 def _sizes(known: Memberships) -> IntArray:
     """Return how many objects belong most to each cluster (C,)."""
-    clusters = strongest(known.objects)
+    clusters = strongest(known.objects, kernels.TIE)
     return np.bincount(clusters, minlength=known.objects.shape[1])
 
 

@@ -29,7 +29,7 @@ def labels(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> IntArray:
     """Return the clusters of the objects from the same U(0)."""
-    return strongest(run(params, X, trace).objects)
+    return strongest(run(params, X, trace).objects, kernels.TIE)
 
 
 def run(
