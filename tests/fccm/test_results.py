@@ -109,7 +109,8 @@ def test_the_pooled_reference_is_equations_2_and_3(
     assert all(move > 1e-9 for move in moves[:-1])
     assert found.n_iterations == n_iterations or moves[-1] <= 1e-9
     U = after[-1][0]
-    lowest = (U.max(axis=1, keepdims=True) - 1e-10 < U).argmax(axis=1)  # of equals
+    behind = U.max(axis=1, keepdims=True) - U
+    lowest = (behind < 1e-10).argmax(axis=1)  # of equals
     assert pooled.labels(chosen, X, None).tolist() == lowest.tolist()
 
 

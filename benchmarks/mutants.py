@@ -1,0 +1,212 @@
+"""Small faults in a module's code: drawing them, and whether its tests notice.
+
+The operators are cosmic-ray's. Not drawn is what no test could notice, or what changes
+no behaviour of the module itself: annotations, decorators with their flags, equality
+instead of identity; nor bits in place of arithmetic, which breaks on every float. Text
+is not changed by any operator.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("analyst_service", "clustering_protocols", "party_sdk")
+
+_LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "coterie-demo"
+)
+_ARITHMETIC = {"Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"}
+_BITS = {"RShift", "LShift", "BitOr", "BitAnd", "BitXor"}
+_ALIKE = ("Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq")
+
+Position = tuple[int, int]
+Verdict = Literal["killed", "survived", "timed out"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One change of one module: the line before and after it, and the whole code."""
+
+    module: str
+    line: int
+    before: str
+    after: str
+    code: str = field(repr=False)
+
+
+# Drawing
+
+
+def draw(
+    module: str, source: str, n_mutants: int, rng: np.random.Generator
+) -> list[Mutant]:
+    """Return at most n mutants of a module, no two alike.
+
+    Places are drawn first and then a change of each, so that an operator with eleven
+    replacements is not drawn eleven times as often as one that has a single one.
+    """
+    places = _places(source)
+    found: dict[str, Mutant] = {}
+    while places and len(found) < n_mutants:
+        for row, column in rng.permutation(sorted(places)).tolist():
+            place = row, column
+            changes = places[place]
+            operator, occurrence = changes.pop(int(rng.integers(len(changes))))
+            if not changes:
+                del places[place]
+            code = mutate_code(source, get_operator(operator)(), occurrence)
+            if code is not None and _is_another_program(source, code):
+                found.setdefault(code, _mutant(module, source, code))
+            if len(found) == n_mutants:
+                break
+    return list(found.values())
+
+
+def _places(source: str) -> dict[Position, list[tuple[str, int]]]:
+    """Return by place which occurrence of which operator changes it."""
+    skipped = list(_skipped(source))
+    nodes = list(ast_nodes(get_ast(source)))
+    places = defaultdict(list)
+    for name in operator_names():
+        operator = get_operator(name)
+        if operator.arguments() or _is_left_out(name):
+            continue
+        positions = (
+            begin for node in nodes for begin, _ in operator().mutation_positions(node)
+        )
+        for occurrence, begin in enumerate(positions):
+            if not any(low <= begin < high for low, high in skipped):
+                places[begin].append((name, occurrence))
+    return places
+
+
+def _is_left_out(name: str) -> bool:
+    _, *change = name.split("_")
+    bits_for_arithmetic = set(change[:1]) <= _ARITHMETIC and set(change[1:]) & _BITS
+    return name.endswith(_ALIKE) or bool(bits_for_arithmetic)
+
+
+def _skipped(source: str) -> Iterator[tuple[Position, Position]]:
+    """Yield where annotations and decorators begin and end."""
+    lines = source.splitlines()
+
+    def at(line: int, offset: int) -> Position:
+        """Return a place in characters; the parser counts bytes."""
+        return line, len(lines[line - 1].encode()[:offset].decode())
+
+    for node in ast.walk(ast.parse(source)):
+        parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        for part in [*parts, *getattr(node, "decorator_list", [])]:
+            if part is not None:
+                sign = part not in parts  # an @ stands before a decorator
+                begin = at(part.lineno, part.col_offset - sign)
+                yield begin, at(part.end_lineno, part.end_col_offset)
+
+
+def _is_another_program(source: str, code: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as in the tests
+        try:
+            compile(code, "mutant", "exec", dont_inherit=True)
+        except (SyntaxError, SyntaxWarning):
+            return False
+    return ast.dump(ast.parse(source)) != ast.dump(ast.parse(code))
+
+
+def _mutant(module: str, source: str, code: str) -> Mutant:
+    old, new = source.splitlines(), code.splitlines()
+    line = next(
+        (n for n, pair in enumerate(zip(old, new, strict=False)) if len(set(pair)) > 1),
+        min(len(old), len(new)) - 1,
+    )
+    return Mutant(
+        module=module,
+        line=line + 1,
+        before=old[line].strip(),
+        after=new[line].strip(),
+        code=code,
+    )
+
+
+# Running
+
+
+class Copy:
+    """A copy of the tree, in which one mutant at a time is tried."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "tree"
+        shutil.copytree(ROOT, self.root, ignore=_LEFT_OUT)
+        self.environment = os.environ | {
+            "PYTHONPATH": str(self.root),  # before the installed packages
+            "PYTHONDONTWRITEBYTECODE": "1",  # two mutants may have one size and second
+        }
+        self._check()
+
+    def _check(self) -> None:
+        names = ", ".join(PACKAGES)
+        files = f"*(m.__file__ for m in ({names})), sep='\\n'"
+        program = [sys.executable, "-c", f"import {names}; print({files})"]
+        told = subprocess.run(
+            program,
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        if not all(line.startswith(str(self.root)) for line in told.splitlines()):
+            raise RuntimeError("the tests would import another tree than the copy")
+
+    def passes(self, tests: Sequence[str], timeout: float) -> tuple[bool | None, str]:
+        """Return whether the tests pass, None if time ran out, and what was printed."""
+        program = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        with (
+            tempfile.TemporaryDirectory() as compiled
+        ):  # helpers are copied into others
+            process = subprocess.Popen(
+                [*program, *tests],
+                cwd=self.root,
+                env=self.environment | {"NUMBA_CACHE_DIR": compiled},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,  # so that its children can be ended with it
+            )
+            try:
+                told, _ = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return None, process.communicate()[0]
+            return process.returncode == 0, told
+
+    def verdict(self, mutant: Mutant, tests: Sequence[str], timeout: float) -> Verdict:
+        """Return what became of a mutant."""
+        file = self.root / mutant.module
+        source = file.read_text()
+        file.write_text(mutant.code)
+        try:
+            passed, _ = self.passes(tests, timeout)
+        finally:
+            file.write_text(source)
+        if passed is None:
+            return "timed out"
+        return "survived" if passed else "killed"
