@@ -278,7 +278,7 @@ def _show_quota(member: Party, policy: Policy) -> None:
     from clustering_protocols.registry import check_terms
 
     if check_terms(member.terms).selects_rows:
-        click.echo(
+        say(
             f"ids: each other party of your row group may bring at most "
             f"{policy.ids_per_row:g} for each of your rows (--ids-per-row); how many "
             "each brings is shown before yours leave, blinded"

@@ -78,7 +78,7 @@ def test_a_transformer_that_adds_columns_is_refused_at_home() -> None:
     party = engine.PartyEngine(
         agreement=running.agreement,
         slot=FIRST,
-        entropy=running.keys[FIRST],
+        entropy=running.entropies[FIRST],
         choices={"transformer": own, "allow_full_width": True},
     )
     with pytest.raises(GuardRefused, match="makes 10 dimensions of 3 features"):

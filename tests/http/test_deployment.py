@@ -231,7 +231,7 @@ def test_slow_connections_are_closed_and_honest_uploads_go_on_beside_them(
         idle_since = time.monotonic()
         dribbling = open_ones.enter_context(proxy.connect())
         dribbling.sendall(
-            request("Content-Length: 99999", line="POST /v1/join/preview")
+            request("Content-Length: 16000", line="POST /v1/join/preview")
         )
         honest(proxy, tmp_path)
         ends: dict[int, float] = {}
@@ -247,7 +247,7 @@ def test_slow_connections_are_closed_and_honest_uploads_go_on_beside_them(
         given_up = time.monotonic() - begin
         assert 9 < min(ends.values()) <= max(ends.values()) < 30
         assert status_of(answer) == 408
-        assert 29 < given_up < 50
+        assert 4 < given_up < 50
         idle.settimeout(30)
         assert idle.recv(1) == b""
         assert 29 < time.monotonic() - idle_since < 60

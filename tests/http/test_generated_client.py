@@ -113,7 +113,7 @@ class Stranger:
     def answer(self) -> None:
         task = self.generated.call("rounds.get_task", self.token, "s").parsed
         as_bytes = json_form.to_bytes(json.dumps(task.to_dict()).encode())
-        answer = self.chain.reply(self.memory, as_bytes, self.data)
+        answer = self.engine.reply(self.memory, as_bytes, self.data)
         self.memory = answer.memory
         form = json_form.of_bytes(answer.contribution)
         body = self.generated.model("ArraysForm", form)
@@ -127,7 +127,7 @@ class Stranger:
     def labels(self) -> Any:
         result = self.generated.call("results.get_result", self.token, "s").parsed
         as_bytes = json_form.to_bytes(json.dumps(result.to_dict()).encode())
-        return self.chain.conclude(self.memory, as_bytes, self.data).labels
+        return self.engine.conclude(self.memory, as_bytes, self.data).labels
 
 
 def test_a_generated_client_takes_part_in_dc_from_the_beginning_to_the_labels(

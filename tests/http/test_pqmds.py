@@ -74,7 +74,7 @@ def test_a_party_counts_what_leaves_before_it_leaves_and_stops_at_its_total(
     careful.run(PARTS.data["r1c1"])
     crowd.join()
     assert earlier.epsilon(table) == 5.5
-    PartyFolder(crowd.home, "s", "r1c1").forget()
+    PartyFolder(crowd.home, crowd.session.id, "r1c1").forget()
     kept = json.loads((crowd.home / "spent.json").read_bytes())
     assert sorted(kept[table].values()) == [[2.5, 0.0], [3.0, 0.0]]
     others = [data_digest(PARTS.data[slot]) for slot in ("r1c2", "r1c3")]

@@ -15,6 +15,7 @@ import pytest
 
 from clustering_protocols import codec
 from clustering_protocols.contract import Memory
+from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, InvalidParameters, NotReady
 from party_sdk import Coordinator
 from party_sdk._files import default_home, write_private
@@ -47,7 +48,7 @@ def folder(tmp_path: Path) -> PartyFolder:
 def fill(folder: PartyFolder) -> None:
     folder.save_identity(IDENTITY)
     folder.save_agreement(b"agreement")
-    folder.save_answered(ANSWERED, CONTRIBUTION)
+    folder.save_answered(ANSWERED, CONTRIBUTION, Journal())
     folder.save_result(b"result")
 
 

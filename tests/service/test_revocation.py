@@ -36,7 +36,7 @@ def run(each_api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = each_api.service.settings
     monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
-    monkeypatch.setattr("analyst_service.cli.SystemClock", lambda: each_api.clock)
+    monkeypatch.setattr("analyst_service.clock.SystemClock", lambda: each_api.clock)
     return lambda *words: CliRunner().invoke(main, words)
 
 
@@ -114,7 +114,7 @@ def test_what_was_under_way_when_its_token_was_revoked_is_refused(
     settings = api.service.settings
     monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
-    monkeypatch.setattr("analyst_service.cli.SystemClock", lambda: api.clock)
+    monkeypatch.setattr("analyst_service.clock.SystemClock", lambda: api.clock)
     recruiting = api.open(Dummy(), PARTS).join(A)
     poll = start(
         api, "GET", f"{recruiting.path}/task?wait=20", secret=recruiting.tokens[A]

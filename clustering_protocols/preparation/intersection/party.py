@@ -102,9 +102,9 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return [self._collected(context, envelopes)]
         leader = others(context.session).get(context.slot.name, "")
         content = content_of(leader, envelopes, "A key or answers")
-        if isinstance(content, messages.BlindedIds):
-            raise EnvelopeRefused("A leader sends a key, and answers.")
-        return [content]
+        if isinstance(content, messages.PublicKey | messages.Answers):
+            return [content]
+        raise EnvelopeRefused("A leader sends a key, and answers.")
 
     def _collected(
         self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
