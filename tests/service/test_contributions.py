@@ -618,8 +618,9 @@ def test_a_join_is_refused_without_the_proof_of_the_members_key(
     body = session.joining(A)
     forged = body | {"proof": session.joining(A, entropy=bytes(32))["proof"]}
     moved = body | {"proof": session.joining(B)["proof"]}
-    resized = session.member(A).model_copy(update={"n_rows": 2**39})
-    greater = body | {"member": resized.model_dump(mode="json")}
+    fresh = shared_api.open(Dummy(), PARTS)
+    resized = fresh.member(A).model_copy(update={"n_rows": 2**39})
+    greater = fresh.joining(A) | {"member": resized.model_dump(mode="json")}
     for other in (forged, moved, greater):
         assert_refused(
             shared_api,
