@@ -182,7 +182,7 @@ def test_the_key_s_values_are_others_under_another_agreement_or_row_group(
 ) -> None:
     """One party's key follows from its entropy: only the context keeps values apart."""
     here = stage_view(session(method))
-    role = party.Party(Alignment.model_validate({"method": method}))
+    role = party.IntersectionParty(Alignment.model_validate({"method": method}))
     ids = [b"ada", b"bob"]
     found = [role._holder(view).values(ids) for view in (here, here, *elsewhere(here))]
     assert found[0] == found[1]

@@ -71,7 +71,7 @@ def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
     with folder.locked():
         pass
     files = [path for path in folder.path.iterdir() if path.name != "lock"]
-    assert len(files) == 5
+    assert len(files) == 6
     assert {mode(path) for path in files} == {0o600}
     assert mode(folder.path) == 0o700
 

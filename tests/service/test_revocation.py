@@ -119,7 +119,7 @@ def test_what_was_under_way_when_its_token_was_revoked_is_refused(
     poll = start(
         api, "GET", f"{recruiting.path}/task?wait=20", secret=recruiting.tokens[A]
     )
-    wait_for(lambda: recruiting.id in api.service.notifier.awaited)
+    wait_for(lambda: recruiting.id in api.service.notifier.waited_for)
     assert CliRunner().invoke(main, ["key", "revoke", "--session", recruiting.id])
     recruiting.join(B)
     assert poll.result(60).status == 401
