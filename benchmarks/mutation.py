@@ -51,7 +51,7 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/protocols/fccm/kernels.py": ("tests/fccm/test_results.py",),
     f"{_PURE}/protocols/llf/centroids.py": (*_LLF, "tests/llf/test_rounds.py"),
     f"{_PURE}/protocols/llf/kernels.py": _LLF,
-    f"{_PURE}/protocols/omnifc/field.py": _OMNIFC,
+    f"{_PURE}/secrecy/field.py": _OMNIFC,
     f"{_PURE}/protocols/omnifc/lagrange.py": _OMNIFC,
     f"{_PURE}/protocols/pqmds/kernels.py": _PQMDS,
     f"{_PURE}/protocols/pqmds/lloyd.py": _PQMDS,
