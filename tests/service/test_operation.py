@@ -338,7 +338,8 @@ def test_a_body_that_comes_too_slowly_is_given_up_and_its_connection_closed(
             f" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Digest: sha-256=:{'A' * 43}=:"
             "\r\nContent-Type: application/vnd.coterie.arrays"
         )
-    answer, _ = dribble(impatient.port, f"{head}\r\nContent-Length: {10_000 if what == "json" else 100_000}\r\n\r\n")
+    length = 10_000 if what == "json" else 100_000  # of what each may send
+    answer, _ = dribble(impatient.port, f"{head}\r\nContent-Length: {length}\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in answer.lower()
     assert b"urn:coterie:problem:timeout" in answer
