@@ -170,14 +170,16 @@ class _Member:
         proof = enrolment.prove(self.entropy, session, line, code, joins=0)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
-        self.memory = Memory()
+        self.journal, self.memory = engine.Journal(), Memory()
 
     def answer(self, agreement: bytes) -> bytes:
         task = self.client.task(self.session, wait=20) or b""
         party = engine.PartyEngine(
             agreement=agreement, slot=self.slot, entropy=self.entropy
         )
-        self.memory, content, *_ = party.reply(self.memory, task, self.rows)
+        self.journal, self.memory, content, _ = party.reply(
+            self.journal, self.memory, task, self.rows
+        )
         return content
 
     def greet(self, agreement: bytes) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from itertools import pairwise
 from math import isfinite, prod
 from typing import Any, Final
@@ -83,6 +84,14 @@ def pieces(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Buffer]:
             arrays[name].dtype.newbyteorder("<"), copy=False
         )
         yield little.reshape(-1).view(np.uint8).data
+
+
+def digest(header: Mapping[str, Any], arrays: Arrays) -> str:
+    """Return the SHA-256 (hex) of the bytes of :func:`encode`."""
+    hashed = sha256()
+    for piece in pieces(header, arrays):
+        hashed.update(piece)
+    return hashed.hexdigest()
 
 
 def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:

@@ -40,16 +40,26 @@ def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
     return json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def read(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield what the lines say, checking the chain from its first line.
+def read(
+    lines: Iterable[str], *, first: int = 1, previous: str = START
+) -> Iterator[dict[str, Any]]:
+    """Yield what the lines say, checking the chain line by line.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        A whole chain, or the part of one that follows a line that is known.
+    first : int
+        The number that the first of them must have.
+    previous : str
+        The digest of the line before it.
 
     Raises
     ------
     AuditBroken
         At the first line that is not the one that was written there.
     """
-    previous = START
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first):
         entry = _parse(line)
         if entry.get("previous") != previous or entry.get("number") != number:
             raise AuditBroken(f"Line {number} does not follow the line before it.")

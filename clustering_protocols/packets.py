@@ -2,26 +2,32 @@
 
 A task goes from the analyst to a party, a contribution back, a result at the end. The
 header says session, agreement, slot, stage, round and attempt, so that a packet that is
-replayed elsewhere is refused; a task also says which contribution it expects.
+replayed elsewhere is refused; a task also says which contribution it expects, and
+what everybody was told since the receiver's last answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Buffer
 
 from clustering_protocols import codec
+from clustering_protocols.arrays import ByteArray
 from clustering_protocols.contract import Stage
 from clustering_protocols.errors import AgreementMismatch, Malformed, RoundClosed
 from clustering_protocols.records import Record
 from clustering_protocols.rounds import RoundRef
 
 _ENVELOPE = "envelope."
+_HISTORY = "transcript.lines"
+_SIGNATURES = "transcript.signatures"
+SIGNATURE_BYTES: Final = 64
 
 
 class _HeaderPart(BaseModel):
@@ -67,18 +73,46 @@ class Envelope:
     sealed: bytes = field(repr=False)
 
 
+_NO_LINES: Final[ByteArray] = np.empty(0, np.uint8)
+UNSIGNED: Final[ByteArray] = np.empty((0, SIGNATURE_BYTES), np.uint8)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """A packet whose record has not been interpreted yet."""
+    """A packet whose record has not been interpreted yet.
+
+    Attributes
+    ----------
+    header : Header
+    arrays : mapping of str to ndarray
+        Of the record.
+    envelopes : sequence of Envelope
+    history : sequence of str
+        Lines of the transcript, in a packet to a party.
+    signatures : uint8 array of shape (s, 64)
+        Of all slots, zeros for those that have not signed; s is 0 where none are told.
+    """
 
     header: Header
     arrays: codec.Arrays = field(repr=False)
     envelopes: Sequence[Envelope] = ()
+    history: Sequence[str] = field(default=(), repr=False)
+    signatures: ByteArray = field(default_factory=lambda: UNSIGNED, repr=False)
 
     @property
     def address(self) -> Address:
         """Return where the packet belongs."""
         return self.header.address
+
+    def record_digest(self, without: Collection[str] = ()) -> str:
+        """Return a digest of the record but for some fields: see :func:`digest_of`."""
+        return digest_of(self.header.record, self.arrays, without)
+
+    def restamped(self, attempt: int) -> Packet:
+        """Return the same packet under another attempt number."""
+        address = self.address.model_copy(update={"attempt": attempt})
+        header = self.header.model_copy(update={"address": address})
+        return replace(self, header=header)
 
     def read(self, kinds: Iterable[type[Record]]) -> Record:
         """Return the record; :class:`Malformed` unless it is of one of these kinds."""
@@ -89,12 +123,23 @@ class Packet:
         raise Malformed("A record of that kind has no place here.")
 
 
+def digest_of(
+    record: codec.Header, arrays: codec.Arrays, without: Collection[str] = ()
+) -> str:
+    """Return the SHA-256 (hex) of a record's bytes, some fields left out."""
+    values = {k: v for k, v in record["values"].items() if k not in without}
+    kept = {name: array for name, array in arrays.items() if name not in without}
+    return codec.digest({**record, "values": values}, kept)
+
+
 def write(
     address: Address,
     record: Record,
     *,
     expects: Expectation | None = None,
     envelopes: Sequence[Envelope] = (),
+    history: Sequence[str] = (),
+    signatures: ByteArray = UNSIGNED,
 ) -> bytes:
     """Return a packet's bytes."""
     header = Header(
@@ -103,7 +148,15 @@ def write(
         expects=expects,
         envelopes=[envelope.label for envelope in envelopes],
     )
-    return _encode(header, record.arrays, envelopes)
+    return encode(
+        Packet(
+            header=header,
+            arrays=record.arrays,
+            envelopes=envelopes,
+            history=history,
+            signatures=signatures,
+        )
+    )
 
 
 def read(buffer: Buffer) -> Packet:
@@ -121,6 +174,7 @@ def read(buffer: Buffer) -> Packet:
         finding = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in finding["loc"])
         raise Malformed(f"Header, {place}: {finding['msg']}.") from None
+    history, signatures = _told(arrays)
     sealed = [arrays.pop(f"{_ENVELOPE}{i}", None) for i in range(len(header.envelopes))]
     if any(item is None or item.dtype != np.uint8 for item in sealed) or any(
         name.startswith(_ENVELOPE) for name in arrays
@@ -131,15 +185,28 @@ def read(buffer: Buffer) -> Packet:
         for label, item in zip(header.envelopes, sealed, strict=True)
         if item is not None
     ]
-    return Packet(header=header, arrays=arrays, envelopes=envelopes)
+    return Packet(
+        header=header,
+        arrays=arrays,
+        envelopes=envelopes,
+        history=history,
+        signatures=signatures,
+    )
 
 
-def restamp(buffer: Buffer, attempt: int) -> bytes:
-    """Return the same task under another attempt number."""
-    packet = read(buffer)
-    address = packet.address.model_copy(update={"attempt": attempt})
-    header = packet.header.model_copy(update={"address": address})
-    return _encode(header, packet.arrays, packet.envelopes)
+def _told(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArray]:
+    """Take the lines of the transcript and the signatures out of a packet's arrays."""
+    lines = arrays.pop(_HISTORY, _NO_LINES)
+    signatures = arrays.pop(_SIGNATURES, UNSIGNED)
+    if lines.dtype != np.uint8 or signatures.dtype != np.uint8:
+        raise Malformed("Lines and signatures are bytes.")
+    if signatures.ndim != 2 or signatures.shape[1] != SIGNATURE_BYTES:
+        raise Malformed(f"A signature has {SIGNATURE_BYTES} bytes.")
+    try:
+        text = lines.tobytes().decode()
+    except UnicodeDecodeError:
+        raise Malformed("A line of the transcript is not UTF-8.") from None
+    return text.split("\n") if text else [], signatures
 
 
 def check_answers(task: Packet, contribution: Packet, stage: Stage) -> Record:
@@ -158,6 +225,8 @@ def check_answers(task: Packet, contribution: Packet, stage: Stage) -> Record:
             f"Open is round {asked.round}, attempt {asked.attempt}; the message says "
             f"round {given.round}, attempt {given.attempt}."
         )
+    if contribution.history or len(contribution.signatures):
+        raise Malformed("A transcript is told to parties, not by them.")
     if given != asked:
         wrong = [
             name
@@ -174,11 +243,16 @@ def check_answers(task: Packet, contribution: Packet, stage: Stage) -> Record:
     return record
 
 
-def _encode(
-    header: Header, arrays: codec.Arrays, envelopes: Sequence[Envelope]
-) -> bytes:
-    sealed: Mapping[str, Any] = {
+def encode(packet: Packet) -> bytes:
+    """Return the bytes of a packet."""
+    beside: dict[str, NDArray[Any]] = {
         f"{_ENVELOPE}{index}": np.frombuffer(envelope.sealed, np.uint8)
-        for index, envelope in enumerate(envelopes)
+        for index, envelope in enumerate(packet.envelopes)
     }
-    return codec.encode(header.model_dump(mode="json"), {**arrays, **sealed})
+    if packet.history:
+        text = "\n".join(packet.history).encode()
+        beside[_HISTORY] = np.frombuffer(text, np.uint8)
+    if len(packet.signatures):
+        beside[_SIGNATURES] = packet.signatures
+    header = packet.header.model_dump(mode="json")
+    return codec.encode(header, {**packet.arrays, **beside})

@@ -11,7 +11,7 @@ import json
 import unicodedata
 from collections import Counter
 from hashlib import sha256
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -23,6 +23,7 @@ TERMS_VERSION: Final = 1
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Audience = Literal["all", "row", "column", "slot"]
 Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 
 
@@ -100,6 +101,16 @@ class Layout(Value):
     def regular(self) -> bool:
         """Return whether every cell of the lattice has a slot."""
         return len(self.slots) == self.n_row_groups * self.n_column_groups
+
+    def audiences(self, audience: Audience) -> list[tuple[str, ...]]:
+        """Return the slots by group: all, by row group, by column group, or each alone."""
+        if audience == "all":
+            return [self.names]
+        if audience == "row":
+            return [self.row_group(row) for row in range(self.n_row_groups)]
+        if audience == "column":
+            return [self.column_group(column) for column in range(self.n_column_groups)]
+        return [(name,) for name in self.names]
 
     def slot(self, name: str) -> Slot:
         """Return the slot of a name; :class:`KeyError` if there is none."""

@@ -95,9 +95,13 @@ class Ledger:
             )
         self._write("receipt", place, **said)
 
+    def has_receipt(self, place: Place) -> bool:
+        """Return whether the analyst has acknowledged what left."""
+        return bool(self._find("receipt", place))
+
     def awaits_receipt(self, place: Place) -> bool:
         """Return whether something was about to leave that nobody acknowledged."""
-        return bool(self._find("sending", place)) and not self._find("receipt", place)
+        return bool(self._find("sending", place)) and not self.has_receipt(place)
 
     def _find(self, event: str, place: Place | None = None) -> list[dict[str, Any]]:
         return [

@@ -4,7 +4,8 @@
 ``agreement.json`` holds the exact bytes; ``memory.arrays`` the memory before and after
 the last round that was answered; ``contribution.arrays`` the bytes of that answer. They
 are written and synced before the first byte leaves, so that a retry sends the same.
-``journal.arrays`` says which tasks were answered. ``sent.log`` says what left when, and what the analyst acknowledged.
+``journal.arrays`` says which tasks were answered, and what everybody was told by then.
+``sent.log`` says what left when, and what the analyst acknowledged.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from party_sdk._files import private_folder, write_private
 from party_sdk.ledger import Ledger
 from party_sdk.spending import Spending
 
-_VERSION = 2
+_VERSION = 3
 
 
 class Identity(BaseModel):
@@ -60,7 +61,6 @@ class Answered:
     attempt: int = 0
     task_digest: str = ""
     contribution_digest: str = ""
-    inputs: str = ""
     before: Memory = field(default_factory=Memory)
     after: Memory = field(default_factory=Memory)
 
@@ -77,17 +77,6 @@ class Answered:
             f"Round {round_}, attempt {attempt} came after round {self.round}, attempt "
             f"{self.attempt}."
         )
-
-    def check_same_inputs(self, fresh: Answered) -> None:
-        """Refuse another attempt of a round that asks something else.
-
-        Two totals of one round over different inputs would tell more than one.
-        """
-        if fresh.round == self.round and fresh.inputs != self.inputs:
-            raise Equivocation(
-                f"Attempt {fresh.attempt} of round {fresh.round} starts from other numbers "
-                f"than attempt {self.attempt}."
-            )
 
 
 class PartyFolder:
@@ -151,6 +140,10 @@ class PartyFolder:
         if not self._journal.exists():
             return Journal()
         return Journal.decode(self._journal.read_bytes())
+
+    def has_receipt(self, journal: Journal) -> bool:
+        """Return whether the analyst has acknowledged the last answer of a journal."""
+        return self.ledger.has_receipt((journal.round, journal.attempt))
 
     def save_journal(self, journal: Journal) -> None:
         """Keep which tasks were answered, or that this party has stopped."""
@@ -224,7 +217,6 @@ def _encode(answered: Answered) -> bytes:
         "attempt": answered.attempt,
         "task_digest": answered.task_digest,
         "contribution_digest": answered.contribution_digest,
-        "inputs": answered.inputs,
         **kinds,
     }
     return codec.encode(header, arrays)
@@ -239,7 +231,6 @@ def _decode(content: bytes) -> Answered:
         attempt=header["attempt"],
         task_digest=header["task_digest"],
         contribution_digest=header["contribution_digest"],
-        inputs=header["inputs"],
         before=_memory_of("before", header, arrays),
         after=_memory_of("after", header, arrays),
     )

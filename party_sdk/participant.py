@@ -276,7 +276,8 @@ class Party:
         if (address.round, address.attempt) == (answered.round, answered.attempt):
             return Inspection.of(self.folder.load_contribution(answered), {})
         before = answered.base(address.round, address.attempt)
-        answer = self._chain(agreement).reply(before, task, data)
+        journal = self.folder.load_journal()
+        answer = self._chain(agreement).reply(journal, before, task, data)
         return Inspection.of(answer.contribution, answer.notes)
 
     def result(self) -> Result:
@@ -341,8 +342,11 @@ class Party:
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         party = self._chain(self.folder.load_agreement() or b"")
         memory = self.folder.load_answered().after
-        party.admit_result(self.folder.load_journal(), memory, result)
-        outcome = party.conclude(memory, result, data)
+        journal = self.folder.load_journal()
+        acknowledged = self.folder.has_receipt(journal)
+        outcome = party.conclude(
+            journal, memory, result, data, acknowledged=acknowledged
+        )
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")

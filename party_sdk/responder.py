@@ -72,19 +72,17 @@ class Responder:
             contribution = self.folder.load_contribution(answered)
         else:
             before = answered.base(*here)
-            journal, answer = self._admitted(party, before, task, data)
+            answer = self._admitted(party, before, task, data)
             contribution = answer.contribution
             fresh = Answered(
                 round=address.round,
                 attempt=address.attempt,
                 task_digest=digest,
                 contribution_digest=sha256(contribution).hexdigest(),
-                inputs=answer.inputs.hex(),
                 before=before,
                 after=answer.memory,
             )
-            answered.check_same_inputs(fresh)
-            self._keep(fresh, answer, journal)
+            self._keep(fresh, answer)
             answered = fresh
         sent = answered.contribution_digest
         self.folder.ledger.sending(here, digest, sent, len(contribution))
@@ -92,12 +90,12 @@ class Responder:
 
     def _admitted(
         self, party: engine.PartyEngine, before: Memory, task: bytes, data: DataSource
-    ) -> tuple[engine.Journal, engine.Answer]:
-        """Return the journal after a task, and the answer; stop where rules are broken."""
+    ) -> engine.Answer:
+        """Return the answer to a task; stop for good where rules are broken."""
         journal = self.folder.load_journal()
+        acknowledged = self.folder.has_receipt(journal)
         try:
-            after = party.admit(journal, before, task)
-            return after, party.reply(before, task, data)
+            return party.reply(journal, before, task, data, acknowledged=acknowledged)
         except engine.FINAL as error:
             if not journal.stopped:
                 self.folder.save_journal(journal.stop(str(error)))
@@ -110,9 +108,7 @@ class Responder:
         if self.folder.ledger.awaits_receipt(here):
             self._send(here, self.folder.load_contribution(answered))
 
-    def _keep(
-        self, fresh: Answered, answer: engine.Answer, journal: engine.Journal
-    ) -> None:
+    def _keep(self, fresh: Answered, answer: engine.Answer) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
         selection = answer.memory.get(Selection)
         if selection is not None:
@@ -121,7 +117,7 @@ class Responder:
         self.oversight.show(answer.contribution, answer.notes)
         self._spend(answer.memory)
         self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
-        self.folder.save_answered(fresh, answer.contribution, journal)
+        self.folder.save_answered(fresh, answer.contribution, answer.journal)
 
     def _spend(self, memory: Memory) -> None:
         """Count what a release costs the people of the table, before it leaves."""

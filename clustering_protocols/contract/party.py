@@ -52,7 +52,8 @@ class PartyContext(Generic[P_co]):
     """Where a party stands in a session, and what it may draw from.
 
     ``choices`` are what this party decides alone, for example a reduction of its own or
-    a limit above which it refuses; no other role learns of them.
+    a limit above which it refuses; no other role learns of them. ``transcripts`` are
+    those of the last rounds, by round and attempt.
     """
 
     session: SessionContext[P_co]
@@ -63,6 +64,25 @@ class PartyContext(Generic[P_co]):
     memory: Memory
     entropy: bytes = field(repr=False)
     choices: Mapping[str, Any] = field(default_factory=dict)
+    transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+
+    @property
+    def transcript(self) -> str:
+        """Return the transcript up to the attempt in hand."""
+        return self.transcript_of(self.round, self.attempt)
+
+    def transcript_of(self, round_: int, attempt: int) -> str:
+        """Return the transcript (hex) up to an attempt of the last rounds.
+
+        It stands for everything that everybody was told until then, in that order.
+        Raises :class:`ProtocolFailed` for an attempt that nobody was told of.
+        """
+        try:
+            return self.transcripts[round_, attempt]
+        except KeyError:
+            raise ProtocolFailed(
+                f"Nobody was told of attempt {attempt} of round {round_}."
+            ) from None
 
     def recall(self, kind: type[R]) -> R:
         """Return a remembered record that an earlier stage must have left.
@@ -78,19 +98,19 @@ class PartyContext(Generic[P_co]):
     def pairwise_stream(self, peer: str, *labels: bytes | str | int) -> KeyedStream:
         """Return the stream that this party and one other draw alike, for one use.
 
-        Nothing is sent for it: both derive it from their keys, under the agreement.
+        Nothing is sent for it: both derive it from their keys, under what they were told.
         """
         keys = party_keys(self.entropy, self.session.terms.session, self.slot.name)
         shared = keys.exchange(self.session.member(peer).keys)
         slots = self.session.slots
         pair = sorted((self.slot.name, peer), key=slots.index)
-        salt = bytes.fromhex(self.session.agreement_digest)
-        key = derive_key(shared, "coterie/pair/1", *pair, salt=salt)
+        salt = bytes.fromhex(self.transcript)
+        key = derive_key(shared, "coterie/pair/2", *pair, salt=salt)
         return KeyedStream(derive_key(key, *labels))
 
     def stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose of this attempt."""
-        return self._stream("coterie/draw/1", self.round, self.attempt, purpose)
+        return self._stream("coterie/draw/2", self.transcript, purpose)
 
     def lasting_stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose, whatever the attempt.
@@ -125,15 +145,12 @@ class Reply:
     """A contribution, envelopes to other parties, what to remember and what to note.
 
     ``notes`` are for the operator, who reads them before the contribution is sent.
-    ``inputs`` marks what the contribution was computed from, beside the party's data: a
-    party answers all attempts of a round from the same inputs, or not at all.
     """
 
     contribution: Record
     envelopes: Sequence[Outgoing] = ()
     remember: Sequence[Record] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
-    inputs: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

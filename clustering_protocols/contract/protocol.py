@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.records import Record
 from clustering_protocols.suitability import Method
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import Audience, Layout
 
 from .analyst import AnalystRole
 from .party import Memory, PartyRole
@@ -29,12 +29,19 @@ class Exchange(NamedTuple):
     least, most : int
         How often a party that takes part is asked in a session. A party refuses more,
         and goes on to nothing that follows with less.
+    audience : Audience
+        Within which group everybody is told the same task; no party answers one that
+        another of the group was told otherwise.
+    own : tuple of str
+        Fields in which tasks of one group differ all the same.
     """
 
     task: type[Record]
     answer: type[Record]
     least: int = 1
     most: int = 1
+    audience: Audience = "all"
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class Stage:
         What parties send each other.
     results : tuple of type of Record
         What a last stage hands out, to a slot or to the coordinator.
+    results_to : Audience
+        Within which group everybody gets the same result.
     """
 
     name: str
@@ -61,6 +70,7 @@ class Stage:
     exchanges: tuple[Exchange, ...]
     envelopes: tuple[type[Record], ...] = ()
     results: tuple[type[Record], ...] = ()
+    results_to: Audience = "slot"
 
     @property
     def tasks(self) -> tuple[type[Record], ...]:
@@ -76,7 +86,11 @@ class Stage:
 
     def answer_to(self, task: str) -> type[Record]:
         """Return the kind of the answer to a task's kind."""
-        return next(e.answer for e in self.exchanges if e.task.kind == task)
+        return self.exchange_of(task).answer
+
+    def exchange_of(self, task: str) -> Exchange:
+        """Return the exchange of a task's kind."""
+        return next(e for e in self.exchanges if e.task.kind == task)
 
 
 def role(package: str, name: str) -> Callable[[], Any]:
@@ -157,6 +171,14 @@ class ClusteringProtocol(ABC, Generic[P]):
         The engine calls it before the first round, and again whenever the rows that take
         part have changed. Raises :class:`ProtocolFailed` with the numbers that would fit.
         """
+
+    def quorum(self, params: P, layout: Layout) -> int:
+        """Return how many parties a session needs until its end: all, unless it says so.
+
+        As many sign what everybody was told before anybody gets a result.
+        """
+        del params
+        return len(layout.slots)
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:

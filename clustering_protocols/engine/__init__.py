@@ -3,13 +3,12 @@
 The analyst service, the party SDK and the simulation all run these functions and no
 others. They turn agreement, state, tasks and contributions (bytes that a database, a
 disk or a network hold) into the next bytes; they relay envelopes, number rounds through
-all stages and open a round again where a step declares it void.
+all stages, open a round again where a step declares it void, and keep the transcript of
+what everybody was told.
 """
 
 from clustering_protocols.engine.analyst import (
     MAX_ATTEMPTS,
-    Closed,
-    Opened,
     advance,
     begin,
     check_contribution,
@@ -17,7 +16,8 @@ from clustering_protocols.engine.analyst import (
     read_result,
 )
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.party import FINAL, Answer, PartyEngine, Position
+from clustering_protocols.engine.moves import Closed, Opened
+from clustering_protocols.engine.party import FINAL, Answer, PartyEngine
 from clustering_protocols.engine.stages import load
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Journal",
     "Opened",
     "PartyEngine",
-    "Position",
     "advance",
     "begin",
     "check_contribution",

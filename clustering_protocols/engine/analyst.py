@@ -2,105 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import numpy as np
-from typing_extensions import Buffer, TypeVar
+from typing_extensions import Buffer
 
-from clustering_protocols import packets
-from clustering_protocols.arrays import ByteArray, Spec
-from clustering_protocols.contract import Ask, Finish, Reopen, SessionContext, Stage
-from clustering_protocols.engine.stages import check_roster, load, stage_of
+from clustering_protocols import codec, packets
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.contract import Ask, Finish, Nothing, Reopen
+from clustering_protocols.engine import held, signatures, transcript
+from clustering_protocols.engine.course import AnalystState, Course
+from clustering_protocols.engine.moves import Closed, Opened
+from clustering_protocols.engine.stages import check_roster, load, quorum, stage_of
 from clustering_protocols.errors import Malformed, ProtocolFailed
-from clustering_protocols.packets import Address, Envelope, Expectation
+from clustering_protocols.packets import (
+    UNSIGNED,
+    Envelope,
+    Expectation,
+    Header,
+    Packet,
+)
 from clustering_protocols.records import Record
 
 MAX_ATTEMPTS = 5
-
-
-class AnalystState(Record):
-    """Where the analyst stands between two rounds."""
-
-    kind = "analyst-state"
-
-    stage: int
-    round: int
-    attempt: int
-    quorum: int
-    n_rows: dict[str, int]  # of slots of which a stage has selected rows
-    stage_state: Annotated[ByteArray, Spec("bytes")]
-
-
-Payload = TypeVar("Payload", default=bytes)
-Stored = TypeVar("Stored")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened(Generic[Payload]):
-    """A round is open: keep the state, hand out the tasks, wait for contributions.
-
-    Generic in what stands for state and tasks: their bytes, or the digests under which
-    they are stored.
-    """
-
-    round: int
-    attempt: int
-    stage: str
-    stage_index: int
-    n_stages: int
-    quorum: int
-    state: Payload = field(repr=False)
-    tasks: Mapping[str, Payload] = field(repr=False)
-    progress: Mapping[str, Any] | None = None  # None: as before
-
-    def stored(self, put: Callable[[Payload], Stored]) -> Opened[Stored]:
-        """Return the same with what ``put`` returns for each payload."""
-        return Opened(
-            round=self.round,
-            attempt=self.attempt,
-            stage=self.stage,
-            stage_index=self.stage_index,
-            n_stages=self.n_stages,
-            quorum=self.quorum,
-            state=put(self.state),
-            tasks={slot: put(task) for slot, task in self.tasks.items()},
-            progress=self.progress,
-        )
-
-    @property
-    def payloads(self) -> list[Payload]:
-        """Return state and tasks."""
-        return [self.state, *self.tasks.values()]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed(Generic[Payload]):
-    """The session is complete."""
-
-    results: Mapping[str, Payload] = field(repr=False)
-    summary: Payload | None = field(repr=False)
-
-    def stored(self, put: Callable[[Payload], Stored]) -> Closed[Stored]:
-        """Return the same with what ``put`` returns for each payload."""
-        return Closed(
-            results={slot: put(result) for slot, result in self.results.items()},
-            summary=None if self.summary is None else put(self.summary),
-        )
-
-    @property
-    def payloads(self) -> list[Payload]:
-        """Return results and summary."""
-        summary = [] if self.summary is None else [self.summary]
-        return [*self.results.values(), *summary]
 
 
 def begin(agreement: bytes) -> Opened | Closed:
     """Return the first round of a session whose parties have all joined."""
     session, stages = load(agreement)
     check_roster(session)
-    return _enter(session, stages, index=0, last_round=0, relay=[])
+    return _enter(Course.beginning(session, stages))
 
 
 def advance(
@@ -129,26 +60,26 @@ def advance(
     """
     session, stages = load(agreement)
     current = AnalystState.decode(state)
-    session = session.with_rows(current.n_rows)
-    stage = stages[current.stage]
+    course = Course.resumed(session, stages, current)
     given = {
         s: packets.read(contributions[s]) for s in session.slots if s in contributions
     }
     records = {
-        slot: packets.check_answers(packets.read(tasks[slot]), packet, stage)
+        slot: packets.check_answers(packets.read(tasks[slot]), packet, course.stage)
         for slot, packet in given.items()
     }
-    role = stage.analyst()
+    course = _signed(course.answered(list(given)), records, current.quorum)
+    role = course.stage.analyst()
     stage_state = role.state.decode(current.stage_state.data)
-    move = role.step(session, stage_state, records)
+    move = role.step(course.session, stage_state, records)
     if isinstance(move, Reopen):
-        return _open_again(session, current, stages, tasks, move)
+        return _open_again(course, tasks, move, current.quorum)
     relay = [
         _relayed(slot, envelope)
         for slot, packet in given.items()
         for envelope in packet.envelopes
     ]
-    return _follow(session, stages, current.stage, current.round, move, relay)
+    return _follow(replace(course, relay=relay), move)
 
 
 def prepare(agreement: bytes) -> None:
@@ -177,166 +108,130 @@ def read_result(agreement: bytes, result: Buffer) -> Record:
     return packets.read(result).read(stages[-1].results)
 
 
-def _enter(
-    session: SessionContext,
-    stages: Sequence[Stage],
-    index: int,
-    last_round: int,
-    relay: Sequence[tuple[str, Envelope]],
-) -> Opened | Closed:
-    move = stages[index].analyst().start(session)
-    return _follow(session, stages, index, last_round, move, relay)
+def _signed(course: Course, records: Mapping[str, Record], needed: int) -> Course:
+    """Return the course with the signatures of the opening, or of the closing."""
+    if not (course.is_first_stage or course.is_last_stage):
+        return course
+    found = signatures.collect(course.session, records)
+    name, told = course.stage.name, course.transcript
+    signatures.check(course.session, name, told, found, needed)
+    return replace(course, signatures=found)
 
 
-def _follow(
-    session: SessionContext,
-    stages: Sequence[Stage],
-    index: int,
-    last_round: int,
-    move: Ask | Finish,
-    relay: Sequence[tuple[str, Envelope]],
-) -> Opened | Closed:
+def _enter(course: Course) -> Opened | Closed:
+    return _follow(course, course.stage.analyst().start(course.session))
+
+
+def _follow(course: Course, move: Ask | Finish) -> Opened | Closed:
     """Go on in this stage, in the next one, or close."""
     if isinstance(move, Ask):
-        return _open(session, stages, index, last_round + 1, move, relay)
+        return _open(replace(course, round=course.round + 1, attempt=1), move)
     if move.n_rows:
-        session = session.with_rows(move.n_rows)
+        session = course.session.with_rows(move.n_rows)
         check_roster(session)
-    if index + 1 < len(stages):
-        return _enter(session, stages, index + 1, last_round, relay)
-    return _close(session, stages, index, max(last_round, 1), move)
+        course = replace(course, session=session)
+    if course.is_last_stage:
+        return _close(course)
+    course = replace(course, index=course.index + 1)
+    if course.is_last_stage:
+        return _ask_to_sign(replace(course, held=held.keep(move)))
+    return _enter(course)
 
 
-def _open(
-    session: SessionContext,
-    stages: Sequence[Stage],
-    index: int,
-    round_: int,
-    ask: Ask,
-    relay: Sequence[tuple[str, Envelope]],
-) -> Opened:
-    place = _Place(stage=index, round=round_, attempt=1)
-    packed = _packed(session, stages, place, ask, relay)
-    return _opened(session, place, ask, packed, stages)
+def _ask_to_sign(course: Course) -> Opened:
+    """Open the last round: for all or, where a quorum is enough, for those at hand."""
+    session = course.session
+    needed = quorum(session)
+    slots = session.slots if needed == len(session.slots) else course.present
+    tasks = dict.fromkeys(slots, signatures.Sign())
+    course = replace(course, round=course.round + 1, attempt=1)
+    return _open(course, Ask(state=Nothing(), tasks=tasks, quorum=needed))
+
+
+def _open(course: Course, ask: Ask) -> Opened:
+    """Open a round, or open it again with other tasks."""
+    asks = next(iter(ask.tasks.values())).kind
+    course = course.noted(asks, list(ask.tasks), _told(course, asks, ask))
+    tasks = {slot: _task(course, slot, task, ask) for slot, task in ask.tasks.items()}
+    return course.opened(ask.state, ask.quorum or len(tasks), tasks, ask.progress)
+
+
+def _told(course: Course, asks: str, ask: Ask) -> Sequence[str]:
+    """Return the digests of what is told: the tasks, at the end the results."""
+    layout = course.session.layout
+    if course.is_last_stage:
+        return transcript.told(
+            layout, course.stage.results_to, held.digests(course.held)
+        )
+    exchange = course.stage.exchange_of(asks)
+    distinct = {id(task): task for task in ask.tasks.values()}
+    found = {
+        key: packets.digest_of(task.header(), task.arrays, exchange.own)
+        for key, task in distinct.items()
+    }
+    digests = {slot: found[id(task)] for slot, task in ask.tasks.items()}
+    return transcript.told(layout, exchange.audience, digests)
+
+
+def _task(course: Course, slot: str, task: Record, ask: Ask) -> bytes:
+    """Return a slot's task as bytes, with its envelopes and what it has not been told."""
+    answer = course.stage.exchange_of(task.kind).answer
+    return packets.write(
+        course.address(slot),
+        task,
+        expects=Expectation(kind=answer.kind, dims=dict(ask.dims.get(slot, {}))),
+        envelopes=[envelope for to, envelope in course.relay if to == slot],
+        history=course.lacking(slot),
+        signatures=course.to_show(slot),
+    )
 
 
 def _open_again(
-    session: SessionContext,
-    current: AnalystState,
-    stages: Sequence[Stage],
-    tasks: Mapping[str, Buffer],
-    move: Reopen,
+    course: Course, tasks: Mapping[str, Buffer], move: Reopen, needed: int
 ) -> Opened:
-    attempt = current.attempt + 1
+    attempt = course.attempt + 1
     if attempt > MAX_ATTEMPTS:
         raise ProtocolFailed(
-            f"Round {current.round} was void {MAX_ATTEMPTS} times: {move.reason}"
+            f"Round {course.round} was void {MAX_ATTEMPTS} times: {move.reason}"
         )
-    place = _Place(stage=current.stage, round=current.round, attempt=attempt)
+    course = replace(course, attempt=attempt)
+    before = {slot: packets.read(task) for slot, task in tasks.items()}
     if move.ask is not None:
-        relay = [
-            (slot, envelope)
-            for slot, task in tasks.items()
-            for envelope in packets.read(task).envelopes
-        ]
-        packed = _packed(session, stages, place, move.ask, relay)
-        return _opened(session, place, move.ask, packed, stages)
-    same = {slot: packets.restamp(task, attempt) for slot, task in tasks.items()}
-    return _opened(session, place, _Kept(move.state, current.quorum), same, stages)
-
-
-class _Kept(NamedTuple):
-    """An Ask that keeps the tasks."""
-
-    state: Record
-    quorum: int
-    progress: None = None
-
-
-class _Place(NamedTuple):
-    """Where a round stands: index of its stage, number, attempt."""
-
-    stage: int
-    round: int
-    attempt: int
-
-
-def _packed(
-    session: SessionContext,
-    stages: Sequence[Stage],
-    place: _Place,
-    ask: Ask,
-    relay: Sequence[tuple[str, Envelope]],
-) -> dict[str, bytes]:
-    """Return the tasks of a round as bytes, each with the envelopes for its slot."""
-    stage = stages[place.stage]
-    return {
-        slot: packets.write(
-            _address(session, slot, stage, place.round, place.attempt),
-            task,
-            expects=Expectation(
-                kind=stage.answer_to(task.kind).kind, dims=dict(ask.dims.get(slot, {}))
-            ),
-            envelopes=[envelope for receiver, envelope in relay if receiver == slot],
+        relay = [(to, each) for to, task in before.items() for each in task.envelopes]
+        return _open(replace(course, relay=relay), move.ask)
+    asks = next(iter(before.values())).header.record["kind"]
+    course = course.noted(asks, list(tasks), transcript.last(course.lines).told)
+    again = {
+        slot: packets.encode(
+            replace(
+                task.restamped(attempt),
+                history=course.lacking(slot),
+                signatures=course.to_show(slot),
+            )
         )
-        for slot, task in ask.tasks.items()
+        for slot, task in before.items()
     }
+    return course.opened(move.state, needed, again, None)
 
 
-def _opened(
-    session: SessionContext,
-    place: _Place,
-    ask: Ask | _Kept,
-    tasks: Mapping[str, bytes],
-    stages: Sequence[Stage],
-) -> Opened:
-    state = AnalystState(
-        stage=place.stage,
-        round=place.round,
-        attempt=place.attempt,
-        quorum=ask.quorum or len(tasks),
-        n_rows=dict(session.selected),
-        stage_state=np.frombuffer(ask.state.encode(), np.uint8),
-    )
-    return Opened(
-        round=place.round,
-        attempt=place.attempt,
-        stage=stages[place.stage].name,
-        stage_index=place.stage,
-        n_stages=len(stages),
-        quorum=state.quorum,
-        state=state.encode(),
-        tasks=tasks,
-        progress=ask.progress,
-    )
+def _close(course: Course) -> Closed:
+    def packet(slot: str, record: ByteArray) -> bytes:
+        header, arrays = codec.decode(record.data)
+        return packets.encode(
+            Packet(
+                header=Header(address=course.address(slot), record=header),
+                arrays=arrays,
+                history=course.lacking(slot) if slot else (),
+                signatures=course.signatures if slot else UNSIGNED,
+            )
+        )
 
-
-def _close(
-    session: SessionContext,
-    stages: Sequence[Stage],
-    index: int,
-    round_: int,
-    move: Finish,
-) -> Closed:
-    def packet(slot: str, record: Record) -> bytes:
-        return packets.write(_address(session, slot, stages[index], round_), record)
-
+    summary = held.summary(course.held)
     return Closed(
-        results={slot: packet(slot, record) for slot, record in move.results.items()},
-        summary=packet("", move.summary) if move.summary else None,
-    )
-
-
-def _address(
-    session: SessionContext, slot: str, stage: Stage, round_: int, attempt: int = 1
-) -> Address:
-    return Address(
-        session=session.terms.session,
-        agreement=session.agreement_digest,
-        slot=slot,
-        stage=stage.name,
-        round=round_,
-        attempt=attempt,
+        results={
+            slot: packet(slot, r) for slot, r in held.results(course.held).items()
+        },
+        summary=None if summary is None else packet("", summary),
     )
 
 

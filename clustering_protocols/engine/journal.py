@@ -3,8 +3,10 @@
 A party answers the tasks of a session in the order that the stages declare, each at most
 as often as declared, and leaves no stage before it was asked what has to be asked there.
 A new attempt repeats its round: only members may be missing. Whoever asks otherwise is
-refused for good. The journal lies outside the memory that a new attempt takes back, and
-is on disk before an answer is sent, so no attempt and no restart undoes it.
+refused for good. So is who tells another past than before, or something else than the
+transcript says that everybody was told. The journal lies outside the memory that a new
+attempt takes back, and is on disk before an answer is sent, so no attempt and no restart
+undoes it.
 """
 
 from __future__ import annotations
@@ -12,17 +14,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
-from clustering_protocols import codec
+from clustering_protocols import codec, hash_chain
+from clustering_protocols.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.contract import Exchange, PartyContext, Stage
+from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.analyst import MAX_ATTEMPTS
+from clustering_protocols.engine.stages import quorum, stage_of
+from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.errors import TaskRefused
 from clustering_protocols.packets import Packet
 from clustering_protocols.records import Record
+from clustering_protocols.terms import Audience
 
+_RECENT = 3  # a sum's total is read two answers later at most
 _SHRINKING = "members"  # the one field in which attempts of a round may differ
+
+
+def _no_rounds() -> IntArray:
+    return np.empty((0, 2), np.int64)
+
+
+def _no_transcripts() -> ByteArray:
+    return np.empty((0, 32), np.uint8)
 
 
 class Journal(Record):
@@ -42,9 +60,18 @@ class Journal(Record):
         Who took part in the last attempt, where the task says so.
     stopped : str
         Why this party answers nothing any more; empty while it does.
+    line : int
+        The number of the transcript's last line that is known.
+    recent : list of int
+        The last rounds that were answered.
+    when : int64 array of shape (h, 2)
+        Rounds and attempts since the first of them.
+    transcripts : uint8 array of shape (h, 32)
+        The transcript up to each of them.
     """
 
     kind = "journal"
+    version = 2
 
     round: int = 0
     attempt: int = 0
@@ -54,6 +81,54 @@ class Journal(Record):
     asked: str = ""
     members: list[str] = Field(default_factory=list)
     stopped: str = ""
+    line: int = 0
+    recent: list[int] = Field(default_factory=list)
+    when: Annotated[IntArray, Spec("h", 2)] = Field(default_factory=_no_rounds)
+    transcripts: Annotated[ByteArray, Spec("h", 32)] = Field(
+        default_factory=_no_transcripts
+    )
+
+    @property
+    def known(self) -> dict[tuple[int, int], str]:
+        """Return the transcripts (hex) by round and attempt, in order."""
+        digests = (bytes(row).hex() for row in self.transcripts)
+        return {
+            (round_, attempt): digest
+            for (round_, attempt), digest in zip(
+                self.when.tolist(), digests, strict=True
+            )
+        }
+
+    @property
+    def transcript(self) -> str:
+        """Return the transcript up to the last line that is known."""
+        if not len(self.transcripts):
+            return hash_chain.START
+        return bytes(self.transcripts[-1]).hex()
+
+    def following(self, entries: Sequence[tuple[Entry, str]]) -> Journal:
+        """Return the journal with entries that follow, each with its transcript.
+
+        Raises
+        ------
+        TaskRefused
+            If rounds or attempts do not count up by one.
+        """
+        first = min(self.recent, default=0)
+        known = {when: told for when, told in self.known.items() if when[0] >= first}
+        here = next(reversed(self.known), (0, 0))
+        for entry, digest in entries:
+            there = (entry.round, entry.attempt)
+            if there not in {(here[0], here[1] + 1), (here[0] + 1, 1)}:
+                raise TaskRefused(f"Attempt {there[1]} of round {there[0]} is no next.")
+            known[there], here = digest, there
+        digests = bytes.fromhex("".join(known.values()))
+        changes = {
+            "line": entries[-1][0].number if entries else self.line,
+            "when": np.array(list(known), np.int64).reshape(-1, 2),
+            "transcripts": np.frombuffer(digests, np.uint8).reshape(-1, 32),
+        }
+        return self.model_copy(update=changes)
 
     def stop(self, reason: str) -> Journal:
         """Return the journal of a party that answers nothing any more."""
@@ -68,31 +143,108 @@ class Admission:
     ----------
     stages : sequence of Stage
     context : PartyContext
-        Where the party stands; its memory is that before the round.
+        Where the party stands, before it knows what it was told.
+    acknowledged : bool
+        Whether the analyst has acknowledged the party's last answer.
     """
 
     stages: Sequence[Stage]
     context: PartyContext
+    acknowledged: bool
 
-    def admit(self, journal: Journal, asked: Packet, task: Record) -> Journal:
-        """Return the journal after a task; :class:`TaskRefused` if it may not follow."""
+    def follow(self, journal: Journal, packet: Packet) -> Journal:
+        """Return the journal after what a packet says that everybody was told.
+
+        Raises
+        ------
+        TaskRefused
+            If it does not follow what was told before, or leaves this party out of an
+            attempt of a round for which it has its receipt.
+        """
         if journal.stopped:
             raise TaskRefused(f"This party has stopped: {journal.stopped}")
+        agreement = self.context.session.agreement_digest
+        entries = transcript.follow(
+            packet.history, agreement, journal.line, journal.transcript
+        )
+        for entry, _ in entries:
+            absent = (
+                entry.round == journal.round
+                and self.context.slot.name in entry.left_out
+            )
+            if absent and self.acknowledged:
+                raise TaskRefused(
+                    "This party was left out of a round that it answered."
+                )
+        return journal.following(entries)
+
+    def admit(self, journal: Journal, asked: Packet, task: Record) -> Journal:
+        """Return the journal after a task; :class:`TaskRefused` if it may not follow.
+
+        The journal knows what everybody was told until then: see :meth:`follow`.
+        """
+        self._check_task(asked)
         if asked.address.attempt > MAX_ATTEMPTS:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
         if asked.address.round == journal.round:
             return self._next_attempt(journal, asked, task)
         if asked.address.round < journal.round:
             raise TaskRefused("A task of an earlier round came.")
+        self._check_opened(journal, asked)
         return self._next_round(journal, asked, task)
 
-    def check_complete(self, journal: Journal) -> None:
-        """Refuse a result before every task that has to come was answered."""
-        if journal.stopped:
-            raise TaskRefused(f"This party has stopped: {journal.stopped}")
+    def check_result(self, journal: Journal, result: Packet) -> None:
+        """Refuse a result that was not signed, or before every task was answered.
+
+        The journal knows what everybody was told until then: see :meth:`follow`.
+        """
         last = len(self.stages) - 1
-        end = (last, len(self.stages[last].exchanges))
-        self._check_skipped(journal, end)
+        self._check_skipped(journal, (last, len(self.stages[last].exchanges)))
+        name, needed = self.stages[last].name, quorum(self.context.session)
+        signatures.check(
+            self.context.session, name, journal.transcript, result.signatures, needed
+        )
+        audience = self.stages[last].results_to
+        self._check_told(self._entry(result), audience, result.record_digest())
+
+    def _check_task(self, asked: Packet) -> None:
+        """Refuse a task of which the transcript says otherwise."""
+        entry = self._entry(asked)
+        if asked.address.stage == self.stages[-1].name:
+            return  # of the closing it says what the results are
+        stage = stage_of(self.stages, asked)
+        exchange = stage.exchange_of(asked.header.record["kind"])
+        digest = asked.record_digest(exchange.own)
+        self._check_told(entry, exchange.audience, digest)
+
+    def _entry(self, packet: Packet) -> Entry:
+        """Return what the transcript says of a packet's round."""
+        if not packet.history:
+            raise TaskRefused("The analyst does not say what everybody was told.")
+        entry = transcript.last(packet.history)
+        if (
+            entry.when != packet.address.when
+            or self.context.slot.name in entry.left_out
+        ):
+            raise TaskRefused("Everybody was told of another round.")
+        return entry
+
+    def _check_told(self, entry: Entry, audience: Audience, digest: str) -> None:
+        groups = self.context.session.layout.audiences(audience)
+        own = next(
+            n for n, group in enumerate(groups) if self.context.slot.name in group
+        )
+        if entry.told[own : own + 1] != (digest,):
+            raise TaskRefused("Others were told something else.")
+
+    def _check_opened(self, journal: Journal, asked: Packet) -> None:
+        """Refuse to go on from the opening without everybody's signature of it."""
+        if journal.stage == 0:
+            opened = journal.known[journal.round, journal.attempt]
+            least, name = len(self.context.session.slots), self.stages[0].name
+            signatures.check(
+                self.context.session, name, opened, asked.signatures, least
+            )
 
     def _next_attempt(self, journal: Journal, asked: Packet, task: Record) -> Journal:
         members, shared = _members(task), _shared(asked)
@@ -115,15 +267,17 @@ class Admission:
         most = self.stages[place[0]].exchanges[place[1]].most
         if answered[task.kind] > most:
             raise TaskRefused(f"{task.kind!r} came more than {most} times.")
-        return Journal(
-            round=asked.address.round,
-            attempt=asked.address.attempt,
-            stage=place[0],
-            exchange=place[1],
-            answered=answered,
-            asked=_shared(asked),
-            members=_members(task),
-        )
+        changes = {
+            "recent": [*journal.recent, asked.address.round][-_RECENT:],
+            "round": asked.address.round,
+            "attempt": asked.address.attempt,
+            "stage": place[0],
+            "exchange": place[1],
+            "answered": answered,
+            "asked": _shared(asked),
+            "members": _members(task),
+        }
+        return journal.model_copy(update=changes)
 
     def _place(self, asked: Packet, task: Record) -> tuple[int, int]:
         names = [stage.name for stage in self.stages]
@@ -165,4 +319,4 @@ def _shared(asked: Packet) -> str:
         "envelopes": [label.model_dump() for label in asked.header.envelopes],
         "sealed": [sha256(e.sealed).hexdigest() for e in asked.envelopes],
     }
-    return sha256(codec.encode(header, asked.arrays)).hexdigest()
+    return codec.digest(header, asked.arrays)

@@ -7,16 +7,30 @@ from functools import lru_cache
 
 from clustering_protocols import registry
 from clustering_protocols.contract import SessionContext, Stage
+from clustering_protocols.engine.signatures import closing, opening
 from clustering_protocols.errors import Malformed
 from clustering_protocols.packets import Packet
 
 
 @lru_cache(maxsize=64)
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return context and stages of an agreement, given its exact bytes."""
+    """Return context and stages of an agreement, given its exact bytes.
+
+    The stages are the protocol's own between the opening and the closing.
+    """
     session = registry.session_context(agreement)
     known = registry.protocol(session.terms.protocol.name)
-    return session, tuple(known.stages(session.params, session.layout))
+    own = known.stages(session.params, session.layout)
+    least = (
+        1 if quorum(session) == len(session.slots) else 0
+    )  # who is late did not sign
+    return session, (opening(), *own, closing(own[-1], least=least))
+
+
+def quorum(session: SessionContext) -> int:
+    """Return how many parties a session needs until its end."""
+    known = registry.protocol(session.terms.protocol.name)
+    return known.quorum(session.params, session.layout)
 
 
 def check_roster(session: SessionContext) -> None:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Annotated, Final
 
 import numpy as np
@@ -54,7 +53,6 @@ from clustering_protocols.preparation.sums import (
     read,
     share,
 )
-from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.secrecy.masks import add_tagged
@@ -94,13 +92,12 @@ class AddingUp(Record):
 
 
 class PartialMoments(Record):
-    """Memory: what is known so far; ``round`` and ``attempt`` of the last phase."""
+    """Memory: what is known so far; the transcript (hex) of the last phase's sum."""
 
     kind = "partial-moments"
 
     phase: int
-    round: int
-    attempt: int
+    transcript: str
     powers: Annotated[IntArray, Spec("powers")]
     mean: Annotated[FloatArray, Spec("means")]
     deviation_powers: Annotated[IntArray, Spec("deviation_powers")]
@@ -182,30 +179,22 @@ class MomentsParty(PartyRole[Params, AddUp]):
             _check_agreed(context, task)
             return Reply(contribution=Share(words=np.empty(0, dtype=np.uint64)))
         remember: list[Record] = [known]
-        alike: list[FloatArray | IntArray] = [
-            known.powers,
-            known.mean,
-            known.deviation_powers,
-        ]
         if task.phase == _CONFIRM:
             outcome = _pooled(context, task, known)
             remember.append(outcome)
-            alike.append(outcome.deviations)
             words = np.ones(1, dtype=np.uint64)
         else:
             words = _share(context, task.phase, known, data)
-        of = _sum_of(context, task.phase, context.round, context.attempt)
-        inputs = _digest(alike)
-        shared = share(context, words, of, "column", inputs=inputs)
-        return Reply(contribution=Share(words=shared), remember=remember, inputs=inputs)
+        of = _sum_of(context, task.phase, context.transcript)
+        shared = share(context, words, of, "column")
+        return Reply(contribution=Share(words=shared), remember=remember)
 
 
 def _nothing_yet(context: PartyContext) -> PartialMoments:
     none = np.empty(0, dtype=np.int64)
     return PartialMoments(
         phase=1,
-        round=context.round,
-        attempt=context.attempt,
+        transcript=context.transcript,
         powers=none,
         mean=np.empty(0),
         deviation_powers=none,
@@ -218,8 +207,7 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     total = _read(context, asked, before)
     learnt: dict[str, object] = {
         "phase": asked.phase,
-        "round": context.round,
-        "attempt": context.attempt,
+        "transcript": context.transcript,
     }
     if asked.phase == 2:
         learnt["powers"] = _largest_power(total)
@@ -315,7 +303,7 @@ def _largest_power(total: WordArray) -> IntArray:
 def _read(context: PartyContext, asked: AddUp, before: PartialMoments) -> WordArray:
     width = context.session.member(context.slot.name).n_columns
     asked.require({"before": _n_words(asked.phase - 1, width)})
-    of = _sum_of(context, asked.phase - 1, before.round, before.attempt)
+    of = _sum_of(context, asked.phase - 1, before.transcript)
     return read(
         context,
         asked.total,
@@ -341,13 +329,9 @@ def _fits(
     return squares.fits(words) and bool((words.view(np.int64) >= 0).all())
 
 
-def _sum_of(context: PartyContext, phase: int, round_: int, attempt: int) -> MaskedSum:
+def _sum_of(context: PartyContext, phase: int, transcript: str) -> MaskedSum:
     return MaskedSum(
-        members=tuple(_members(context)),
-        stage=NAME,
-        name=f"phase-{phase}",
-        round=round_,
-        attempt=attempt,
+        members=tuple(_members(context)), name=f"phase-{phase}", transcript=transcript
     )
 
 
@@ -359,16 +343,13 @@ def _n_rows(context: PartyContext) -> int:
     return sum(context.session.n_rows(slot) for slot in _members(context))
 
 
-def _digest(alike: Sequence[FloatArray | IntArray]) -> bytes:
-    """Return a digest of what all members must know alike for masks to cancel."""
-    return sha256(length_prefixed(*(array.tobytes() for array in alike))).digest()
-
-
 def stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return Stage(
         name=NAME,
         analyst=MomentsAnalyst,
         party=MomentsParty,
-        exchanges=(Exchange(AddUp, Share, least=_LAST_PHASE, most=_LAST_PHASE),),
+        exchanges=(
+            Exchange(AddUp, Share, _LAST_PHASE, _LAST_PHASE, audience="column"),
+        ),
     )

@@ -5,7 +5,8 @@ sum over all members. In a *blind* sum the first member also adds a stream that 
 group knows, so that the analyst cannot read the total either: it hands the total back
 and the members take the stream off.
 
-A stream serves one array of one attempt and one list of members, once.
+A stream serves one array of one attempt and one list of members, once; whoever was told
+something else than the others, until then, draws other streams, and the total is noise.
 
 A sum whose total the members read is *checked*: behind its elements each share carries a
 tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Final
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy.masks import add_stream
 from clustering_protocols.secrecy.prime import P
 
+_MASK: Final = "coterie/mask/2"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedSum:
@@ -39,36 +43,27 @@ class MaskedSum:
     ----------
     members : tuple of str
         Who adds, in slot order; the first leads.
-    stage, name : str
+    name : str
         What is added.
-    round, attempt : int
-        When.
+    transcript : str
+        When: what everybody had been told by then (hex).
     """
 
     members: tuple[str, ...]
-    stage: str
     name: str
-    round: int
-    attempt: int
+    transcript: str
 
     @classmethod
     def here(
         cls, context: PartyContext, members: Sequence[str], name: str
     ) -> MaskedSum:
         """Return the sum that the round in hand is about."""
-        return cls(
-            members=tuple(members),
-            stage=context.stage,
-            name=name,
-            round=context.round,
-            attempt=context.attempt,
-        )
+        return cls(members=tuple(members), name=name, transcript=context.transcript)
 
     @property
     def label(self) -> str:
         """Return a text (hex) that differs for any two sums of a session."""
-        when = (self.round, self.attempt)
-        bound = length_prefixed(self.stage, self.name, *when, *self.members)
+        bound = length_prefixed(self.transcript, self.name, *self.members)
         return sha256(bound).hexdigest()
 
 
@@ -79,7 +74,6 @@ def share(
     scope: Scope,
     *,
     blinded: bool = True,
-    inputs: bytes = b"",
     minimum_members: int = MINIMUM_MEMBERS,
 ) -> WordArray:
     """Return this party's share of a checked sum: hidden elements, and a hidden tag.
@@ -93,7 +87,7 @@ def share(
         The group whose secret blinds and checks.
     blinded : bool
         Whether the analyst shall not read the total; its tag it never reads.
-    inputs, minimum_members
+    minimum_members
         See :func:`mask`.
 
     Returns
@@ -114,8 +108,7 @@ def share(
         blind(context, hidden, of, scope)
     if of.members[0] == context.slot.name:
         tag = tags.shifted(tag, _blinding_tag(context, of, scope))
-    labels = ("coterie/mask/1", of.label, inputs)
-    for sign, stream in pairwise_streams(context, of.members, *labels):
+    for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
         add_stream(hidden, stream, sign)
         tag = tags.shifted(tag, stream, sign)
     return np.append(hidden, np.uint64(tag))
@@ -163,7 +156,6 @@ def mask(
     words: WordArray,
     of: MaskedSum,
     *,
-    inputs: bytes = b"",
     minimum_members: int = MINIMUM_MEMBERS,
 ) -> None:
     """Hide a party's share of a sum, in place.
@@ -172,9 +164,6 @@ def mask(
     ----------
     words : uint64 array
     of : MaskedSum
-    inputs : bytes, optional
-        A digest of what this share was computed from and all members must have alike:
-        where it differs the masks do not cancel, and the total is noise.
     minimum_members : int
         The caller's own floor; two is for sessions whose terms allow it.
 
@@ -184,8 +173,7 @@ def mask(
         If there are too few members, or this party is none of them.
     """
     check_members(context, of.members, minimum_members)
-    labels = ("coterie/mask/1", of.label, inputs)
-    for sign, stream in pairwise_streams(context, of.members, *labels):
+    for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
         add_stream(words, stream, sign)
 
 

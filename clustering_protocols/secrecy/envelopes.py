@@ -2,7 +2,7 @@
 
 HPKE (RFC 9180: X25519, HKDF-SHA256, ChaCha20-Poly1305) hides the content; an Ed25519
 signature says who sealed it, which HPKE's base mode does not. Both are bound to the
-address: agreement, session, stage, round, attempt, sender, receiver and kind. An
+address: transcript, session, stage, round, attempt, sender, receiver and kind. An
 envelope that is replayed, misrouted or changed in one bit does not open.
 """
 
@@ -26,7 +26,7 @@ _SIGNATURE_BYTES: Final = 64
 class Binding(RoundRef):
     """Everything that an envelope is bound to."""
 
-    agreement: str
+    transcript: str
     session: str
     sender: str
     receiver: str
@@ -36,8 +36,8 @@ class Binding(RoundRef):
     def context(self) -> bytes:
         """Return the bytes that go into HPKE's ``info`` and under the signature."""
         return length_prefixed(
-            "coterie/envelope/1",
-            self.agreement,
+            "coterie/envelope/2",
+            self.transcript,
             self.session,
             self.stage,
             self.round,

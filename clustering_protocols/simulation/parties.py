@@ -21,6 +21,7 @@ class Asked(NamedTuple):
     """A task that a party was told, and what it knew before."""
 
     task: bytes
+    journal: engine.Journal
     before: Memory
 
 
@@ -78,23 +79,23 @@ class Parties:
         return found
 
     def admitted(self, slot: str, task: bytes) -> engine.Answer:
-        """Return a party's answer to a task that its journal admits; keep the journal.
+        """Return a party's answer to a task; keep its journal.
 
         A party that refuses an analyst which broke the rules stays stopped.
         """
-        party, journal = self.party(slot), self.journals[slot]
         try:
-            after = party.admit(journal, self.memories[slot], task)
             answer = self.reply(slot, task)
         except engine.FINAL as error:
+            journal = self.journals[slot]
             self.journals[slot] = journal.stop(journal.stopped or str(error))
             raise
-        self.journals[slot] = after
+        self.journals[slot] = answer.journal
         return answer
 
     def reply(self, slot: str, task: bytes) -> engine.Answer:
-        """Return a party's answer to a task; its memory here does not change."""
-        return self.party(slot).reply(self.memories[slot], task, self.data[slot])
+        """Return a party's answer to a task; nothing that it keeps here changes."""
+        known = (self.journals[slot], self.memories[slot])
+        return self.party(slot).reply(*known, task, self.data[slot])
 
     def replay(self, slot: str) -> engine.Answer:
         """Return a party's answer to the task it was told last, from what it knew then.
@@ -103,7 +104,8 @@ class Parties:
         randomness that no entropy stands for. The memory here does not change.
         """
         last = self.asked[slot]
-        return self.party(slot).reply(last.before, last.task, self.data[slot])
+        known = (last.journal, last.before)
+        return self.party(slot).reply(*known, last.task, self.data[slot])
 
     def kill(self, *slots: str) -> None:
         """Let parties (all by default) forget everything but their bytes.
@@ -117,12 +119,9 @@ class Parties:
 
     def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
         """Return what each party gets from its result."""
-        for slot, result in results.items():
-            memory = self.memories[slot]
-            self.party(slot).admit_result(self.journals[slot], memory, result)
         return {
             slot: self.party(slot).conclude(
-                self.memories[slot], result, self.data[slot]
+                self.journals[slot], self.memories[slot], result, self.data[slot]
             )
             for slot, result in results.items()
         }

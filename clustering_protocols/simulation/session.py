@@ -11,7 +11,6 @@ from clustering_protocols.contract import (
     Outcome,
     Params,
     PartyContext,
-    Selection,
     Trace,
 )
 from clustering_protocols.data import DataSource
@@ -126,23 +125,13 @@ class Session(Parties):
 
     def context(self, slot: str) -> PartyContext:
         """Return where a party stands in the last round, to read what it could."""
-        memory, session, opened = (
+        last = self.last or self.open
+        return self.party(slot).context(
+            self.journals[slot],
             self.memories[slot],
-            self.session,
-            self.last or self.open,
-        )
-        selection = memory.get(Selection)
-        return PartyContext(
-            session=session
-            if selection is None
-            else session.with_rows(selection.n_rows),
-            slot=session.layout.slot(slot),
-            stage=opened.stage,
-            round=opened.round,
-            attempt=opened.attempt,
-            memory=memory,
-            entropy=self.entropies[slot],
-            choices=self.choices.get(slot, {}),
+            last.stage,
+            last.round,
+            last.attempt,
         )
 
     def answer(self, slot: str, task: bytes | None = None) -> engine.Answer:
@@ -219,7 +208,7 @@ class Session(Parties):
 
     def ask(self, slot: str, task: bytes) -> engine.Answer:
         """Tell a party a task; return its answer."""
-        self.asked[slot] = Asked(task, self.memories[slot])
+        self.asked[slot] = Asked(task, self.journals[slot], self.memories[slot])
         with self.clock(slot):
             return self.admitted(slot, task)
 

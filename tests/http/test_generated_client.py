@@ -101,7 +101,7 @@ class Stranger:
             },
         )
         self.token = generated.call("members.join", None, body=body).parsed.token
-        self.memory = Memory()
+        self.journal, self.memory = engine.Journal(), Memory()
 
     @property
     def engine(self) -> engine.PartyEngine:
@@ -113,8 +113,8 @@ class Stranger:
     def answer(self) -> None:
         task = self.generated.call("rounds.get_task", self.token, "s").parsed
         as_bytes = json_form.to_bytes(json.dumps(task.to_dict()).encode())
-        answer = self.engine.reply(self.memory, as_bytes, self.data)
-        self.memory = answer.memory
+        answer = self.engine.reply(self.journal, self.memory, as_bytes, self.data)
+        self.journal, self.memory = answer.journal, answer.memory
         form = json_form.of_bytes(answer.contribution)
         body = self.generated.model("ArraysForm", form)
         address = task.header["address"]
@@ -127,7 +127,8 @@ class Stranger:
     def labels(self) -> Any:
         result = self.generated.call("results.get_result", self.token, "s").parsed
         as_bytes = json_form.to_bytes(json.dumps(result.to_dict()).encode())
-        return self.engine.conclude(self.memory, as_bytes, self.data).labels
+        known = (self.journal, self.memory)
+        return self.engine.conclude(*known, as_bytes, self.data).labels
 
 
 def test_a_generated_client_takes_part_in_dc_from_the_beginning_to_the_labels(

@@ -238,7 +238,7 @@ class ByHand:
         )
         self.tokens: dict[str, str] = {}
         self.joins: Counter[str] = Counter()
-        self.memories: dict[str, dict[int, Memory]] = {}
+        self.known: dict[str, dict[int, tuple[engine.Journal, Memory]]] = {}
         response = api.send("PUT", self.path, self.key, json=self.terms)
         assert response.status_code == 201, response.text
         self.codes = self.invite()
@@ -304,13 +304,12 @@ class ByHand:
         party = engine.PartyEngine(
             agreement=agreement, slot=slot, entropy=self.keys[slot]
         )
-        after = self.memories.setdefault(slot, {0: Memory()})
+        after = self.known.setdefault(slot, {0: (engine.Journal(), Memory())})
         round_ = packets.read(task).address.round
-        before = after[max(number for number in after if number < round_)]
-        after[round_], contribution, *_ = party.reply(
-            before, task, self.parts.data[slot]
-        )
-        return contribution
+        journal, memory = after[max(number for number in after if number < round_)]
+        answer = party.reply(journal, memory, task, self.parts.data[slot])
+        after[round_] = (answer.journal, answer.memory)
+        return answer.contribution
 
     def place(self, content: bytes) -> str:
         """The path of the round and attempt that a contribution names."""

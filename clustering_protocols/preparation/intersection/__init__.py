@@ -44,7 +44,7 @@ def stage(alignment: Alignment) -> Stage:
             Exchange(messages.Blind, messages.Counted),
             Exchange(messages.Evaluate, messages.Evaluated),
             Exchange(messages.Unblind, messages.Shown),
-            Exchange(messages.Select, Digests),
+            Exchange(messages.Select, Digests, own=("common",)),
         ),
         envelopes=(messages.PublicKey, messages.BlindedIds, messages.Answers),
     )

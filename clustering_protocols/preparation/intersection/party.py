@@ -168,7 +168,6 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
                 for slot, part in zip(members, parts, strict=True)
             ],
             remember=[messages.Evaluated(), _emptied(asked)],
-            inputs=sha256(asked.elements.tobytes()).digest(),
         )
 
     # What the others do
@@ -207,7 +206,6 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         return Reply(
             contribution=messages.Shown(tokens=made.tokens),
             remember=[messages.TokenOrder(order=made.order), done],
-            inputs=sha256(answers.elements.tobytes()).digest(),
         )
 
 
@@ -280,7 +278,6 @@ def _select(
     rows = np.sort(own.rows[chosen])
     canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
     travelling = canonical[row_order(context, len(rows)).order]
-    told = repr(sorted(asked.n_rows.items())).encode()
     return Reply(
         contribution=digests(context, data, [own.ids[place] for place in chosen]),
         remember=[
@@ -288,7 +285,6 @@ def _select(
             RowOrder(order=travelling),
         ],
         notes={"rows that take part": f"{len(rows)} of {data.n_rows}"},
-        inputs=sha256(asked.common.tobytes() + told).digest(),
     )
 
 

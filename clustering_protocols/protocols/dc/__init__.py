@@ -138,6 +138,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                 messages.RowGroupModel,
                 messages.Summary,
             ),
+            results_to="row",
         )
         return (
             secrets.stage("row", "column"),

@@ -67,6 +67,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 ),
                 envelopes=(messages.Word,),
                 results=(messages.Labels, messages.Total),
+                results_to="row",
             ),
         )
 

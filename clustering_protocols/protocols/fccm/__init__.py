@@ -98,6 +98,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
                 Exchange(messages.Tell, messages.Told),
             ),
             results=(messages.Done, messages.Summary),
+            results_to="all",
         )
         return (
             secrets.stage("row", "column"),

@@ -77,7 +77,7 @@ class Told(Record):
 class Memberships(Record):
     """Memory: where a site stands while sums are under way.
 
-    number, round, attempt: of these sums.
+    number, transcript: of these sums.
     n_iterations, moved: of the last iteration that is complete.
     objects: its U (n, C), in the order in which rows travel.
     items: its W (m, C), of this site.
@@ -90,8 +90,7 @@ class Memberships(Record):
     kind = "memberships"
 
     number: int
-    round: int
-    attempt: int
+    transcript: str
     n_iterations: int
     moved: float | None
     repeats: int

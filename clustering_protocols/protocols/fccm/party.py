@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +44,7 @@ class FccmParty(
             known = _first(context, R)
         else:
             known = _followed(context, task, R)
-        overflowed = bytes([task.overflowed])
-        inputs = sha256(overflowed + task.total.tobytes()).digest()
-        share = _share(context, known, R, inputs)
-        return Reply(contribution=share, remember=[known], inputs=inputs)
+        return Reply(contribution=_share(context, known, R), remember=[known])
 
     def conclude(
         self, context: FccmContext, result: messages.Done, data: DataSource | None
@@ -116,8 +111,7 @@ def _first(context: FccmContext, R: csr_array) -> Memberships:
     nothing = np.zeros((width, params.n_clusters))
     known = Memberships(
         number=0,
-        round=context.round,
-        attempt=context.attempt,
+        transcript=context.transcript,
         n_iterations=0,
         moved=None,
         repeats=0,
@@ -185,8 +179,7 @@ def _under_way(
         weights = kernels.item_memberships(exponents)
     changes = {
         "number": known.number + 1,
-        "round": context.round,
-        "attempt": context.attempt,
+        "transcript": context.transcript,
         "repeats": repeats,
         "weights": weights,
         "shifts": taken_off,
@@ -199,7 +192,7 @@ def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> _Tot
     session, params = context.session, context.session.params
     n_rows, k = known.objects.shape
     asked.require({"before": n_words(params.is_global, n_rows, k)})
-    of = _sum_of(context, known.number, known.round, known.attempt)
+    of = _sum_of(context, known.number, known.transcript)
     of_sums, of_Z = shifts.encodings(session)
 
     def fits(words: WordArray) -> bool:
@@ -219,20 +212,17 @@ def n_words(is_global: bool, n_rows: int, k: int) -> int:  # noqa: FBT001  a mod
 # The share
 
 
-def _share(
-    context: FccmContext, known: Memberships, R: csr_array, inputs: bytes
-) -> messages.Share:
+def _share(context: FccmContext, known: Memberships, R: csr_array) -> messages.Share:
     params = context.session.params
     overflow = params.is_global and shifts.overflows(context.session, known.weights)
     weights = np.zeros_like(known.weights) if overflow else known.weights
-    of = _sum_of(context, known.number, context.round, context.attempt)
+    of = _sum_of(context, known.number, context.transcript)
     words = share(
         context,
         _encoded(context, R, weights),
         of,
         "row",
         blinded=params.blind,
-        inputs=inputs,
     )
     if context.session.slots[0] != context.slot.name:
         return messages.Share(words=words, overflows=overflow)
@@ -255,6 +245,7 @@ def _encoded(context: FccmContext, R: csr_array, weights: FloatArray) -> WordArr
     return np.concatenate([sums, of_Z.encode(weights.sum(axis=0))])
 
 
-def _sum_of(context: FccmContext, number: int, round_: int, attempt: int) -> MaskedSum:
-    here = MaskedSum.here(context, context.session.slots, f"sums-{number}")
-    return replace(here, round=round_, attempt=attempt)
+def _sum_of(context: FccmContext, number: int, transcript: str) -> MaskedSum:
+    return MaskedSum(
+        members=context.session.slots, name=f"sums-{number}", transcript=transcript
+    )

@@ -121,6 +121,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
+    def quorum(self, params: LosslessFederated, layout: Layout) -> int:
+        """Return the quorum of the terms."""
+        return params.quorum or len(layout.slots)
+
     def check_roster(self, session: LlfSession) -> None:
         """Refuse declarations that are not as wide as the data."""
         from .features import check_widths
@@ -256,16 +260,18 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
     from . import messages
 
     least = 0 if params.may_be_left_out else 1
+    own = tuple(messages.Totals.model_fields)  # who was left out lacks more of them
     return Stage(
         name=messages.UPDATES,
         analyst=role(__name__, "rows_analyst.RowsAnalyst"),
         party=role(__name__, "rows_party.RowsParty"),
         exchanges=(
-            Exchange(messages.Update, messages.Sums, least, params.max_iter),
-            Exchange(messages.Close, messages.Closing, least),
-            Exchange(messages.Tell, messages.Told, least),
+            Exchange(messages.Update, messages.Sums, least, params.max_iter, own=own),
+            Exchange(messages.Close, messages.Closing, least, own=own),
+            Exchange(messages.Tell, messages.Told, least, own=own),
         ),
         results=(messages.Closed, messages.Summary),
+        results_to="slot" if params.may_be_left_out else "all",
     )
 
 
@@ -279,6 +285,7 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
         party=role(__name__, "columns_party.ColumnsParty"),
         exchanges=(Exchange(messages.Measure, messages.Distances, 1, most),),
         results=(messages.Grouped, messages.ColumnsSummary),
+        results_to="all",
     )
 
 

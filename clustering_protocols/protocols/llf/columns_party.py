@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import united
@@ -18,7 +16,6 @@ from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.sums import MaskedSum, mask
-from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
@@ -52,14 +49,10 @@ class ColumnsParty(
         else:
             V = _moved(context, task, data, scale)
         words = _distances(context, data, scale, V)
-        history = _history(context, task)
-        inputs = bytes.fromhex(history)
-        _hide(context, words, inputs)
-        own = messages.OwnCentroids(number=task.number, centroids=V, history=history)
+        _hide(context, words)
+        own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
-            contribution=messages.Distances(words=words),
-            remember=[*remembered, own],
-            inputs=inputs,
+            contribution=messages.Distances(words=words), remember=[*remembered, own]
         )
 
     def conclude(
@@ -156,19 +149,7 @@ def _distances(
     return words
 
 
-def _history(context: LlfContext, asked: messages.Measure) -> str:
-    """Return a digest of all clusters told so far, on which the centroids depend.
-
-    The last ones alone would not do: an empty cluster keeps the centroid that earlier
-    ones gave it.
-    """
-    before = "" if asked.number == 1 else context.recall(messages.OwnCentroids).history
-    clusters = asked.memberships if context.session.params.fuzzy else asked.labels
-    told = length_prefixed(before, asked.number, clusters.tobytes())
-    return sha256(told).hexdigest()
-
-
-def _hide(context: LlfContext, words: WordArray, inputs: bytes) -> None:
+def _hide(context: LlfContext, words: WordArray) -> None:
     """Mask a share in place, as the terms say."""
     params = context.session.params
     if not params.masked:
@@ -178,4 +159,4 @@ def _hide(context: LlfContext, words: WordArray, inputs: bytes) -> None:
         # the same for all clusters of a row: what is nearest stays the same
         shift = group_stream(context, "row", f"shift/{of.label}").words(len(words))
         np.add(words, shift[:, None], out=words)
-    mask(context, words, of, inputs=inputs, minimum_members=params.least_parties)
+    mask(context, words, of, minimum_members=params.least_parties)

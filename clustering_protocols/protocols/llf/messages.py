@@ -327,13 +327,9 @@ class ColumnsSummary(Record):
 
 
 class OwnCentroids(Record):
-    """Memory of split columns: this party's coordinates of the centroids.
-
-    history: a digest (hex) of all labels or memberships told so far.
-    """
+    """Memory of split columns: this party's coordinates of the centroids."""
 
     kind = "own-centroids"
 
     number: int
-    history: str
     centroids: Annotated[FloatArray, Spec("k", "m")]

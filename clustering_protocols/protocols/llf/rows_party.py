@@ -169,13 +169,13 @@ class RowsRound:
         for update, cohort, words in zip(
             totals.updates, totals.cohorts, totals.totals, strict=True
         ):
-            number, round_, attempt = map(int, update)
+            number, *when = map(int, update)
             if number <= known.number:
                 continue  # it came with an attempt that this party was too late for
             if number != known.number + 1:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
-            of = self.sum_of(members, update_sum(number), round_, attempt)
+            of = self.sum_of(members, update_sum(number), *when)
             total = self._read(words, of, self.encoding.fits)
             known = self._moved(known, total, members)
         return known
@@ -194,9 +194,7 @@ class RowsRound:
         words = self._read(task.closing, of, code.fits)
         return closing.read(code, words, known.centroids, rows_of(session, members))
 
-    def share(
-        self, words: WordArray, members: list[str], name: str, inputs: bytes
-    ) -> WordArray:
+    def share(self, words: WordArray, members: list[str], name: str) -> WordArray:
         """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
         if not self.params.masked:
             return words
@@ -206,20 +204,17 @@ class RowsRound:
             MaskedSum.here(self.context, members, name),
             "column",
             blinded=self.params.blind,
-            inputs=inputs,
             minimum_members=self.params.least_parties,
         )
 
     def sum_of(
         self, members: list[str], name: str, round_: int, attempt: int
     ) -> MaskedSum:
-        """Return the masked sum of another round of this stage."""
+        """Return the masked sum that was made in another round."""
         return MaskedSum(
             members=tuple(members),
-            stage=messages.UPDATES,
             name=name,
-            round=round_,
-            attempt=attempt,
+            transcript=self.context.transcript_of(round_, attempt),
         )
 
     def _read(
@@ -267,12 +262,8 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     known = here.follow(task)
     _check_order(here, task.number, known)
     sums, weights = local_sums(here, data, known.centroids)
-    inputs = digest(known.centroids, known.number)
     words = here.share(
-        here.encoding.encode(sums, weights),
-        task.members,
-        update_sum(task.number),
-        inputs,
+        here.encoding.encode(sums, weights), task.members, update_sum(task.number)
     )
     leads = task.members[0] == here.context.slot.name
     blind_leader = leads and here.params.blind
@@ -286,9 +277,7 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         stop=blind_leader and stops(here.params, known.moved),
     )
     known = known.model_copy(update={"asked": task.number})
-    return Reply(
-        contribution=contribution, remember=[here.start(), known], inputs=inputs
-    )
+    return Reply(contribution=contribution, remember=[here.start(), known])
 
 
 def _check_order(here: RowsRound, number: int, known: messages.Centroids) -> None:
@@ -353,13 +342,10 @@ def _close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     rows, shares = closing.final_rows(here.params, data, here.scale, V)
     total_rows = rows_of(here.context.session, here.context.session.slots)
     code = closing.Encoding.of(here.scale, V, total_rows)
-    inputs = digest(V, known.number)
-    words = here.share(code.encode(shares), task.members, CLOSING_SUM, inputs)
+    words = here.share(code.encode(shares), task.members, CLOSING_SUM)
     context = here.context
     share = messages.Closing(words=words, round=context.round, attempt=context.attempt)
-    return Reply(
-        contribution=share, remember=[here.start(), known, rows], inputs=inputs
-    )
+    return Reply(contribution=share, remember=[here.start(), known, rows])
 
 
 def _tell(here: RowsRound, task: messages.Tell) -> Reply:

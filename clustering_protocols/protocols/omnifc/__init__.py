@@ -87,6 +87,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         limits.check_roster(session)
 
+    def quorum(self, params: OmniFC, layout: Layout) -> int:
+        """Return how many answers suffice: all, where segments are hidden."""
+        from . import lagrange
+
+        if params.hide_segments:
+            return len(layout.slots)
+        return lagrange.needed(params.segments, params.noise)
+
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = ["distances-are-data-up-to-motion"]
@@ -121,6 +129,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
                 messages.RowGroupMemberships,
                 messages.Summary,
             ),
+            results_to="row",
         )
         return (
             secrets.stage("row", "column"),

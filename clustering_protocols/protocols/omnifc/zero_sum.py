@@ -36,8 +36,7 @@ def pairwise_streams(context: OmniContext) -> Streams:
     slots = context.session.slots
     if len(slots) < MINIMUM_MEMBERS:
         raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
-    when = (context.stage, context.round, context.attempt)
-    return list(sums.pairwise_streams(context, slots, "coterie/field-mask/1", *when))
+    return list(sums.pairwise_streams(context, slots, "coterie/field-mask/2"))
 
 
 def hide(values: WordArray, weight: int, streams: Streams) -> None:
