@@ -35,6 +35,7 @@ class Ask:
         How many contributions suffice once the deadline has passed; None for all.
     progress : mapping
         JSON values for those who watch: how far a protocol of many rounds has come.
+        Empty: as before.
     """
 
     state: Record

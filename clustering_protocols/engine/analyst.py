@@ -153,7 +153,9 @@ def _open(course: Course, ask: Ask) -> Opened:
     asks = next(iter(ask.tasks.values())).kind
     course = course.noted(asks, list(ask.tasks), _told(course, asks, ask))
     tasks = {slot: _task(course, slot, task, ask) for slot, task in ask.tasks.items()}
-    return course.opened(ask.state, ask.quorum or len(tasks), tasks, ask.progress)
+    return course.opened(
+        ask.state, ask.quorum or len(tasks), tasks, ask.progress or None
+    )
 
 
 def _told(course: Course, asks: str, ask: Ask) -> Sequence[str]:

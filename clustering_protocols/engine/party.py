@@ -21,7 +21,8 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.selection import put_back
 from clustering_protocols.data import DataSource, keep_rows
-from clustering_protocols.engine.journal import Admission, Journal
+from clustering_protocols.engine.admission import Admission
+from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.stages import check_roster, load, stage_of
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -150,6 +151,18 @@ class PartyEngine:
         if selection is None:
             return outcome
         return put_back(outcome, selection, session.member(self.slot).n_rows)
+
+    def informed(self, journal: Journal, memory: Memory, task: Buffer) -> Journal:
+        """Return the journal with what a task says that everybody was told.
+
+        Raises
+        ------
+        TaskRefused
+            If that does not follow what was told before.
+        """
+        asked = packets.read(task)
+        admission = self._admission(asked, memory, journal, acknowledged=False)
+        return admission.follow(journal, asked)
 
     def context(
         self, journal: Journal, memory: Memory, stage: str, round_: int, attempt: int

@@ -69,8 +69,8 @@ class Signer(PartyRole[Params, Sign, Record, Record]):
         """Sign the transcript."""
         session = context.session.terms.session
         keys = party_keys(context.entropy, session, context.slot.name)
-        statement = _statement(context.stage, context.transcript)
-        return Reply(contribution=Signed(signature=keys.signing.sign(statement).hex()))
+        signature = keys.signing.sign(statement(context.stage, context.transcript))
+        return Reply(contribution=Signed(signature=signature.hex()))
 
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
@@ -146,15 +146,16 @@ def check(
     ]
     if len(signed) < least:
         raise ProtocolFailed(f"{len(signed)} parties have signed, not {least}.")
-    statement = _statement(stage, transcript)
+    said = statement(stage, transcript)
     for slot, signature in signed:
         try:
-            session.member(slot).keys.verifying.verify(signature, statement)
+            session.member(slot).keys.verifying.verify(signature, said)
         except (InvalidSignature, ValueError):
             raise ProtocolFailed(
                 f"{slot!r} has signed something else than was told here."
             ) from None
 
 
-def _statement(stage: str, transcript: str) -> bytes:
+def statement(stage: str, transcript: str) -> bytes:
+    """Return what is signed: a transcript (hex), in the first round or the last."""
     return length_prefixed("coterie/transcript/1", stage, transcript)

@@ -101,8 +101,14 @@ def noted(
 
 
 def last(lines: Sequence[str]) -> Entry:
-    """Return what the last line says, of the attempt that is open."""
-    return Entry.model_validate_json(lines[-1])
+    """Return what the last line says, of the attempt that is open.
+
+    :class:`TaskRefused` if no line tells of an attempt.
+    """
+    try:
+        return Entry.model_validate_json("".join(lines[-1:]))
+    except ValidationError:
+        raise TaskRefused("The analyst does not say what everybody was told.") from None
 
 
 def since(lines: Sequence[str], number: int) -> Sequence[str]:

@@ -115,16 +115,20 @@ class Parties:
         """
         for slot in slots or self.memories:
             self.memories[slot] = _from_bytes(_to_bytes(self.memories[slot]))
+            self.journals[slot] = engine.Journal.decode(self.journals[slot].encode())
         engine.load.cache_clear()
 
     def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
         """Return what each party gets from its result."""
         return {
-            slot: self.party(slot).conclude(
-                self.journals[slot], self.memories[slot], result, self.data[slot]
-            )
+            slot: self.outcome(slot, result, self.data[slot])
             for slot, result in results.items()
         }
+
+    def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
+        """Return what one party gets from a result, with or without its rows."""
+        known = (self.journals[slot], self.memories[slot])
+        return self.party(slot).conclude(*known, result, data)
 
     def travelled(self, slot: str) -> IntArray:
         """Return a slot's rows in the order in which they travelled."""

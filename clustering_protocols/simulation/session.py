@@ -125,14 +125,11 @@ class Session(Parties):
 
     def context(self, slot: str) -> PartyContext:
         """Return where a party stands in the last round, to read what it could."""
-        last = self.last or self.open
-        return self.party(slot).context(
-            self.journals[slot],
-            self.memories[slot],
-            last.stage,
-            last.round,
-            last.attempt,
-        )
+        last, party = self.last or self.open, self.party(slot)
+        journal, memory = self.journals[slot], self.memories[slot]
+        if slot in last.tasks:
+            journal = party.informed(journal, memory, last.tasks[slot])
+        return party.context(journal, memory, last.stage, last.round, last.attempt)
 
     def answer(self, slot: str, task: bytes | None = None) -> engine.Answer:
         """Return a party's answer to a task, its own in the open round by default.

@@ -81,5 +81,6 @@ def test_a_transformer_that_adds_columns_is_refused_at_home() -> None:
         entropy=running.entropies[FIRST],
         choices={"transformer": own, "allow_full_width": True},
     )
+    known = (running.journals[FIRST], running.memories[FIRST])
     with pytest.raises(GuardRefused, match="makes 10 dimensions of 3 features"):
-        party.reply(running.memories[FIRST], running.open.tasks[FIRST], DATA[FIRST])
+        party.reply(*known, running.open.tasks[FIRST], DATA[FIRST])

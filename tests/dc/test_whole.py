@@ -183,8 +183,8 @@ def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
     while not session.over:
         session.turn()
     # without the rows, as where a result is read again later
-    memory, result = session.memories["r1c1"], session.closed.results["r1c1"]
-    return session.party("r1c1").conclude(memory, result, None)
+    known = (session.journals["r1c1"], session.memories["r1c1"])
+    return session.party("r1c1").conclude(*known, session.closed.results["r1c1"], None)
 
 
 def first_rows() -> Any:

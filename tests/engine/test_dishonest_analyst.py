@@ -13,13 +13,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
-from support.lies import moved
+from support.lies import again, moved, signed
 
-from clustering_protocols import engine, packets, registry, simulation
+from clustering_protocols import engine, registry, simulation
 from clustering_protocols.contract import Memory
 from clustering_protocols.data import DataSource
 from clustering_protocols.engine import MAX_ATTEMPTS, Journal
-from clustering_protocols.errors import CoterieError, TaskRefused
+from clustering_protocols.errors import CoterieError, ProtocolFailed, TaskRefused
 
 SEED = 3
 every_protocol = pytest.mark.parametrize("name", registry.catalogue())
@@ -69,8 +69,7 @@ def refuses(
 ) -> bool:
     """Return whether a party stops before it has anything to send."""
     try:
-        party.admit(at.journal, at.memory, task)
-        party.reply(at.memory, task, data)
+        party.reply(at.journal, at.memory, task, data)
     except CoterieError:
         return True
     return False
@@ -90,9 +89,8 @@ def test_a_task_of_another_round_is_refused(name: str) -> None:
     party, data = session.party(slot), session.data[slot]
     standings = session.standings[slot]
     for index, at in enumerate(standings):
-        round_ = packets.read(at.task).address.round
         for other in near(index, len(standings)):
-            lie = moved(standings[other].task, round=round_)
+            lie = moved(session.agreement, standings[other].task, at.task)
             assert refuses(party, at, lie, data), (index, other)
 
 
@@ -103,9 +101,8 @@ def test_a_task_that_was_answered_is_refused_as_the_next_one(name: str) -> None:
     party, data = session.party(slot), session.data[slot]
     standings = session.standings[slot]
     for before, after in pairwise(standings):
-        round_ = packets.read(after.task).address.round
-        again = moved(before.task, round=round_)
-        assert refuses(party, after, again, data)
+        lie = moved(session.agreement, before.task, after.task)
+        assert refuses(party, after, lie, data)
 
 
 @every_protocol
@@ -114,39 +111,43 @@ def test_no_stage_is_left_before_it_was_asked(name: str) -> None:
     session = honest(name)
     slot = last_slot(session)
     first, *later = session.standings[slot]
-    for known in later:
-        with pytest.raises(TaskRefused):
-            session.party(slot).admit(first.journal, known.memory, known.task)
+    for at in later:
+        lie = moved(session.agreement, at.task, first.task)
+        with pytest.raises((TaskRefused, ProtocolFailed)):
+            session.party(slot).reply(first.journal, at.memory, lie, session.data[slot])
 
 
 @every_protocol
 def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
     session = honest(name)
     for slot, result in session.closed.results.items():
-        party, known = session.party(slot), session.standings[slot]
-        for at in known:
+        party, memory = session.party(slot), session.memories[slot]
+        data = session.data[slot]
+        for at in session.standings[slot]:
+            early = signed(session, moved(session.agreement, result, at.task))
             with pytest.raises(TaskRefused):
-                party.admit_result(at.journal, session.memories[slot], result)
-        party.admit_result(session.journals[slot], session.memories[slot], result)
+                party.conclude(at.journal, memory, early, data)
+        party.conclude(session.journals[slot], memory, result, data)
 
 
 @every_protocol
 def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
     session = honest(name)
     slot = last_slot(session)
-    party = session.party(slot)
+    party, data = session.party(slot), session.data[slot]
     for at, following in pairwise(session.standings[slot]):
-        second = packets.restamp(at.task, 2)
-        after = party.admit(following.journal, at.memory, second)
+        second = again(session.agreement, at.task, 2)
+        after = party.reply(following.journal, at.memory, second, data).journal
         assert (after.round, after.attempt) == (following.journal.round, 2)
         with pytest.raises(TaskRefused):
-            party.admit(after, at.memory, at.task)
-        beyond = packets.restamp(at.task, MAX_ATTEMPTS + 1)
+            party.reply(after, at.memory, at.task, data)
+        beyond = again(session.agreement, at.task, MAX_ATTEMPTS + 1)
+        with pytest.raises(TaskRefused, match="at most"):
+            party.reply(after, at.memory, beyond, data)
+        third = again(session.agreement, at.task, 3)
+        other = moved(session.agreement, following.task, third)
         with pytest.raises(TaskRefused):
-            party.admit(after, at.memory, beyond)
-        other = moved(following.task, round=after.round, attempt=3)
-        with pytest.raises(TaskRefused):
-            party.admit(after, at.memory, other)
+            party.reply(after, at.memory, other, data)
 
 
 @every_protocol
@@ -156,14 +157,15 @@ def test_who_has_stopped_answers_nothing_more(name: str) -> None:
     for at in session.standings[slot]:
         stopped = at.journal.stop("because")
         with pytest.raises(TaskRefused, match="has stopped: because"):
-            session.party(slot).admit(stopped, at.memory, at.task)
+            session.party(slot).reply(stopped, at.memory, at.task, session.data[slot])
 
 
 def test_a_party_that_refused_once_stays_stopped() -> None:
     session = Recorded("llf")
     session.turn()
     slot = last_slot(session)
-    lie = moved(session.standings[slot][0].task, round=session.open.round)
+    first = session.standings[slot][0].task
+    lie = moved(session.agreement, first, session.open.tasks[slot])
     with pytest.raises(CoterieError):
         session.turn(told={slot: lie})
     with pytest.raises(TaskRefused, match="has stopped"):

@@ -108,7 +108,7 @@ def put_json(session: ByHand, slot: str, content: bytes, **changes: str) -> Any:
 
 def test_a_session_goes_to_its_end_in_json(session: ByHand) -> None:
     api = session.api
-    for _ in range(3):
+    while session.status["state"] == "collecting":
         for slot in (A, B):
             path, token = f"{session.path}/task", session.tokens[slot]
             as_json = api.send("GET", path, token, JSON)
@@ -156,14 +156,14 @@ def test_json_that_is_not_what_was_announced_is_refused(session: ByHand) -> None
 def test_over_the_limit_of_json_the_binary_form_is_named(start_api: Any) -> None:
     with start_api(max_json_bytes=1 << 10) as api:
         session = api.open(Dummy(), PARTS).join()
-        session.answer()
+        session.answer()  # signs
+        session.answer()  # greets
         refused = put_json(session, A, session.reply(A))
         assert refused.json()["type"] == Problem.TOO_LARGE.urn
         assert (
             "Content-Type: application/vnd.coterie.arrays" in refused.json()["detail"]
         )
-        session.answer()
-        session.answer()
+        session.finish()
         refused = api.send("GET", f"{session.path}/result", session.tokens[A], JSON)
         assert refused.json()["type"] == Problem.TOO_LARGE.urn
         assert "Accept: application/vnd.coterie.arrays" in refused.json()["detail"]

@@ -8,7 +8,6 @@ from support.lies import altered
 
 from clustering_protocols import engine, packets, simulation
 from clustering_protocols.contract import Memory
-from clustering_protocols.engine import Position
 from clustering_protocols.errors import CoterieError, ProtocolFailed, RoundClosed
 from clustering_protocols.protocols.dummy import Dummy, messages
 from clustering_protocols.simulation import ANALYST, Session
@@ -36,7 +35,7 @@ def test_a_run_is_a_session_that_goes_to_its_end() -> None:
         whole.turn()
     run = simulation.run(Dummy(n_clusters=3), PARTS.layout, PARTS.data, 3)
     assert labels(whole.simulated()) == labels(run)
-    assert whole.simulated().rounds == run.rounds == 3
+    assert whole.simulated().rounds == run.rounds == 5, "three, and two that are signed"
     assert [(m.sender, m.receiver, m.round) for m in run.sent[:4]] == [
         (ANALYST, A, 1),
         (ANALYST, B, 1),
@@ -52,10 +51,10 @@ def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
     for attempt in (2, 3):
         assert whole.answer(A).memory.entries != before[A], "the round adds something"
         whole.turn()
-        assert (whole.open.round, whole.open.attempt) == (2, attempt)
+        assert (whole.open.round, whole.open.attempt) == (3, attempt)
         assert entries(whole.memories) == before
     whole.turn()
-    assert whole.recall(A, Position).attempt == 3
+    assert whole.journals[A].attempt == 3
     assert labels(whole.to_the_end()) == labels(session().to_the_end())
 
 
@@ -73,10 +72,10 @@ def test_who_is_absent_is_told_nothing_and_the_others_go_on_with_a_quorum() -> N
     whole = session(quorum=1)
     whole.until(messages.Count)
     whole.turn(absent=[B])
-    count = [m for m in whole.sent if m.round == 2]
+    count = [m for m in whole.sent if m.round == 3]
     assert {(m.sender, m.receiver) for m in count} == {(ANALYST, A), (A, ANALYST)}
-    assert whole.open.round == 3
-    assert whole.recall(B, Position).round == 1
+    assert whole.open.round == 4
+    assert whole.journals[B].round == 2
     assert labels(whole.to_the_end()) == labels(session().to_the_end())
 
 
@@ -106,7 +105,7 @@ def test_a_task_that_is_replayed_is_answered_by_the_same_bytes(*, killed: bool) 
     whole = session()
     whole.until(messages.Confirm)
     whole.turn()
-    first = {m.sender: m.payload for m in whole.received if m.round == 3}
+    first = {m.sender: m.payload for m in whole.received if m.round == 4}
     if killed:
         whole.kill()
     sent, after = len(whole.sent), entries(whole.memories)
@@ -129,7 +128,7 @@ def test_what_a_party_is_told_travels_and_the_analyst_stores_its_own_task() -> N
     lie = altered(whole, A, lambda _: {"total": 9})
     honest = whole.open.tasks[A]
     whole.turn(told={A: lie})
-    assert [m.payload for m in whole.sent if (m.receiver, m.round) == (A, 3)] == [lie]
+    assert [m.payload for m in whole.sent if (m.receiver, m.round) == (A, 4)] == [lie]
     assert lie not in whole.stored
     assert honest in whole.stored
 
@@ -151,7 +150,7 @@ def test_all_that_the_analyst_stores_is_kept() -> None:
     while not whole.over:
         states.append(whole.open.state)
         whole.turn()
-    assert len(states) == 4, "three rounds, of which one was void once"
+    assert len(states) == 6, "five rounds, of which one was void once"
     summary = whole.closed.summary
     assert summary is not None
     stored = [*states, *whole.closed.results.values(), summary]
@@ -170,10 +169,10 @@ def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
     whole = session()
     whole.until(messages.Count)
     view = whole.context(A)
-    assert (view.stage, view.round) == (whole.open.stage, 2)
+    assert (view.stage, view.round) == (whole.open.stage, 3)
     assert view.entropy == simulation.entropies(3, "simulation", [A])[A]
     whole.to_the_end()
-    assert whole.context(A).round == 3
+    assert whole.context(A).round == 5
 
 
 def test_a_session_is_open_or_closed() -> None:
@@ -190,9 +189,9 @@ def test_a_session_is_open_or_closed() -> None:
         whole.turn()
 
 
-def test_a_roster_that_the_analyst_refuses_has_no_first_round() -> None:
+def test_a_protocol_that_cannot_start_fails_once_the_opening_is_signed() -> None:
     with pytest.raises(ProtocolFailed, match="fail at 'start'"):
-        Session(Dummy(fail_at="start"), PARTS.layout, PARTS.data, 3)
+        Session(Dummy(fail_at="start"), PARTS.layout, PARTS.data, 3).turn()
 
 
 def test_costs_are_the_bytes_that_travelled_and_the_seconds_of_the_clock() -> None:
@@ -204,6 +203,6 @@ def test_costs_are_the_bytes_that_travelled_and_the_seconds_of_the_clock() -> No
     for role, cost in run.costs.items():
         sent = [len(m.payload) for m in run.sent if m.sender == role]
         assert cost.sent_bytes == sum(sent)
-    assert run.costs[A].seconds == 3.0, "one tick for each answer"
-    assert run.costs[ANALYST].seconds == 4.0, "and for each step, and the beginning"
+    assert run.costs[A].seconds == 5.0, "one tick for each answer"
+    assert run.costs[ANALYST].seconds == 6.0, "and for each step, and the beginning"
     assert packets.read(run.sent[0].payload).address.slot == A

@@ -14,10 +14,11 @@ from scipy import sparse
 from support.analyst_process import thorough
 from support.coclusters import Session, blocks, columns_of, sites, terrorist_attacks
 
-from clustering_protocols import data as sources, engine, registry, simulation
+from clustering_protocols import data as sources, registry, simulation
 from clustering_protocols.algorithms.coincidence import n_alike
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import MatrixSource, SparseSource, sparse_matrix
+from clustering_protocols.engine import signatures
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.fccm import (
     CoClustering,
@@ -239,9 +240,11 @@ def test_site_is_not_the_pooled_result() -> None:
     """The negative control of all that equals it."""
     session = Session(made(normalisation="site"), X, GROUPS).follow()
     pooled_run = expected(session, 5)
-    for n, (U, W) in enumerate(pooled_run, 1):
-        assert np.abs(session.found[n][0] - U).max() > 1000 * CLOSE
-        assert np.abs(session.found[n][1] - W).max() > 1000 * CLOSE
+    found = [session.found[n] for n in range(1, len(pooled_run) + 1)]
+    for which in (0, 1):
+        pairs = zip(found, pooled_run, strict=True)
+        apart = [np.abs(one[which] - other[which]).max() for one, other in pairs]
+        assert max(apart) > 1000 * CLOSE
 
 
 def test_another_start_is_another_run() -> None:
@@ -539,11 +542,12 @@ def test_progress_says_how_far_it_has_come() -> None:
     session = Session(made(max_iter=4), X, GROUPS)
     session.until(messages.Add)
     seen = []
-    while isinstance(session.move, engine.Opened):
+    while session.open.stage != signatures.CLOSING:
         seen.append(dict(session.open.progress or {}))
         session.turn()
     assert [each["updates"] for each in seen] == [0, 0, 1, 2, 3, 4]
     assert all(each["of_at_most"] == 4 for each in seen)
+    session.to_the_end()
     assert seen[-1]["moved"] == summary(session).tolerances.tolist()
 
 

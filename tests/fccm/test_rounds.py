@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 from support.attacks import looks_like_noise
 from support.coclusters import Session, blocks, kind_of, sites
-from support.lies import alter, altered
+from support.lies import alter, altered, tell
 
 from clustering_protocols import codec, engine, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, WordArray
@@ -31,6 +31,7 @@ from clustering_protocols.protocols.fccm import (
     messages,
     shifts,
 )
+from clustering_protocols.protocols.fccm.party import FccmParty
 from clustering_protocols.terms import Layout
 
 GROUPS = (27, 24, 21, 18)
@@ -86,7 +87,7 @@ def test_values_out_of_range_stop_their_site_before_any_share(
         s.answer(owner)
     assert str(value) not in refused.value.detail
     assert s.received == sent
-    assert {kind_of(m.payload) for m in sent} == {"secrets-shared", "digests"}
+    assert {kind_of(m.payload) for m in sent} == {"signed", "secrets-shared", "digests"}
 
 
 def test_a_refusal_names_five_columns_at_most() -> None:
@@ -182,11 +183,8 @@ def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) ->
     honest = session(analyst_view=view).follow()
     s = at(4, analyst_view=view)
     empty = np.empty(0, dtype=np.uint64)
-    lie = {
-        slot: altered(s, slot, lambda _: {"overflowed": True, "total": empty})
-        for slot in s.data
-    }
-    s.turn(told=lie)
+    tell(s, lambda _: {"overflowed": True, "total": empty})
+    s.turn()
     s.follow()
     assert s.order.tolist() == honest.order.tolist()
     last = max(honest.found)
@@ -227,13 +225,12 @@ def test_the_last_total_is_compared_too(view: Any) -> None:
 
 def test_sizes_that_are_not_the_sites_own_are_refused() -> None:
     s = session().follow()
-    lie = alter(
-        s.agreement,
-        s.closed.results["r1c2"],
-        lambda done: {"sizes": done.sizes[::-1].copy() + 1},
-    )
-    with pytest.raises(ProtocolFailed):
-        s.party("r1c2").conclude(s.memories["r1c2"], lie, s.data["r1c2"])
+    role, result = FccmParty(), s.closed.results["r1c2"]
+    honest = packets.read(result).read([messages.Done])
+    assert isinstance(honest, messages.Done)
+    lie = messages.Done(sizes=honest.sizes[::-1].copy() + 1)
+    with pytest.raises(ProtocolFailed, match="other sizes"):
+        role.conclude(s.context("r1c2"), lie, s.data["r1c2"])
 
 
 def test_sizes_in_which_sites_differ_end_the_session() -> None:
@@ -385,9 +382,12 @@ def test_the_search_finds_totals_that_the_analyst_may_read(normalisation: Any) -
     for found, total in zip(totals, plain.totals[:-1], strict=True):
         assert np.array_equal(found[:-1], total)  # behind it stands the tag
         assert np.isin(total, stored).all()
+    known = np.concatenate(plain.totals)  # a share of one row may be another's total
     for shares in plain.shares:
         for share in shares.values():
-            assert not np.isin(share[share > 1000], stored).any()
+            own = share[(share > 1000) & ~np.isin(share, known)]
+            assert len(own) > 0.9 * len(share)
+            assert not np.isin(own, stored).any()
 
 
 def every_word(message: bytes) -> WordArray:

@@ -19,6 +19,7 @@ from support.attacks import (
     with_known_rows,
 )
 from support.tables import cut
+from support.told import transcripts
 
 from clustering_protocols import packets
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
@@ -185,7 +186,7 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 def true_totals(session: Session) -> WordArray:
     """Return the totals (updates, k, F) that a party reads, whoever may read them."""
     view = session.context("r2c1")
-    k = view.session.params.n_clusters
+    k, told = view.session.params.n_clusters, transcripts(session)
     found = {}
     for message in session.stored:
         a = opened(message)
@@ -197,10 +198,8 @@ def true_totals(session: Session) -> WordArray:
             number, round_, attempt = map(int, update)
             of = MaskedSum(
                 members=tuple(members_of(view.session, cohort)),
-                stage="updates",
                 name=f"update/{number}",
-                round=round_,
-                attempt=attempt,
+                transcript=told[round_, attempt],
             )
             blinded = view.session.params.blind
             words = total[:-1]  # behind them stands the tag
@@ -306,7 +305,7 @@ def test_the_analysts_state_holds_no_centroids_where_it_is_blind() -> None:
             state = AnalystState.decode(message)
         except Malformed:
             continue
-        if state.stage == 2:
+        if state.stage == 3:
             states.append(messages.Updating.decode(state.stage_state.data))
     assert len(states) >= 8
     assert all(not state.known.size for state in states)
@@ -495,7 +494,7 @@ def test_the_distances_of_a_plain_party_are_its_columns_up_to_motion() -> None:
         load_iris().data, [2, 1, 1], n_clusters=3, aggregation="plain"
     )
     L = side_by_side(distances(session, "r1c1"), encoding(session.session).unit)
-    assert close_pairs(rigid(L, 2), Z[travelled(session), :2]) == 1.0
+    assert close_pairs(rigid(L, 2), Z[travelled(session), :2]) >= 0.99
 
 
 @pytest.mark.parametrize("name", ["iris", "wine"])

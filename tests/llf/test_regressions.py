@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from support.lies import alter, altered
+from support.lies import altered
 from support.llf_sessions import (
     blobs,
     by_columns,
@@ -19,7 +19,7 @@ from support.llf_sessions import (
 from support.pooled_moments import pooled
 from support.tables import cut
 
-from clustering_protocols import engine, simulation
+from clustering_protocols import engine, packets, simulation
 from clustering_protocols.errors import (
     CoterieError,
     InvalidData,
@@ -28,6 +28,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.moments import AddUp
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
+from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
@@ -135,17 +136,16 @@ def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
     known = s.recall("r2c1", messages.Centroids)
     total = np.zeros(9 + s.session.params.masked, np.uint64)
     total[6:9] = (70, 70, 60)
-    lie = alter(
-        s.agreement,
-        s.closed.results["r2c1"],
-        lambda _: {
-            "updates": np.array([[known.number + 1, 20, 1]]),
-            "cohorts": np.ones((1, 5), np.uint8),
-            "totals": total[None],
-        },
-    )
+    result = packets.read(s.closed.results["r2c1"]).read([messages.Closed])
+    here = s.context("r2c1")
+    more = {
+        "updates": np.array([[known.number + 1, here.round, 1]]),
+        "cohorts": np.ones((1, 5), np.uint8),
+        "totals": total[None],
+    }
+    lie = messages.Closed.model_validate(dict(result) | more)
     with pytest.raises(ProtocolFailed):
-        s.party("r2c1").conclude(s.memories["r2c1"], lie, s.data["r2c1"])
+        RowsParty().conclude(here, lie, s.data["r2c1"])
 
 
 # the digest of the result leaves out the indices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -243,7 +244,7 @@ def test_who_was_never_there_for_the_end_labels_its_rows_with_the_result(
         s.turn(absent={"r2c1"} & set(s.open.tasks))
     last = s.closed.results["r2c1"]
     with pytest.raises(NotReady):
-        s.party("r2c1").conclude(s.memories["r2c1"], last, None)
+        s.outcome("r2c1", last, None)
     outcomes = s.outcomes()
     assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
     V = outcomes["r1c1"].centroids
@@ -260,7 +261,7 @@ def test_who_was_there_reads_its_result_again_without_its_rows() -> None:
     s = session()
     s.to_the_end()
     for slot, result in s.closed.results.items():
-        again = s.party(slot).conclude(s.memories[slot], result, None)
+        again = s.outcome(slot, result, None)
         assert np.array_equal(again.labels, s.outcomes()[slot].labels)
 
 
@@ -392,6 +393,8 @@ def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
     given["r4c1"] = alter(
         s.agreement, given["r4c1"], lambda t: {"words": t.words + np.uint64(1 << 60)}
     )
+    for slot in s.open.tasks:
+        s.journals[slot] = s.answer(slot).journal
     s.advance(given)
     with pytest.raises(ProtocolFailed):
         s.answer("r1c1")
@@ -428,9 +431,8 @@ def test_a_task_of_another_stage_is_malformed_and_one_of_another_slot_foreign() 
     with pytest.raises(AgreementMismatch):
         s.answer("r1c1", s.open.tasks["r2c1"])
     packet = packets.read(s.open.tasks["r1c1"])
-    strange = packets.write(
-        packet.address, messages.Propose(), expects=packet.header.expects
-    )
+    header = packet.header.model_copy(update={"record": messages.Propose().header()})
+    strange = packets.encode(replace(packet, header=header, arrays={}))
     with pytest.raises(Malformed):
         s.answer("r1c1", strange)
 

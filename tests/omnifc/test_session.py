@@ -264,7 +264,7 @@ def test_two_corrupt_answers_are_found_and_nobody_is_blamed() -> None:
 def read_again(session: simulation.Session) -> dict[str, Outcome]:
     """Return what each party reads in its result without its rows."""
     return {
-        slot: session.party(slot).conclude(session.memories[slot], result, None)
+        slot: session.outcome(slot, result, None)
         for slot, result in session.closed.results.items()
     }
 
@@ -277,7 +277,8 @@ def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
     assert session.open.quorum == 3
     late = session.answer("r2c1")
     session.turn(absent=["r2c1"])
-    session.memories["r2c1"] = late.memory
+    session.memories["r2c1"], session.journals["r2c1"] = late.memory, late.journal
+    session.turn()
     assert agreement(read_again(session), whole.outcomes) == 1.0
 
 
@@ -287,6 +288,7 @@ def test_without_masks_who_missed_the_last_round_reads_its_labels() -> None:
     whole = simulation.run(params, parts.layout, parts.data, 1)
     session = at_distances(params, parts)
     session.turn(absent=["r2c1"])
+    session.turn()
     assert agreement(read_again(session), whole.outcomes) == 1.0
 
 

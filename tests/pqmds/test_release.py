@@ -223,7 +223,7 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
         )
         if not same or this.header.record != other.header.record:
             changed.append(this.header.record["kind"])
-    assert changed == ["codes", "codes"]
+    assert changed == ["codes", "codes", "signed", "signed"]
 
 
 def test_one_row_moves_its_own_codes_alone() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import guesses
+from support.lies import again
 from support.tables import blobs, names, overlapping, parties
 from support.weak_moduli import WeakModulus
 
@@ -22,6 +23,7 @@ from clustering_protocols.errors import (
     GuardRefused,
     InvalidArray,
     ProtocolFailed,
+    TaskRefused,
 )
 from clustering_protocols.preparation.alignment_params import Alignment
 from clustering_protocols.preparation.intersection import messages, party
@@ -29,7 +31,6 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import rsa_certificate
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
-from clustering_protocols.secrecy.ristretto import RistrettoAsker
 from clustering_protocols.simulation import Session
 
 X = blobs(80)
@@ -103,25 +104,26 @@ def test_a_first_slot_evaluates_once_in_a_session() -> None:
 
 
 @pytest.mark.threat(98)
-def test_another_attempt_with_other_ids_comes_from_other_inputs() -> None:
-    """The party's own memory refuses to answer one round from two inputs."""
+def test_another_attempt_with_other_ids_is_refused() -> None:
+    """What is evaluated stays the same in every attempt of the round."""
     running = session()
     running.until(messages.Evaluate)
-    before = running.answer(FIRST)
-    asked = before.memory.get(messages.ToEvaluate)
+    before, memory = running.open.tasks[FIRST], running.memories[FIRST]
+    first = running.answer(FIRST)
+    asked = first.memory.get(messages.ToEvaluate)
     assert asked is not None
     assert len(asked.elements) == 0, "what was evaluated is not kept"
-    again = running.answer(FIRST)
-    assert again.inputs == before.inputs
-    points = RistrettoAsker(b"", b"guessed").blind([b"a"], KeyedStream(bytes(32)))
-    sent = np.vstack([points] * sum(map(len, HELD[1:])))
-    other = messages.ToEvaluate(
-        elements=sent, counts={SECOND: 26, THIRD: len(sent) - 26}
+    engine, data = running.party(FIRST), running.data[FIRST]
+    second = again(running.agreement, before, 2)
+    engine.reply(first.journal, memory, second, data)
+    packet = packets.read(second)
+    labels = packet.header.envelopes[:-1]
+    header = packet.header.model_copy(update={"envelopes": labels})
+    fewer = packets.encode(
+        replace(packet, header=header, envelopes=packet.envelopes[:-1])
     )
-    holder = party.IntersectionParty(Alignment(method="ecdh"))
-    view = running.context(FIRST)
-    view.memory.entries[messages.ToEvaluate.kind] = other.encode()
-    assert holder._evaluate(view).inputs != before.inputs
+    with pytest.raises(TaskRefused, match="something else than its round"):
+        engine.reply(first.journal, memory, fewer, data)
 
 
 def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
@@ -154,7 +156,8 @@ def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> No
     width = {"ecdh": 32, "rsa": 384}[method]
     n_ids = len(HELD[1])
     task = packets.read(running.open.tasks[SECOND])
-    bare = packets.write(task.address, messages.Unblind(), expects=task.header.expects)
+    header = task.header.model_copy(update={"envelopes": []})
+    bare = packets.encode(replace(task, header=header, envelopes=()))
     for elements, problem in (
         (np.full((n_ids, width), 255, np.uint8), ProtocolFailed),
         (np.full((n_ids - 1, width), 2, np.uint8), InvalidArray),
@@ -290,7 +293,7 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
 
 def stage_of(running: Session) -> Any:
     _, stages = engine.load(running.agreement)
-    return stages[1]
+    return next(stage for stage in stages if stage.name == running.open.stage)
 
 
 # A dictionary of all ids

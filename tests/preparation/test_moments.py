@@ -125,6 +125,7 @@ def test_each_column_group_pools_its_own_way() -> None:
     }
     session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
     stages = set()
+    session.turn()  # signs
     while session.open.stage in PREPARING:
         stages.add(session.open.stage)
         if session.open.stage == "moments":

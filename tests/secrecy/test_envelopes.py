@@ -163,7 +163,7 @@ def test_a_safety_number_changes_with_any_byte() -> None:
 # Envelopes
 
 ADDRESS = Binding(
-    agreement="0" * 64,
+    transcript="0" * 64,
     session="s",
     stage="secrets",
     round=1,

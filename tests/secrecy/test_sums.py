@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings, strategies as st
 from support.analyst_process import thorough
 from support.attacks import looks_like_noise
-from support.crowds import views
+from support.crowds import told_otherwise, views
 
 import clustering_protocols
 from clustering_protocols.arrays import WordArray
@@ -197,15 +197,15 @@ def test_the_same_data_are_never_masked_alike(other: dict[str, Any]) -> None:
 
 
 @pytest.mark.threat(76)
-def test_other_members_or_inputs_or_orders_have_other_streams() -> None:
+def test_other_members_or_transcripts_have_other_streams() -> None:
     """Threat test 76: a cohort that shrinks starts afresh."""
     crowd = views(4)
     view = crowd["r1c1"]
     four, three = tuple(crowd), tuple(crowd)[:3]
     drawn = []
-    for members, inputs in ((four, b""), (three, b""), (four, b"x")):
+    for members, where in ((four, view), (three, view), (four, told_otherwise(view))):
         words = np.zeros(1000, dtype=np.uint64)
-        mask(view, words, MaskedSum.here(view, members, "a"), inputs=inputs)
+        mask(where, words, MaskedSum.here(where, members, "a"))
         drawn.append(words)
     pairs = [(0, 1), (0, 2), (1, 2)]
     assert not any(np.intersect1d(drawn[i], drawn[j]).size for i, j in pairs)
@@ -226,25 +226,24 @@ def test_the_sum_of_all_but_one_is_noise() -> None:
 
 @pytest.mark.threat(77)
 def test_no_two_contexts_draw_the_same_stream() -> None:
-    """Threat test 77: rounds, attempts, names, stages and members."""
+    """Threat test 77: transcripts, names and members."""
     view = views(5)["r1c1"]
     groups = [view.session.slots, view.session.slots[:4], view.session.slots[1:]]
     sums = [
-        MaskedSum(
-            members=tuple(members), stage=stage, name=name, round=r, attempt=attempt
-        )
+        MaskedSum(members=tuple(members), name=name, transcript=told)
         for members in groups
-        for stage in ("a", "b", "ab")
-        for name in ("c", "bc", "", "1")
-        for r in range(1, 301)
-        for attempt in range(1, 6)
+        for name in ("a", "b", "ab", "c", "bc", "", "1", "abc", "ac", "0", "11", "aa")
+        for told in (
+            sha256(bytes([n // 256, n % 256])).hexdigest() for n in range(1500)
+        )
     ]
     assert len({of.label for of in sums}) == len(sums) == 54_000
+    others = [view, told_otherwise(view)]
     drawn = {
-        view.pairwise_stream(peer, "coterie/mask/1", of.label, inputs).take(8)
+        where.pairwise_stream(peer, "coterie/mask/2", of.label).take(8)
         for peer in view.session.slots[1:]
         for of in sums[:: len(sums) // 50]
-        for inputs in (b"", b"x")
+        for where in others
     }
     assert len(drawn) == 4 * len(sums[:: len(sums) // 50]) * 2
 
@@ -400,14 +399,14 @@ def test_three_members_are_the_least_by_default() -> None:
     assert "too few" in refused(["r1c1", "r2c1"])
 
 
-def test_a_total_over_other_inputs_is_noise() -> None:
-    """Threat C.8: different centroids to different parties."""
+def test_a_total_is_noise_where_one_was_told_something_else() -> None:
+    """Threat C.8: different centroids to different parties, in whichever round."""
     crowd = views(3)
+    crowd["r2c1"] = told_otherwise(crowd["r2c1"])
     sent = []
-    for slot, view in crowd.items():
+    for view in crowd.values():
         words = np.zeros(100_000, dtype=np.uint64)
-        inputs = b"other" if slot == "r2c1" else b"same"
-        mask(view, words, MaskedSum.here(view, list(crowd), "a"), inputs=inputs)
+        mask(view, words, MaskedSum.here(view, list(crowd), "a"))
         sent.append(words)
     looks_like_noise(add_all(sent))
 
@@ -436,8 +435,7 @@ def test_a_total_of_another_sum_stays_unreadable() -> None:
     total = add_all(masked(crowd, zeros, blinded=True).values())
     of = MaskedSum.here(crowd["r1c1"], list(crowd), "a")
     for other in (
-        replace(of, round=4),
-        replace(of, attempt=2),
+        replace(of, transcript="1" * 64),
         replace(of, name="b"),
         replace(of, members=of.members[:2]),
     ):

@@ -24,8 +24,17 @@ def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
     data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
     agreed = Session(Dummy(), layout, data, seed=5, session=session)
     place = {"stage": "stage", "round": 3, "attempt": 1} | where
+    told = (agreed.session.agreement_digest, *map(str, place.values()))
+    place["transcripts"] = {
+        (place["round"], place["attempt"]): sha256(" ".join(told).encode()).hexdigest()
+    }
     memory = Memory().remember([SECRET])
     return {
         slot: replace(agreed.context(slot), memory=memory, **place)
         for slot in layout.names
     }
+
+
+def told_otherwise(view: PartyContext) -> PartyContext:
+    """Return where a party stands that was told something else until now."""
+    return replace(view, transcripts=dict.fromkeys(view.transcripts, "1" * 64))

@@ -1,11 +1,24 @@
-"""Messages with some of their content replaced: what a liar would send."""
+"""Messages with some of their content replaced: what a liar would send.
+
+A liar is consistent: what it tells a party of what everybody was told fits the lie.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from clustering_protocols import engine, packets
+import numpy as np
+
+from clustering_protocols import engine, hash_chain, packets
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.contract import Stage
+from clustering_protocols.engine import signatures, transcript
+from clustering_protocols.engine.course import AnalystState
+from clustering_protocols.packets import Packet
+from clustering_protocols.rounds import RoundRef
+from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.simulation import Session
 
 Change = Callable[[Any], Mapping[str, Any]]
@@ -15,15 +28,13 @@ def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
     """Return a message with fields of its record replaced."""
     _, stages = engine.load(agreement)
     packet = packets.read(message)
-    stage = next(s for s in stages if s.name == packet.address.stage)
-    record = packet.read(stage.records)
+    record = packet.read(_stage_of(stages, packet).records)
     lie = type(record).model_validate(dict(record) | dict(change(record)))
-    return packets.write(
-        packet.address,
-        lie,
-        expects=packet.header.expects,
-        envelopes=packet.envelopes,
-    )
+    header = packet.header.model_copy(update={"record": lie.header()})
+    changed = replace(packet, header=header, arrays=lie.arrays)
+    if packet.history:
+        changed = replace(changed, history=_lines(agreement, changed, packet.history))
+    return packets.encode(changed)
 
 
 def altered(session: Session, slot: str, change: Change) -> bytes:
@@ -31,9 +42,92 @@ def altered(session: Session, slot: str, change: Change) -> bytes:
     return alter(session.agreement, session.open.tasks[slot], change)
 
 
-def moved(task: bytes, **address: Any) -> bytes:
-    """Return a task under another round or attempt, envelopes and all."""
+def tell(session: Session, change: Change) -> None:
+    """Let the analyst tell everybody the same lie in the open round, and go on with it."""
+    tasks = {slot: altered(session, slot, change) for slot in session.open.tasks}
+    state = AnalystState.decode(session.open.state)
+    lines = state.history.tobytes().decode().split("\n")
+    last = packets.read(next(iter(tasks.values()))).history[-1]
+    text = "\n".join([*lines[:-1], last]).encode()
+    lie = state.model_copy(update={"history": np.frombuffer(text, np.uint8)})
+    session.move = replace(session.open, tasks=tasks, state=lie.encode())
+
+
+def moved(agreement: bytes, task: bytes, now: bytes) -> bytes:
+    """Return what a task asks, envelopes and all, in the place of the task of now."""
+    then, present = packets.read(task), packets.read(now)
+    here = present.address
+    when = {"round": here.round, "attempt": here.attempt}
+    address = then.address.model_copy(update=when)
+    header = then.header.model_copy(update={"address": address})
+    lie = replace(then, header=header, signatures=present.signatures)
+    lines = _lines(agreement, lie, present.history)
+    return packets.encode(replace(lie, history=lines))
+
+
+def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
+    """Return a later attempt of the round of a task, all attempts between void."""
     packet = packets.read(task)
-    other = packet.address.model_copy(update=address)
-    header = packet.header.model_copy(update={"address": other})
-    return packets._encode(header, packet.arrays, packet.envelopes)
+    lines = list(packet.history)
+    for number in range(packet.address.attempt + 1, attempt + 1):
+        packet = packet.restamped(number)
+        lines.append(_line(agreement, packet, lines[-1]))
+    return packets.encode(replace(packet, history=lines))
+
+
+def signed(session: Session, result: bytes) -> bytes:
+    """Return a result as if everybody had signed it."""
+    packet = packets.read(result)
+    told = hash_chain.digest(packet.history[-1])
+    rows = [
+        _signature(session, slot, packet.address.stage, told)
+        for slot in session.session.slots
+    ]
+    return packets.encode(replace(packet, signatures=np.stack(rows)))
+
+
+def _signature(session: Session, slot: str, stage: str, told: str) -> ByteArray:
+    name = session.session.terms.session
+    keys = party_keys(session.entropies[slot], name, slot)
+    made = keys.signing.sign(signatures.statement(stage, told))
+    return np.frombuffer(made, np.uint8)
+
+
+def _lines(agreement: bytes, packet: Packet, lines: Sequence[str]) -> list[str]:
+    """Return the lines of a party's history with the last one telling this packet."""
+    *before, last = lines
+    said = transcript.last([last])
+    said = said.model_copy(update=_said(agreement, packet, said.left_out))
+    return [*before, _written(said.model_dump())]
+
+
+def _line(agreement: bytes, packet: Packet, before: str) -> str:
+    number = transcript.number_of(before) + 1
+    fields = {"number": number, "previous": hash_chain.digest(before)}
+    return _written({**fields, **_said(agreement, packet, ())})
+
+
+def _written(fields: dict[str, Any]) -> str:
+    number, previous = fields.pop("number"), fields.pop("previous")
+    line = hash_chain.write(None, number, fields)
+    return line.replace(f'"previous":"{hash_chain.START}"', f'"previous":"{previous}"')
+
+
+def _said(agreement: bytes, packet: Packet, left_out: Sequence[str]) -> dict[str, Any]:
+    session, stages = engine.load(agreement)
+    stage, kind = _stage_of(stages, packet), packet.header.record["kind"]
+    is_task = kind in {task.kind for task in stage.tasks}
+    own = stage.exchange_of(kind).own if is_task else ()
+    audience = stage.exchange_of(kind).audience if is_task else stage.results_to
+    digest = packet.record_digest(own)
+    asks = kind if is_task else stage.tasks[-1].kind
+    told = (digest,) * len(session.layout.audiences(audience))
+    return {**_when(packet), "asks": asks, "left_out": tuple(left_out), "told": told}
+
+
+def _when(packet: Packet) -> dict[str, Any]:
+    return RoundRef(**dict(packet.address.when)).model_dump()
+
+
+def _stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
+    return next(s for s in stages if s.name == packet.address.stage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.engine.signatures import OPENING
 from clustering_protocols.preparation.statistics import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.simulation import Session
@@ -19,7 +20,7 @@ ONE = LosslessFederated(n_clusters=1)
 
 def prepared(session: Session) -> Session:
     """Go on until every party knows the pooled moments."""
-    while session.open.stage in PREPARING:
+    while session.open.stage in {OPENING, *PREPARING}:
         session.turn()
     return session
 

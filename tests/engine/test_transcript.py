@@ -1,0 +1,368 @@
+"""What everybody is told is one chain: nobody answers, or gets labels, on another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.lies import alter, altered, signed
+
+from clustering_protocols import engine, hash_chain, packets, registry, simulation
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.engine import signatures, transcript
+from clustering_protocols.errors import (
+    CoterieError,
+    EnvelopeRefused,
+    ProtocolFailed,
+    TaskRefused,
+)
+from clustering_protocols.packets import Packet
+from clustering_protocols.protocols.dummy import messages
+from clustering_protocols.protocols.dummy.params import Dummy
+from clustering_protocols.terms import Layout
+
+SEED = 5
+A, B, C = "r1c1", "r2c1", "r3c1"
+PARTS = simulation.split(np.arange(36.0).reshape(12, 3), Layout.lattice(3), SEED)
+every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+
+
+def dummies(**params: Any) -> simulation.Session:
+    return simulation.Session(Dummy(**params), PARTS.layout, PARTS.data, SEED)
+
+
+def example(name: str) -> simulation.Session:
+    one = registry.protocol(name).examples()[0]
+    parts = simulation.split(one.X, one.layout, SEED, missing=one.missing)
+    return simulation.Session(one.params, one.layout, parts.data, SEED)
+
+
+def rewritten(packet: Packet, index: int, **changes: Any) -> Packet:
+    """A packet with a line of its history changed, and those after it following it."""
+    lines = list(packet.history)
+    said = {**json.loads(lines[index]), **changes}
+    lines[index] = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    for after in range(len(lines))[index:][1:]:
+        said = json.loads(lines[after])
+        said["previous"] = hash_chain.digest(lines[after - 1])
+        lines[after] = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return replace(packet, history=lines)
+
+
+def told(session: simulation.Session, slot: str, **changes: Any) -> dict[str, bytes]:
+    """A slot's task as if everybody had been told otherwise in this round."""
+    packet = packets.read(session.open.tasks[slot])
+    return {slot: packets.encode(rewritten(packet, -1, **changes))}
+
+
+def refused(session: simulation.Session, slot: str, packet: Packet, match: str) -> None:
+    with pytest.raises((TaskRefused, ProtocolFailed), match=match):
+        session.answer(slot, packets.encode(packet))
+
+
+# Lines
+
+
+def test_the_first_line_names_the_agreement_and_each_line_the_one_before() -> None:
+    session = dummies(void_attempts=1)
+    session.turn()
+    packet = packets.read(session.open.tasks[A])
+    lines = [*packets.read(session.sent[0].payload).history, packet.history[-1]]
+    agreed, opening, greeting = (json.loads(line) for line in lines)
+    assert agreed["agreement"] == session.session.agreement_digest
+    assert opening["previous"] == hash_chain.digest(lines[0])
+    assert greeting["previous"] == hash_chain.digest(lines[1])
+    assert (opening["stage"], opening["asks"]) == ("opening", "sign")
+
+
+def test_all_parties_know_the_same_transcript_after_every_round() -> None:
+    session = dummies(void_attempts=2)
+    seen = set()
+    while not session.over:
+        session.turn()
+        known = {journal.transcript for journal in session.journals.values()}
+        assert len(known) == 1, "all were asked"
+        seen |= known
+    assert len(seen) == 7, "three rounds, two of them signed, two attempts void"
+
+
+def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
+    session = dummies(quorum=2)
+    session.until(messages.Count)
+    session.turn(absent=[C])
+    assert session.journals[C].line < session.journals[A].line
+    session.turn()
+    assert session.journals[C] is not None
+    assert session.journals[C].transcript == session.journals[A].transcript
+    assert len(session.to_the_end().outcomes) == 3
+
+
+@pytest.mark.parametrize("keep", [slice(1, None), slice(None, -1), slice(0, 0)])
+def test_lines_that_are_missing_are_noticed(keep: slice) -> None:
+    session = dummies()
+    packet = packets.read(session.open.tasks[A])
+    refused(session, A, replace(packet, history=packet.history[keep]), "told")
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"agreement": "0" * 64}, "another agreement"),
+        ({"number": 2}, "cannot be read|leaves out"),
+        ({"previous": "1" * 64}, "leaves out"),
+        ({"more": 1}, "cannot be read"),
+    ],
+)
+def test_a_first_line_that_is_not_the_agreements_is_refused(
+    changes: Mapping[str, Any], match: str
+) -> None:
+    session = dummies()
+    packet = packets.read(session.open.tasks[A])
+    refused(session, A, rewritten(packet, 0, **changes), match)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"told": ["0" * 64]}, "something else"),
+        ({"told": []}, "something else"),
+        ({"left_out": [A]}, "another task"),
+        ({"asks": "count"}, "another task"),
+        ({"stage": "count"}, "another round"),
+        ({"round": 3}, "no next|another round"),
+        ({"attempt": 2}, "no next|another round"),
+        ({"round": True}, "cannot be read"),
+        ({"number": 9}, "leaves out"),
+    ],
+)
+def test_a_line_that_does_not_fit_the_task_is_refused(
+    changes: Mapping[str, Any], match: str
+) -> None:
+    session = dummies()
+    session.turn()
+    packet = packets.read(session.open.tasks[A])
+    refused(session, A, rewritten(packet, -1, **changes), match)
+
+
+def test_a_task_that_its_own_line_does_not_name_is_refused() -> None:
+    session = dummies()
+    session.until(messages.Confirm)
+    lie = packets.read(altered(session, A, lambda _: {"total": 1}))
+    honest = packets.read(session.open.tasks[A])
+    refused(session, A, replace(lie, history=honest.history), "something else")
+
+
+def test_another_past_than_before_is_refused() -> None:
+    session = dummies()
+    session.turn()
+    session.turn(told=told(session, A, left_out=[C]))
+    with pytest.raises(TaskRefused, match=r"another past|leaves out"):
+        session.answer(A)
+    with pytest.raises(EnvelopeRefused):
+        session.answer(B)  # what A sealed is bound to another story
+
+
+# Absences
+
+
+def left_out(session: simulation.Session, slot: str) -> Packet:
+    """The next task of a slot, after an attempt of the last round that left it out."""
+    packet = packets.read(session.open.tasks[slot])
+    last = transcript.last(packet.history)
+    before = hash_chain.digest(packet.history[0]) if len(packet.history) > 1 else None
+    there = {**json.loads(packet.history[-1])}
+    there |= {
+        "round": last.round - 1,
+        "attempt": 2,
+        "left_out": [slot],
+        "previous": before or last.previous,
+        "number": last.number,
+    }
+    absent = json.dumps(there, sort_keys=True, separators=(",", ":"))
+    here = {**json.loads(packet.history[-1]), "number": last.number + 1}
+    here["previous"] = hash_chain.digest(absent)
+    final = json.dumps(here, sort_keys=True, separators=(",", ":"))
+    return replace(packet, history=[*packet.history[:-1], absent, final])
+
+
+def test_who_has_a_receipt_was_not_absent() -> None:
+    session = dummies()
+    session.turn()
+    lie = packets.encode(left_out(session, A))
+    known = (session.journals[A], session.memories[A])
+    party, data = session.party(A), session.data[A]
+    with pytest.raises(TaskRefused, match="left out of a round that it answered"):
+        party.reply(*known, lie, data)
+    answer = party.reply(*known, lie, data, acknowledged=False)
+    assert answer.contribution, "an answer that came too late is no lie"
+
+
+# Signatures
+
+
+@every_protocol
+@pytest.mark.parametrize("forged", ["none", "one", "another", "few"])
+def test_nothing_leaves_before_everybodys_signature_is_there(
+    name: str, forged: str
+) -> None:
+    session = example(name)
+    session.turn()
+    for slot, task in session.open.tasks.items():
+        packet = packets.read(task)
+        lie = replace(packet, signatures=_forged(packet.signatures, forged))
+        refused(session, slot, lie, "signed|signatures")
+        session.answer(slot)
+
+
+def _forged(honest: ByteArray, how: str) -> ByteArray:
+    if how == "none":
+        return packets.UNSIGNED
+    if how == "few":
+        return honest[:-1]
+    lie = honest.copy()
+    lie[-1] = np.zeros(64) if how == "one" else np.roll(honest[-1], 1)
+    return lie
+
+
+def test_a_party_that_signs_something_else_ends_the_session_by_name() -> None:
+    session = dummies()
+    answers = {slot: session.answer(slot).contribution for slot in PARTS.layout.names}
+    answers[B] = alter(
+        session.agreement, answers[B], lambda _: {"signature": "0" * 128}
+    )
+    with pytest.raises(ProtocolFailed, match="2 parties have signed, not 3"):
+        session.advance(answers)
+    answers[B] = alter(
+        session.agreement, answers[B], lambda _: {"signature": "1" * 128}
+    )
+    with pytest.raises(ProtocolFailed, match=f"'{B}' has signed something else"):
+        session.advance(answers)
+
+
+class TwoCamps(simulation.Session):
+    """An analyst that tells the last slot another story from some round on.
+
+    Whoever it lies to gets a history of its own that is consistent in itself.
+    """
+
+    def __init__(self, name: str, begin: int) -> None:
+        self.begin = begin
+        self.story: list[str] = []
+        self.named = name
+        one = registry.protocol(name).examples()[0]
+        parts = simulation.split(one.X, one.layout, SEED, missing=one.missing)
+        self.victim = one.layout.names[-1]
+        super().__init__(one.params, one.layout, parts.data, SEED)
+
+    def tasks(self) -> dict[str, bytes]:
+        honest = super().tasks()
+        if self.victim in honest and self.open.round >= self.begin:
+            packet = packets.read(honest[self.victim])
+            lines = self._retold(packet.history)
+            honest[self.victim] = packets.encode(replace(packet, history=lines))
+        return honest
+
+    def _retold(self, lines: Sequence[str]) -> list[str]:
+        """The same lines from another one on: somebody else was left out."""
+        out = []
+        for line in lines:
+            said = json.loads(line)
+            if self.story:
+                said["previous"] = hash_chain.digest(self.story[-1])
+            elif said["number"] > 1:
+                said["left_out"] = [self.session.slots[0]]
+            out.append(json.dumps(said, sort_keys=True, separators=(",", ":")))
+            if said["number"] > 1:
+                self.story.append(out[-1])
+        return out
+
+
+@every_protocol
+def test_nobody_gets_labels_where_one_was_told_another_story(name: str) -> None:
+    """Whichever round the lie begins in: a refusal, or a session without a result."""
+    rounds = example(name).to_the_end().rounds
+    if len(registry.protocol(name).examples()[0].layout.names) == 1:
+        pytest.skip("nobody else to tell otherwise")
+    for begin in range(1, rounds + 1):
+        session = TwoCamps(name, begin)
+        with pytest.raises(CoterieError):
+            session.to_the_end()
+
+
+@every_protocol
+def test_a_result_is_taken_as_it_was_signed_or_not_at_all(name: str) -> None:
+    session = example(name)
+    while not session.over:
+        session.turn()
+    for slot, result in session.closed.results.items():
+        known = (session.journals[slot], session.memories[slot])
+        party, data = session.party(slot), session.data[slot]
+        packet = packets.read(result)
+        other = replace(packet, signatures=_forged(packet.signatures, "another"))
+        bare = replace(packet, signatures=packets.UNSIGNED)
+        untold = replace(packet, history=())
+        for lie in (other, bare, untold):
+            with pytest.raises((ProtocolFailed, TaskRefused)):
+                party.conclude(*known, packets.encode(lie), data)
+        party.conclude(*known, result, data)
+
+
+def test_other_labels_than_were_signed_are_refused() -> None:
+    session = dummies(n_clusters=3)
+    while not session.over:
+        session.turn()
+    result = session.closed.results[A]
+    swapped = alter(
+        session.agreement, result, lambda r: {"labels": np.roll(r.labels, 1)}
+    )
+    party, data = session.party(A), session.data[A]
+    known = (session.journals[A], session.memories[A])
+    with pytest.raises(TaskRefused):
+        party.conclude(*known, swapped, data)
+    with pytest.raises(TaskRefused):
+        party.conclude(*known, signed(session, swapped), data)
+
+
+def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
+    name = "llf"
+    one = next(e for e in registry.protocol(name).examples() if e.params.quorum)
+    parts = simulation.split(one.X, one.layout, SEED, missing=one.missing)
+    session = simulation.Session(one.params, one.layout, parts.data, SEED)
+    late = one.layout.names[-1]
+    while not session.over:
+        closing = session.open.stage == signatures.CLOSING
+        session.turn(absent=[late] if closing else [])
+    outcomes = session.outcomes()
+    assert set(outcomes) == set(one.layout.names), "who is late gets its labels too"
+    few = packets.read(session.closed.results[late])
+    kept = few.signatures.copy()
+    kept[: len(kept) - one.params.quorum + 1] = 0
+    lie = packets.encode(replace(few, signatures=kept))
+    known = (session.journals[late], session.memories[late])
+    with pytest.raises(ProtocolFailed, match="have signed, not"):
+        session.party(late).conclude(*known, lie, session.data[late])
+
+
+def test_one_group_is_told_one_thing() -> None:
+    layout = Layout.lattice(2, 2)
+    names = layout.names
+    assert transcript.told(layout, "row", dict(zip(names, "aabb", strict=True))) == [
+        "a",
+        "b",
+    ]
+    assert transcript.told(layout, "column", {names[0]: "a"}) == ["a", ""]
+    with pytest.raises(ValueError, match="told the same"):
+        transcript.told(layout, "row", dict(zip(names, "abbb", strict=True)))
+
+
+def test_a_contribution_tells_no_transcript() -> None:
+    session = dummies()
+    answer = packets.read(session.answer(A).contribution)
+    history = packets.read(session.open.tasks[A]).history
+    lie = packets.encode(replace(answer, history=history))
+    with pytest.raises(CoterieError, match="told to parties"):
+        engine.check_contribution(session.agreement, session.open.tasks[A], lie)
