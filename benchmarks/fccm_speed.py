@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -28,24 +28,26 @@ from scipy.sparse import csr_array
 from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols import simulation
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Memory, PartyContext
+from clustering_protocols.contract import Memory
 from clustering_protocols.data import SparseSource
 from clustering_protocols.preparation.alignment import RowOrder
 from clustering_protocols.preparation.secrets import RowSecret
-from clustering_protocols.preparation.sums import blind
+from clustering_protocols.preparation.sums import share
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
     messages,
     shifts,
 )
+from clustering_protocols.protocols.fccm.params import FccmContext
 from clustering_protocols.protocols.fccm.party import (
-    Party,
+    FccmParty,
     _encoded,
     _first,
     _sum_of,
     _under_way,
 )
+from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.terms import Layout
 
 N_OBJECTS, N_ITEMS, N_CLUSTERS, N_SITES = 100_000, 5_000, 20, 4
@@ -54,8 +56,8 @@ GOAL = 3.0
 RUNS = 9
 
 
-def site(R: csr_array) -> PartyContext:
-    """Return where the third site stands when it has to add its first share."""
+def sites(R: csr_array) -> dict[str, FccmContext]:
+    """Return where the sites stand when they have to add their first shares."""
     layout = Layout.lattice(1, N_SITES)
     params = CoClustering(n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0)
     data = dict.fromkeys(layout.names, SparseSource(R))
@@ -63,9 +65,8 @@ def site(R: csr_array) -> PartyContext:
     order = np.random.default_rng(1).permutation(R.shape[0])
     known = [RowOrder(order=order), RowSecret(secret="00" * 32)]
     memory = Memory().remember(known)
-    return replace(
-        session.context("r1c3"), stage=messages.UPDATES, round=3, memory=memory
-    )
+    session.memories = dict.fromkeys(layout.names, memory)
+    return {slot: session.context(slot) for slot in layout.names}
 
 
 def made() -> csr_array:
@@ -82,7 +83,8 @@ def made() -> csr_array:
 def main() -> None:
     """Print the ratios."""
     R = made()
-    view = site(R)
+    views = sites(R)
+    view = views["r1c3"]
     params = view.session.params
     known = _first(view, R)
     W = np.array(known.weights)
@@ -97,21 +99,22 @@ def main() -> None:
 
     found = ratio(one_pass, both_products, RUNS, cpu_seconds)
     print(f"a pass: {found:.2f} × the products R'U and R·e (goal {GOAL:g})")
-    _parts(view, R, known, both_products)
+    _parts(views, R, known, both_products)
     _memory(one_pass)
     sys.exit(0 if found <= GOAL else 1)
 
 
 def _parts(
-    view: PartyContext,
+    views: Mapping[str, FccmContext],
     R: csr_array,
     known: messages.Memberships,
     both_products: Callable[[], None],
 ) -> None:
+    view = views["r1c3"]
     params, order = view.session.params, view.recall(RowOrder).order
     sums = kernels.aggregation(R, known.weights)
     of_sums, _ = shifts.encodings(view.session)
-    later, asked = _after_a_total(view, known, R)
+    later, asked = _after_a_total(views, known, R)
     source = SparseSource(R)
     parts: dict[str, Callable[[], object]] = {
         "R'U": lambda: kernels.item_exponents(R, known.objects, params.lambda_w),
@@ -119,7 +122,7 @@ def _parts(
         "weights": lambda: _under_way(view, known, R, known.shifts, repeats=0),
         "encoding": lambda: of_sums.encode(sums.reshape(-1)),
         "order of rows": lambda: R[order],
-        "a whole reply": lambda: Party().reply(later, asked, source),
+        "a whole reply": lambda: FccmParty().reply(later, asked, source),
     }
     for name, part in parts.items():
         found = ratio(part, both_products, RUNS, cpu_seconds)
@@ -127,14 +130,19 @@ def _parts(
 
 
 def _after_a_total(
-    view: PartyContext, known: messages.Memberships, R: csr_array
-) -> tuple[PartyContext, messages.Add]:
-    """Return where the site stands a round later, and a total: its own share."""
+    views: Mapping[str, FccmContext], known: messages.Memberships, R: csr_array
+) -> tuple[FccmContext, messages.Add]:
+    """Return where the site stands a round later, and a total: its own share alone."""
+    view = views["r1c3"]
     words = _encoded(view, R, known.weights)
-    of = _sum_of(view, known.number, view.round, view.attempt)
-    blind(replace(view, slot=view.session.layout.slots[0]), words, of, "row")
-    later = replace(view, round=view.round + 1, memory=view.memory.remember([known]))
-    return later, messages.Add(number=2, overflowed=False, total=words)
+    of = _sum_of(view, known.number, view.transcript)
+    shares = [
+        share(each, words if each is view else np.zeros_like(words), of, "row")
+        for each in views.values()
+    ]
+    later = replace(view, memory=view.memory.remember([known]))
+    asked = messages.Add(number=2, overflowed=False, total=add_tagged(shares))
+    return later, asked
 
 
 def _memory(one_pass: Callable[[], WordArray]) -> None:

@@ -39,7 +39,7 @@ from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import cpu_seconds, ratio, seconds
-from clustering_protocols import simulation
+from clustering_protocols import packets, simulation
 from clustering_protocols.protocols.llf import LosslessFederated, Range, kernels
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy.masks import add_stream
@@ -101,6 +101,10 @@ def masking() -> None:
     print(f"  {found:.2f} × a copy into memory that was touched before")
 
 
+def _is_update(sent: simulation.Sent) -> bool:
+    return bool(packets.read(sent.payload).header.record["kind"] == "update")
+
+
 def wire() -> None:
     """Print the bytes of one party and round."""
     X = np.random.default_rng(0).normal(size=(3000, N_FEATURES))
@@ -108,7 +112,8 @@ def wire() -> None:
     params = LosslessFederated(n_clusters=N_CLUSTERS, max_iter=5, tol=0)
     run = simulation.run(params, parts.layout, parts.data, 0)
     numbers = 8 * N_CLUSTERS * (N_FEATURES + 1)
-    last_update = max(sent.round for sent in run.sent) - 2
+    updates = [sent for sent in run.sent if _is_update(sent)]
+    last_update = max(sent.round for sent in updates)
     for sender, way in (("r2c1", "up"), (simulation.ANALYST, "down")):
         sizes = [
             len(sent.payload)

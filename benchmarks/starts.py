@@ -88,7 +88,8 @@ def agreement() -> bytes:
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     """Return the processor time of a worker that was ended after its first step."""
     from analyst_service.jobs.processes import Process
-    from analyst_service.jobs.worker import Job, NextRound
+    from analyst_service.jobs.worker import Job
+    from clustering_protocols.engine import Opened
 
     first = Job(
         blob_dir=folder, agreement=agreed, state=None, tasks={}, contributions={}
@@ -96,7 +97,7 @@ def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     begin = children()
     process = Process()
     outcome = process.submit(first).result()
-    if not isinstance(outcome, NextRound):
+    if not isinstance(outcome, Opened):
         raise TypeError(f"the first step did not open a round: {outcome}")
     if prepared:
         time.sleep(0.2)  # it begins to prepare where no job waits
