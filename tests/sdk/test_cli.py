@@ -529,7 +529,7 @@ def test_inspecting_shows_the_answer_and_sends_nothing(
     show = ("session", "show", session)
     wait_for(lambda: online.json(*show)["state"] == "collecting")
     found = online.json(*inspect)
-    assert (found["stage"], found["round"], found["kind"]) == ("greeting", 1, "greeted")
+    assert (found["stage"], found["round"], found["kind"]) == ("opening", 1, "signed")
     assert (found["arrays"], found["envelopes"]) == ([], [])
     assert "stage greeting, round 1" in online(*inspect).stdout
     [slot] = online.json(*show)["slots"]

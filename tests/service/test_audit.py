@@ -170,6 +170,7 @@ def test_an_audit_is_read_page_by_page(api: Api) -> None:
 
 def test_an_audit_tells_why_a_session_ended(api: Api) -> None:
     session = api.open(Dummy(fail_at="start"), PAIR).join()
+    session.answer()
     entry = audit_of(session)[-1]
     assert (entry["event"], entry["reason"]) == ("step-failed", "protocol-failed")
 
@@ -239,8 +240,8 @@ def test_a_ledger_tells_what_left_and_what_was_acknowledged(alone: Alone) -> Non
     entries = alone.entries
     sent = [e for e in entries if e["event"] == "sending"]
     got = [e for e in entries if e["event"] == "receipt"]
-    assert [e["event"] for e in entries] == ["joining", *["sending", "receipt"] * 4]
-    places = [(1, 1), (2, 1), (2, 2), (3, 1)]
+    assert [e["event"] for e in entries] == ["joining", *["sending", "receipt"] * 6]
+    places = [(1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (5, 1)]
     assert [(e["round"], e["attempt"]) for e in sent] == places
     audit = {e["number"]: e for e in audit_of(alone.session)}
     for left, receipt in zip(sent, got, strict=True):
@@ -264,7 +265,7 @@ def test_what_leaves_is_in_the_ledger_and_synced_before_its_first_byte(
 
     alone.between.before = before
     alone.run()
-    assert len(seen) == 4
+    assert len(seen) == 6
 
 
 @pytest.mark.threat(42, 44)

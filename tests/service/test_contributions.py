@@ -82,10 +82,7 @@ class Upload:
 @pytest.fixture
 def session(shared_api: Api) -> ByHand:
     """A dummy session in its count round, which asks for one array of int64."""
-    opened = shared_api.open(Dummy(), PARTS).join()
-    opened.answer()
-    assert opened.status["stage"] == "count"
-    return opened
+    return shared_api.open(Dummy(), PARTS).join().until("count")
 
 
 @pytest.fixture

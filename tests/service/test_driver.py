@@ -70,11 +70,13 @@ def standing(session: ByHand) -> tuple[str, int]:
 # Steps that crash
 
 
-def a_bad_and_a_good_one(api: Api, params: Dummy) -> tuple[ByHand, ByHand]:
-    """Two sessions whose first round is complete."""
+def a_bad_and_a_good_one(
+    api: Api, params: Dummy, stage: str = "opening"
+) -> tuple[ByHand, ByHand]:
+    """Two sessions of which a round is complete."""
     both = api.open(params, PARTS).join(), api.open(Dummy(n_clusters=3), PARTS).join()
     for session in both:
-        complete(session)
+        complete(session.until(stage))
     return both
 
 
@@ -84,11 +86,11 @@ def assert_tried_and_failed(
     limit = api.service.settings.step_attempts
     for _ in range(limit + 2):  # one worker: one step at a turn
         api.turn()
-    assert standing(bad) == ("failed", 1)
+    assert standing(bad)[0] == "failed"
     assert bad.status["reason"] == Problem.INTERNAL.slug
     assert f"begun {limit} times" in bad.status["detail"]
     assert caplog.text.count(f"step of {bad.id}: ") == limit
-    assert standing(good) == ("collecting", 2)
+    assert standing(good) == ("collecting", standing(bad)[1] + 1)
     assert good.finish().status["state"] == "completed"
 
 
@@ -105,7 +107,7 @@ def test_a_step_that_crashes_is_tried_again_and_fails_alone(
 def test_an_outcome_that_cannot_be_stored_fails_its_own_session_alone(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad, good = a_bad_and_a_good_one(api, Dummy(quorum=2**63))
+    bad, good = a_bad_and_a_good_one(api, Dummy(quorum=2**63), "greeting")
     assert_tried_and_failed(api, bad, good, caplog)
 
 
@@ -215,17 +217,18 @@ def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
         return jobs.follow(lease, followed)
 
 
-def last_round(api: Api, params: Dummy) -> ByHand:
-    session = api.open(params, PARTS).join()
-    session.answer()
+def confirming(api: Api) -> ByHand:
+    session = api.open(Dummy(fail_at="confirm"), PARTS).join().until("count")
     session.answer()
     return complete(session)
 
 
 OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
     engine.Opened: lambda api: complete(api.open(Dummy(), PARTS).join()),
-    engine.Closed: lambda api: last_round(api, Dummy()),
-    worker.Failed: lambda api: last_round(api, Dummy(fail_at="confirm")),
+    engine.Closed: lambda api: complete(
+        api.open(Dummy(), PARTS).join().until("closing")
+    ),
+    worker.Failed: confirming,
 }
 every_outcome = pytest.mark.parametrize(
     "kind", OUTCOMES, ids=lambda kind: kind.__name__
@@ -267,7 +270,7 @@ def test_of_two_drivers_that_step_at_once_the_one_with_the_lease_stores_what_fol
 
 
 def test_a_step_does_not_depend_on_the_order_of_contributions(api: Api) -> None:
-    _, job = job_of(last_round(api, Dummy()))
+    _, job = job_of(OUTCOMES[engine.Closed](api))
     backwards = dict(reversed(job.contributions.items()))
     assert list(backwards) != list(job.contributions)
     assert worker.run(replace(job, contributions=backwards)) == worker.run(job)

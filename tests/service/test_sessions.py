@@ -314,14 +314,12 @@ def test_each_round_has_a_deadline_of_its_own(api: Api) -> None:
 
 
 def test_a_round_with_a_quorum_steps_at_its_deadline_and_not_before(api: Api) -> None:
-    session = open_short(api, Dummy(quorum=3)).join()
-    session.answer()
-    assert session.status["stage"] == "count"
+    session = open_short(api, Dummy(quorum=3)).join().until("count")
     late = session.reply(LAYOUT.names[3])
     session.answer(*LAYOUT.names[:3])
     api.clock.forward(9.999)
     api.turn()
-    assert (session.status["state"], session.status["round"]) == ("collecting", 2)
+    assert (session.status["state"], session.status["round"]) == ("collecting", 3)
     api.clock.forward(0.001)
     api.turn()
     assert (session.status["state"], session.status["round"]) == ("collecting", 3)

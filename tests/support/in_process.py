@@ -336,6 +336,12 @@ class ByHand:
         if turn:
             self.api.turn()
 
+    def until(self, stage: str) -> ByHand:
+        """Answer every round before a stage."""
+        while self.status["stage"] != stage:
+            self.answer()
+        return self
+
     def finish(self) -> ByHand:
         """Answer every round to the end."""
         while self.status["state"] == "collecting":
