@@ -238,7 +238,8 @@ class RowsRound:
         check_weights(self.params, weights, rows_of(self.context.session, members))
         number = known.number + 1
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
-        V, moved = move(known.centroids, sums, weights, step, self.scale.step)
+        unit, least = self.scale.step, self.params.least_rows_moved
+        V, moved = move(known.centroids, sums, weights, step, unit, least)
         return messages.Centroids(
             number=number, asked=known.asked, centroids=V, moved=moved
         )
