@@ -86,9 +86,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     choices: ClassVar = {
         "transformer": "A fitted scikit-learn transformer instead of the reduction.",
-        "allow_full_width": "Let that transformer leave no dimension out.",
+        "allow_full_width": (
+            "Let that transformer leave no dimension out, and data of one dimension go."
+        ),
         "rebuild_limit": (
-            "The largest share of rows that the self-check may find rebuilt within 10 %."
+            "The largest share of rows that the self-check may find rebuilt within 10 %, "
+            "or of which it may so find the feature that comes out best."
         ),
     }
 

@@ -67,8 +67,9 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
             return Reply(contribution=AnchorsMade())
         params = context.session.params
         n_rows = layouts.n_anchors(context.session)
+        # Others drawn for a new attempt would tell more about the same rows.
         made = anchors.synthesise(
-            params.anchor, n_rows, matrix(data), context.stream("anchors")
+            params.anchor, n_rows, matrix(data), context.lasting_stream("anchors")
         )
         rows = AnchorRows(rows=made)
         return Reply(
