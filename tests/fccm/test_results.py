@@ -236,12 +236,14 @@ def test_site_is_the_procedure_of_the_paper(widths: Sequence[int], view: Any) ->
 
 
 def test_site_is_not_the_pooled_result() -> None:
-    """The negative control of all that equals it."""
+    """The negative control of all that equals it; crisp memberships may agree again."""
     session = Session(made(normalisation="site"), X, GROUPS).follow()
     pooled_run = expected(session, 5)
+    objects = []
     for n, (U, W) in enumerate(pooled_run, 1):
-        assert np.abs(session.found[n][0] - U).max() > 1000 * CLOSE
+        objects.append(np.abs(session.found[n][0] - U).max())
         assert np.abs(session.found[n][1] - W).max() > 1000 * CLOSE
+    assert max(objects) > 1000 * CLOSE
 
 
 def test_another_start_is_another_run() -> None:

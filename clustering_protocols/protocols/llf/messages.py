@@ -195,7 +195,10 @@ class Published(Record):
 
 
 class Told(Published):
-    """Contribution: the digest of the result, and what the leader lets out."""
+    """Contribution: a mark of the result, and what the leader lets out.
+
+    digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    """
 
     kind = "told"
 

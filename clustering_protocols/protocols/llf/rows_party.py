@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from clustering_protocols.errors import (
     NotReady,
     ProtocolFailed,
 )
+from clustering_protocols.preparation.secrets import group_mark
 from clustering_protocols.preparation.sums import (
     MaskedSum,
     check_members,
@@ -372,7 +372,9 @@ def _tell(here: RowsRound, task: messages.Tell) -> Reply:
         shown = closing.published(here.context.session, here.scale, known, totals)
     else:
         shown = closing.nothing(here.scale.offset.size, known.number)
-    told = messages.Told(**dict(shown), digest=sha256(mark).hexdigest())
+    told = messages.Told(
+        **dict(shown), digest=group_mark(here.context, "column", "told", mark)
+    )
     return Reply(contribution=told, remember=[known])
 
 
