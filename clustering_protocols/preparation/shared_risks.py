@@ -14,6 +14,7 @@ from clustering_protocols.terms import Layout
 _MEMBER: Final = "analyst-with-a-member-chooses-totals"
 _LABELS: Final = "clusters-are-the-analysts-word"
 _FIRST: Final = "first-slot-chooses-secrets"
+_MEMBERS: Final = "members-may-lie-or-be-invented"
 
 RISKS: Final[Mapping[str, str]] = {
     _MEMBER: (
@@ -28,13 +29,10 @@ RISKS: Final[Mapping[str, str]] = {
         "and where the terms say so the start or the anchors: it can give these away or "
         "choose them."
     ),
-    "false-rows-are-not-noticed": (
-        "Nothing checks that the rows of others are true: a party that lies spoils the "
-        "result of all."
-    ),
-    "members-may-be-invented": (
-        "The coordinator may invite parties that it plays itself: only members whom you "
-        "know hide your numbers among theirs."
+    _MEMBERS: (
+        "Nothing checks that the rows of others are true, or that the coordinator plays "
+        "none of the parties itself: one that lies spoils the result of all, and only "
+        "members whom you know hide your numbers among theirs."
     ),
     "analyst-may-withhold-or-end": (
         "The analyst can withhold results, say that a party came late, and end the "
@@ -62,7 +60,6 @@ def brought(layout: Layout, *, totals: bool, labels: bool) -> list[str]:
         _MEMBER: alone or not totals,
         _LABELS: not labels,
         _FIRST: alone,
-        "false-rows-are-not-noticed": alone,
-        "members-may-be-invented": alone,
+        _MEMBERS: alone,
     }
     return [code for code in RISKS if not left_out.get(code, False)]

@@ -14,8 +14,7 @@ ALWAYS = "analyst-may-withhold-or-end"
 OTHERS = {
     ALWAYS,
     "first-slot-chooses-secrets",
-    "false-rows-are-not-noticed",
-    "members-may-be-invented",
+    "members-may-lie-or-be-invented",
 }
 MEMBER = "analyst-with-a-member-chooses-totals"
 LABELS = "clusters-are-the-analysts-word"

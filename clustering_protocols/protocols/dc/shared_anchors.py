@@ -22,6 +22,7 @@ from clustering_protocols.contract import (
     content_of,
 )
 from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.preparation import magnitudes
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 
@@ -87,6 +88,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         rows = content_of(first, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
         rows.require({"m": width, "r": layouts.n_anchors(context.session)})
+        magnitudes.check("An anchor", rows.rows)
         return [rows]
 
 

@@ -41,7 +41,7 @@ class FccmParty(
             return _tell(context, task)
         R = _in_travelling_order(context, data)
         if context.memory.get(Memberships) is None:
-            if task.number != 1:
+            if task.number != 1 or task.overflowed or task.total.size:
                 raise ProtocolFailed("The analyst asks for sums out of order.")
             _check_values(context, data)
             known = _first(context, R)

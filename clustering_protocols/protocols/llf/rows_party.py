@@ -34,10 +34,7 @@ from . import closing, cohorts, kernels, messages, starts
 from .centroids import Encoding, check_weights, digest, move, nudge, rows_of, stops
 from .cohorts import members_of
 from .features import Scaler, check_ranges, contiguous, scaler_of
-from .params import (
-    LlfContext,
-    LosslessFederated,
-)
+from .params import FROM_PARTIES, LlfContext, LosslessFederated
 
 _Task = messages.Update | messages.Close | messages.Tell
 CLOSING_SUM = "closing"
@@ -246,11 +243,12 @@ class RowsRound:
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
-        settled = self.context.memory.get(messages.StartCentroids)
-        if settled is None:
-            V = starts.without_messages(self.context, self.scale)
-        else:
+        if self.params.start(rows_split=True) in FROM_PARTIES:
+            V = self.context.recall(messages.StartCentroids).centroids
+        elif settled := self.context.memory.get(messages.StartCentroids):
             V = settled.centroids
+        else:
+            V = starts.without_messages(self.context, self.scale)
         return messages.StartCentroids(centroids=united(V, self.scale.step))
 
 
