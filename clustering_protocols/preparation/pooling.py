@@ -48,6 +48,12 @@ def shows_own(layout: Layout, *, moments: bool, ranges: bool) -> bool:
     )
 
 
+def masks(layout: Layout, *, moments: bool, ranges: bool) -> bool:
+    """Return whether parties read totals of masked sums."""
+    sizes = _group_sizes(layout)
+    return moments and not ranges and any(n >= MINIMUM_MEMBERS for n in sizes)
+
+
 def _group_sizes(layout: Layout) -> Iterator[int]:
     for column in range(layout.n_column_groups):
         yield len(layout.column_group(column))

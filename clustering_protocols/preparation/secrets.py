@@ -10,8 +10,10 @@ secrets are separate: a member of one group learns nothing of another group's.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field
@@ -113,6 +115,14 @@ def key_from(session: SessionContext, secret: str, purpose: str) -> bytes:
 def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStream:
     """Return the random stream that all members of a group draw alike."""
     return KeyedStream(group_key(context, scope, purpose))
+
+
+def group_mark(context: PartyContext, scope: Scope, purpose: str, of: bytes) -> str:
+    """Return the HMAC-SHA256 (hex) of what a group compares under the analyst's eyes.
+
+    A bare digest of a few small numbers tells them to whoever tries all of them.
+    """
+    return hmac.new(group_key(context, scope, purpose), of, sha256).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.preparation import magnitudes
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 
@@ -244,6 +245,8 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             content.require(
                 {"moments": width * self.moments, "ranges": width * self.ranges}
             )
+            arrays = content.arrays.values()
+            magnitudes.check("A party's moments", *arrays)
         if context.slot.name != group[0]:
             return [content_of(group[0], envelopes, "Pooled moments")]
         if set(contents) != set(group[1:]):

@@ -1,4 +1,4 @@
-"""What `dc` refuses of a party: a second upload, and columns that no feature made."""
+"""What `dc` refuses: what would be sent as it is, a second upload, too many columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.preprocessing import PolynomialFeatures
+from support.lies import again
 
-from clustering_protocols import engine, packets
+from clustering_protocols import engine, packets, registry, simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidArray,
     ProtocolFailed,
 )
-from clustering_protocols.protocols.dc import DataCollaboration, messages
+from clustering_protocols.protocols.dc import DataCollaboration, messages, selfcheck
+from clustering_protocols.protocols.dc.shared_anchors import AnchorRows
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
@@ -84,3 +86,104 @@ def test_a_transformer_that_adds_columns_is_refused_at_home() -> None:
     known = (running.journals[FIRST], running.memories[FIRST])
     with pytest.raises(GuardRefused, match="makes 10 dimensions of 3 features"):
         party.reply(*known, running.open.tasks[FIRST], DATA[FIRST])
+
+
+# One dimension
+
+
+def run(data: dict[str, MatrixSource], choices: Any = None) -> simulation.Simulated:
+    params = DataCollaboration(n_clusters=2, scaling="center")
+    layout = Layout.lattice(1, 2)
+    return Session(params, layout, data, seed=5, choices=choices).to_the_end()
+
+
+WIDE = MatrixSource(np.random.default_rng(2).normal(size=(ROWS, FEATURES)))
+ONE = np.random.default_rng(3).normal(size=(ROWS, 1))
+
+
+def test_a_single_column_is_refused_before_anybody_works() -> None:
+    with pytest.raises(ProtocolFailed, match="One column alone of r1c2"):
+        run({"r1c1": WIDE, "r1c2": MatrixSource(ONE)})
+
+
+ONE_DIMENSION = {
+    "constant columns beside": np.hstack([ONE, np.full((ROWS, 2), 0.1)]),
+    "multiples": np.hstack([ONE, 3 * ONE]),
+}
+
+
+@pytest.mark.parametrize("name", ONE_DIMENSION)
+def test_data_of_one_dimension_are_refused_unless_the_party_says_so(name: str) -> None:
+    data = {"r1c1": MatrixSource(ONE_DIMENSION[name]), "r1c2": WIDE}
+    with pytest.raises(GuardRefused, match="one dimension"):
+        run(data)
+    outcomes = run(data, {"r1c1": {"allow_full_width": True}}).outcomes
+    report = outcomes["r1c1"].report
+    assert (report["dimensions of the data"], report["dimensions sent"]) == (1, 1)
+    assert "one dimension" in report["warning"]
+    assert "warning" not in outcomes["r1c2"].report
+
+
+# A limit on what comes out
+
+
+def test_the_limit_counts_the_feature_that_comes_out_best() -> None:
+    """One feature outweighs the others by far: it is all that is sent, and exact."""
+    X = np.random.default_rng(4).normal(size=(ROWS, 2))
+    X[:, 0] = 1e3 * (X[:, 0] > 0)
+    data = {"r1c1": MatrixSource(X), "r1c2": WIDE}
+
+    def limited(limit: float) -> dict[str, Any]:
+        return {"r1c1": {"rebuild_limit": limit}}
+
+    with pytest.raises(GuardRefused, match=r"one feature of 100.0%"):
+        run(data, limited(0.5))
+    run(data, limited(1.0))
+
+
+def test_two_shares_are_counted_and_the_larger_one_limits() -> None:
+    X = np.column_stack([np.arange(-5.0, 5.0), np.linspace(3.0, -2.0, 10) ** 2])
+    guess = X.copy()
+    guess[:, 1] += 10 * X[:, 1].std()
+    found = selfcheck.score(X, guess)
+    assert (found.close_rows, found.close_values, found.worst) == (0.0, 1.0, 1.0)
+    assert selfcheck.score(X, X + 10 * X.std(axis=0)).worst == 0.0
+
+
+# Attempts
+
+EXAMPLES = registry.protocol("dc").examples()
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_every_attempt_sends_the_same_numbers(number: int) -> None:
+    """Of what comes from single rows: the uploads, and anchors made of rows."""
+    given = EXAMPLES[number]
+    parts = simulation.split(given.X, given.layout, 3, missing=given.missing)
+    running = Session(given.params, given.layout, parts.data, 3)
+    compared = 0
+    while not running.over:
+        if running.open.stage in {"anchors", "upload"}:
+            for slot, task in running.open.tasks.items():
+                first = running.answer(slot, task)
+                second = attempted(running, slot, task)
+                assert numbers_of(first) == numbers_of(second)
+                compared += 1
+        running.turn()
+    assert compared >= len(given.layout.slots)
+
+
+def attempted(running: Session, slot: str, task: bytes) -> engine.Answer:
+    """Return the answer to a second attempt, after the first was answered."""
+    second = again(running.agreement, task, 2)
+    journal = running.answer(slot, task).journal
+    known = (journal, running.memories[slot])
+    return running.party(slot).reply(*known, second, running.data[slot])
+
+
+def numbers_of(answer: engine.Answer) -> tuple[Any, ...]:
+    """Return what an answer says but for its attempt: sent, and kept of it."""
+    packet = packets.read(answer.contribution)
+    arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
+    kept = answer.memory.entries.get(AnchorRows.kind)
+    return packet.header.record, arrays, kept

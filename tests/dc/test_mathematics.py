@@ -595,14 +595,3 @@ def test_a_constant_column_is_no_dimension(scaling: Any, constant: float) -> Non
         assert outcome.report["dimensions sent"] == 5
         assert "warning" not in outcome.report
     assert adjusted_rand(TRUTH, pooled_labels(simulated, parts)) == 1.0
-
-
-@pytest.mark.parametrize("n_constant", [0, 2])
-def test_data_of_one_dimension_are_sent_with_a_warning(n_constant: int) -> None:
-    one = np.column_stack([X[:, :1], *[np.full(len(X), 0.1)] * n_constant])
-    data = {"r1c1": MatrixSource(one), "r1c2": MatrixSource(X[:, 1:])}
-    outcomes = run(DataCollaboration(n_clusters=3), data, Layout.lattice(1, 2)).outcomes
-    report = outcomes["r1c1"].report
-    assert (report["dimensions of the data"], report["dimensions sent"]) == (1, 1)
-    assert "one dimension" in report["warning"]
-    assert "warning" not in outcomes["r1c2"].report

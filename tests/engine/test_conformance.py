@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support.raw_rows import contains, numbers, tell_tales
 
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.contract import Example
@@ -181,40 +181,8 @@ def test_no_raw_row_leaves(name: str, example: Example[Any]) -> None:
     sent = [message.payload for message in simulated.sent]
     found = np.unique(np.concatenate([*map(numbers, [*sent, *sealed]), [np.inf]]))
     for slot, data in split(example).data.items():
-        for rows in secrets(matrix(data)):
+        for rows in tell_tales(matrix(data)):
             assert not contains(found, rows).any(), f"{name}: a row of {slot} left"
-
-
-def secrets(X: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """Rows, sums of two rows, and both scaled by the column's own mean and spread."""
-    pairs = np.array([X[i] + X[j] for i, j in combinations(range(len(X)), 2)])
-    yield from (X, pairs, X - X.mean(axis=0), (X - X.mean(axis=0)) / X.std(axis=0))
-
-
-def contains(
-    found: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """Return for each row whether all of its numbers occur among those found."""
-    places = np.searchsorted(found, rows - 1e-9 * np.abs(rows))
-    return np.all(np.abs(found[places] - rows) <= 2e-9 * np.abs(rows), axis=1)
-
-
-def numbers(payload: bytes) -> np.ndarray[Any, Any]:
-    """Return all floating-point numbers in a payload, wherever they stand."""
-    header, arrays = codec.decode(payload)
-    floats = [a.ravel() for a in arrays.values() if a.dtype.kind == "f"]
-    return np.concatenate([*floats, [float(v) for v in leaves(header)]])
-
-
-def leaves(value: Any) -> Iterator[float]:
-    if isinstance(value, Mapping):
-        for item in value.values():
-            yield from leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from leaves(item)
-    elif isinstance(value, float):
-        yield value
 
 
 def test_the_search_for_raw_rows_would_find_them() -> None:

@@ -8,55 +8,18 @@ out before their time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import pytest
 from support.lies import again, moved, signed
+from support.recorded import Recorded, Standing, honest
 
-from clustering_protocols import engine, registry, simulation
-from clustering_protocols.contract import Memory
+from clustering_protocols import engine, registry
 from clustering_protocols.data import DataSource
-from clustering_protocols.engine import MAX_ATTEMPTS, Journal
+from clustering_protocols.engine import MAX_ATTEMPTS
 from clustering_protocols.errors import CoterieError, ProtocolFailed, TaskRefused
 
-SEED = 3
 every_protocol = pytest.mark.parametrize("name", registry.catalogue())
-
-
-class Standing(NamedTuple):
-    """Where a party stood when a task came, and the task."""
-
-    journal: Journal
-    memory: Memory
-    task: bytes
-
-
-class Recorded(simulation.Session):
-    """An honest session that keeps where its parties stood before every round."""
-
-    def __init__(self, name: str) -> None:
-        example = registry.protocol(name).examples()[0]
-        parts = simulation.split(
-            example.X, example.layout, SEED, missing=example.missing
-        )
-        self.standings: dict[str, list[Standing]] = {
-            s: [] for s in example.layout.names
-        }
-        super().__init__(example.params, example.layout, parts.data, SEED)
-
-    def ask(self, slot: str, task: bytes) -> engine.Answer:
-        known = Standing(self.journals[slot], self.memories[slot], task)
-        self.standings[slot].append(known)
-        return super().ask(slot, task)
-
-
-@cache
-def honest(name: str) -> Recorded:
-    session = Recorded(name)
-    session.to_the_end()
-    return session
 
 
 def last_slot(session: Recorded) -> str:
@@ -161,7 +124,7 @@ def test_who_has_stopped_answers_nothing_more(name: str) -> None:
 
 
 def test_a_party_that_refused_once_stays_stopped() -> None:
-    session = Recorded("llf")
+    session = Recorded(registry.protocol("llf").examples()[0])
     session.turn()
     slot = last_slot(session)
     first = session.standings[slot][0].task

@@ -21,6 +21,7 @@ from clustering_protocols.errors import (
     Malformed,
     VersionMismatch,
 )
+from clustering_protocols.preparation import shared_risks
 from clustering_protocols.problems import URN, Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -177,8 +178,10 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
             layout=Layout.lattice(row_groups, 1),
         ),
     )
-    always = {"colluding-party-opens-column-group"}
-    assert set(read_terms(drawn).risks) == {f"dc.{code}" for code in always | brought}
+    always = {"upload-shows-distances", "colluding-party-opens-column-group"}
+    shared = {f"dc.{code}" for code in shared_risks.RISKS}
+    own = set(read_terms(drawn).risks) - shared
+    assert own == {f"dc.{code}" for code in always | brought}
 
 
 def test_equal_proposals_have_equal_terms_and_digests() -> None:

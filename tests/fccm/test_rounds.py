@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,13 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RowsNotAligned,
 )
-from clustering_protocols.preparation import alignment
+from clustering_protocols.preparation import alignment, shared_risks
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
     messages,
     shifts,
 )
-from clustering_protocols.protocols.fccm.party import FccmParty
 from clustering_protocols.terms import Layout
 
 GROUPS = (27, 24, 21, 18)
@@ -223,16 +223,6 @@ def test_the_last_total_is_compared_too(view: Any) -> None:
         s.to_the_end(told={"r1c3": lie})
 
 
-def test_sizes_that_are_not_the_sites_own_are_refused() -> None:
-    s = session().follow()
-    role, result = FccmParty(), s.closed.results["r1c2"]
-    honest = packets.read(result).read([messages.Done])
-    assert isinstance(honest, messages.Done)
-    lie = messages.Done(sizes=honest.sizes[::-1].copy() + 1)
-    with pytest.raises(ProtocolFailed, match="other sizes"):
-        role.conclude(s.context("r1c2"), lie, s.data["r1c2"])
-
-
 def test_sizes_in_which_sites_differ_end_the_session() -> None:
     s = session()
     s.until(messages.Tell)
@@ -240,18 +230,45 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
     given["r1c4"] = alter(
         s.agreement,
         given["r1c4"],
-        lambda told: {"sizes": told.sizes + np.array([1, -1, 0, 0])},
+        lambda _: {"digest": "0" * 64},
     )
     with pytest.raises(ProtocolFailed, match="do not agree on the sizes"):
         s.advance(given)
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"), [(messages.Add, "words"), (messages.Tell, "sizes")]
-)
-def test_contributions_of_another_size_are_refused(kind: Any, field: str) -> None:
-    s = session()
-    s.until(kind)
+def told(s: Session) -> list[messages.Told]:
+    """Return what the sites say of the sizes of the clusters."""
+    s.until(messages.Tell)
+    _, stages = engine.load(s.agreement)
+    answers = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
+    found = [answer.read(stages[-1].records) for answer in answers]
+    return [each for each in found if isinstance(each, messages.Told)]
+
+
+def test_the_first_site_alone_says_sizes_and_none_of_a_small_cluster() -> None:
+    uneven = np.vstack([X[:50], np.tile(X[0], (50, 1))])
+    s = session(uneven, min_cluster_rows=30)
+    leader, *others = told(s)
+    sizes = s.to_the_end().outcomes["r1c1"].cluster_sizes
+    assert sizes is not None
+    assert (sizes < 30).any()
+    assert leader.sizes.tolist() == sizes[sizes >= 30].tolist()
+    assert all(len(each.sizes) == len(each.clusters) == 0 for each in others)
+
+
+def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
+    """Of a bare digest whoever reads the audit finds the sizes, by trying."""
+    marks = [each.digest for each in told(session())]
+    assert len(set(marks)) == 1
+    sizes = session().to_the_end().outcomes["r1c1"].cluster_sizes
+    assert sizes is not None
+    assert marks[0] != sha256(sizes.tobytes()).hexdigest()
+    assert told(Session(made(), X, GROUPS, seed=6))[0].digest != marks[0]
+
+
+def test_contributions_of_another_size_are_refused() -> None:
+    s, field = session(), "words"
+    s.until(messages.Add)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r1c2"] = alter(
         s.agreement, given["r1c2"], lambda r: {field: getattr(r, field)[:-1].copy()}
@@ -418,6 +435,10 @@ def test_all_other_sites_together_have_a_sites_sums() -> None:
 def test_terms_name_the_risks_that_the_view_brings() -> None:
     known, layout = registry.protocol("fccm"), Layout.lattice(1, 3)
     together = "other-sites-together-see-your-sums"
-    assert list(known.risks_of(made(), layout)) == [together]
-    read = made(analyst_view="sums")
-    assert list(known.risks_of(read, layout)) == [together, "analyst-reads-totals"]
+
+    def own(**params: Any) -> list[str]:
+        found = known.risks_of(made(**params), layout)
+        return [code for code in found if code not in shared_risks.RISKS]
+
+    assert own() == [together]
+    assert own(analyst_view="sums") == [together, "analyst-reads-totals"]

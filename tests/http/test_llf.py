@@ -30,7 +30,9 @@ SHORT = Deadlines(round=2)
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
     gather: Gather, parts: simulation.Split, algorithm: str
 ) -> None:
-    params = LosslessFederated(n_clusters=3, algorithm=algorithm, tol=1e-2)
+    params = LosslessFederated(
+        n_clusters=3, algorithm=algorithm, tol=1e-2, small_cohorts="allow"
+    )
     crowd = gather(params, parts)
     crowd.start()
     assert crowd.labels() == crowd.expected()

@@ -185,7 +185,7 @@ def test_the_unit_of_the_smallest_bounds_is_finite(bound: float) -> None:
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
 def test_fewer_distinct_candidates_than_clusters_are_no_warning(algorithm: Any) -> None:
     X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
-    params = Llf(n_clusters=3, algorithm=algorithm)
+    params = Llf(n_clusters=3, algorithm=algorithm, small_cohorts="allow")
     simulation.run(params, Layout.lattice(3), cut(X, Layout.lattice(3), [20] * 3), 1)
 
 

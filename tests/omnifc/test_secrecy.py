@@ -14,6 +14,7 @@ from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
+    Spread,
     coding,
     lagrange,
     messages,
@@ -242,3 +243,63 @@ def test_known_rows_locate_all_others() -> None:
     b = squared[5:, 1:5] - squared[5:, :1] - (lengths[1:] - lengths[0])
     located = np.linalg.solve(A, b.T).T
     assert np.allclose(located, X[5:])
+
+
+# Attempts
+
+
+def at_the_shares(X: Any) -> simulation.Session:
+    layout = Layout.lattice(3)
+    data = {
+        slot: MatrixSource(rows)
+        for slot, rows in zip(layout.names, np.split(X, 3), strict=True)
+    }
+    params = OmniFC(n_clusters=2, declared=(Spread(minimum=-9.0, maximum=9.0),) * 4)
+    running = simulation.Session(params, layout, data, 5)
+    running.until(messages.Share)
+    return running
+
+
+def sealed(
+    running: simulation.Session, task: bytes, data: MatrixSource | None = None
+) -> tuple[list[bytes], np.ndarray[Any, Any]]:
+    """Return what the first party seals in answer to a task, and the shares it keeps."""
+    contents: list[bytes] = []
+    seal = envelopes.seal
+
+    def recording(content: bytes, *others: Any) -> bytes:
+        contents.append(content)
+        return seal(content, *others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envelopes, "seal", recording)
+        answer = running.party("r1c1").reply(
+            running.memories["r1c1"], task, data or running.data["r1c1"]
+        )
+    own = answer.memory.get(messages.OwnShares)
+    assert own is not None
+    return contents, own.shares
+
+
+ROWS = np.random.default_rng(0).normal(size=(36, 4)).clip(-8, 8)
+
+
+def test_a_second_attempt_seals_the_same_shares() -> None:
+    running = at_the_shares(ROWS)
+    task = running.open.tasks["r1c1"]
+    first, kept = sealed(running, task)
+    second, again = sealed(running, packets.restamp(task, 2))
+    assert len(first) == 2
+    assert first == second
+    assert np.array_equal(kept, again)
+
+
+def test_of_other_rows_all_shares_are_others() -> None:
+    """With the same noise, shares of rows that did not change would not change either."""
+    running = at_the_shares(ROWS)
+    task = running.open.tasks["r1c1"]
+    other = ROWS[:12].copy()
+    other[0] += 0.5
+    _, kept = sealed(running, task)
+    _, again = sealed(running, task, MatrixSource(other))
+    assert not (kept == again).any()

@@ -16,6 +16,7 @@ from clustering_protocols.arrays import ByteArray
 from clustering_protocols.contract import Stage
 from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.course import AnalystState
+from clustering_protocols.errors import CoterieError
 from clustering_protocols.packets import Packet
 from clustering_protocols.rounds import RoundRef
 from clustering_protocols.secrecy.keys import party_keys
@@ -73,6 +74,29 @@ def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
         packet = packet.restamped(number)
         lines.append(_line(agreement, packet, lines[-1]))
     return packets.encode(replace(packet, history=lines))
+
+
+def fitting(agreement: bytes, lie: bytes, now: bytes) -> bytes:
+    """Return a lie with a past that fits it, in the place of the task of now.
+
+    A lie that is no task of this session or round, and so fits no past, stays as it is.
+    """
+    try:
+        packet, present = packets.read(lie), packets.read(now)
+        here = present.address.attempt
+        if (
+            packet.address.round != present.address.round
+            or packet.address.attempt < here
+        ):
+            return lie
+        lines = list(present.history)
+        if packet.address.attempt == here:
+            lines = _lines(agreement, packet, lines)
+        for attempt in range(here + 1, min(packet.address.attempt, 9) + 1):
+            lines.append(_line(agreement, packet.restamped(attempt), lines[-1]))
+        return packets.encode(replace(packet, history=lines))
+    except (CoterieError, StopIteration, ValueError, TypeError):
+        return lie
 
 
 def signed(session: Session, result: bytes) -> bytes:

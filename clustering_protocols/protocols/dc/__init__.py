@@ -13,7 +13,7 @@ from clustering_protocols.contract import (
     role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, pooling
+from clustering_protocols.preparation import aligning, pooling, shared_risks
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -48,6 +48,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         "coordinator": "Cluster sizes, the inertia, positions of the starts.",
     }
     risks: ClassVar = {
+        "upload-shows-distances": (
+            "The analyst sees your rows in fewer dimensions, up to a rotation, and with "
+            "them nearly all distances between rows; columns of two values (yes or no) "
+            "may show there."
+        ),
         "colluding-party-opens-column-group": (
             "An analyst who works together with one party of your column group, or who "
             "knows as many of its rows as you send dimensions and one more, can rebuild "
@@ -75,14 +80,18 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "party's reduced rows can place them in the common space."
         ),
         pooling.RISK_CODE: pooling.RISK_SENTENCE,
+        **shared_risks.RISKS,
         **aligning.RISKS,
     }
 
     choices: ClassVar = {
         "transformer": "A fitted scikit-learn transformer instead of the reduction.",
-        "allow_full_width": "Let that transformer leave no dimension out.",
+        "allow_full_width": (
+            "Let that transformer leave no dimension out, and data of one dimension go."
+        ),
         "rebuild_limit": (
-            "The largest share of rows that the self-check may find rebuilt within 10 %."
+            "The largest share of rows that the self-check may find rebuilt within 10 %, "
+            "or of which it may so find the feature that comes out best."
         ),
     }
 
@@ -107,7 +116,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["colluding-party-opens-column-group"]
+        codes = ["upload-shows-distances", "colluding-party-opens-column-group"]
         if params.anchor.kind == "uniform":
             codes.append("uniform-anchors-can-be-unmixed")
         if params.scaling == "local" and layout.n_row_groups > 1:
@@ -118,8 +127,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append("coordinates-open-the-row-group")
         if params.predictor:
             codes.append("predictor-lets-the-map-out")
-        if pooling.shows_own(layout, **_pooled_statistics(params)):
+        pooled = _pooled_statistics(params)
+        if pooling.shows_own(layout, **pooled):
             codes.append(pooling.RISK_CODE)
+        totals = pooling.masks(layout, **pooled)
+        codes += shared_risks.brought(layout, totals=totals, labels=True)
         return codes + aligning.risks(params)
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:

@@ -17,6 +17,7 @@ from clustering_protocols.contract import (
     Reopen,
 )
 from clustering_protocols.errors import InvalidArray
+from clustering_protocols.preparation import magnitudes
 from clustering_protocols.records import Record
 
 from . import collaboration, layouts, messages
@@ -56,6 +57,7 @@ class Collaborator(AnalystRole[DataCollaboration, Nothing, messages.Projections]
         row_groups = _row_groups(session, contributions)
         maps = fit_maps(params, row_groups, layouts.widths(session))
         Z = common_space(row_groups, maps)
+        magnitudes.check("The common space", Z)
         if params.algorithm == "spectral":
             Z = spectral_embedding(
                 Z, params.n_clusters, session.generator("dc", "embedding")
@@ -136,6 +138,7 @@ def _checked(
         raise InvalidArray(
             f"{name!r} sent projections of {width} dimensions; it has {most} features."
         )
+    magnitudes.check(f"What {name!r} sent", given.rows, given.anchors)
     return given
 
 

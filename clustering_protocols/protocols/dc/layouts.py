@@ -9,6 +9,9 @@ from .params import (
     DcSession,
 )
 
+LEAST_WIDTH = 2
+"""Columns of a party: of one alone every map is the column, up to shift and scale."""
+
 
 def widths(session: DcSession) -> list[int]:
     """Return m_j, the number of features of each column group."""
@@ -37,7 +40,18 @@ def n_anchors(session: DcSession) -> int:
 
 
 def check(session: DcSession) -> None:
-    """Refuse declared features, anchors or clusters that the roster does not fit."""
+    """Refuse single columns, and declared features, anchors or clusters that do not fit.
+
+    Raises
+    ------
+    ProtocolFailed
+    """
+    narrow = [s for s in session.slots if session.member(s).n_columns < LEAST_WIDTH]
+    if narrow:
+        raise ProtocolFailed(
+            f"One column alone of {', '.join(narrow)}: whatever the map, it would be "
+            f"sent as it is. It takes {LEAST_WIDTH} at every party."
+        )
     n_anchors(session)
     params = session.params
     if params.features is not None:

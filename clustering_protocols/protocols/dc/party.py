@@ -32,7 +32,7 @@ class Projector(
 
     Knows the choices ``transformer`` (a fitted scikit-learn transformer of the party's
     own), ``allow_full_width`` and ``rebuild_limit`` (the largest share of rows that the
-    self-check may find rebuilt within 10 %).
+    self-check may find rebuilt within 10 %, or of which it may so find some one feature).
     """
 
     def reply(
@@ -118,10 +118,11 @@ def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
 
 def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:
     limit = context.choices.get("rebuild_limit")
-    if limit is not None and rebuilt.close_rows > float(limit):
+    if limit is not None and rebuilt.worst > float(limit):
         raise GuardRefused(
-            f"The self-check rebuilds {rebuilt.close_rows:.1%} of the rows within 10 %; "
-            f"'rebuild_limit' is {float(limit):.1%}."
+            f"The self-check rebuilds {rebuilt.close_rows:.1%} of the rows within 10 %, "
+            f"and one feature of {rebuilt.close_values:.1%}; 'rebuild_limit' is "
+            f"{float(limit):.1%}."
         )
 
 

@@ -33,7 +33,8 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     Raises
     ------
     GuardRefused
-        If the party's own transformer leaves no dimension out, or adds some.
+        If the data have one dimension, or the party's own transformer leaves none out
+        or adds some.
     """
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
@@ -42,6 +43,11 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = kernels.principal_axes(R, data.n_rows, shift)
     width = kernels.reduced_width(rank, data.n_rows)
+    if rank == 1 and not context.choices.get("allow_full_width"):
+        raise GuardRefused(
+            "The data have one dimension: whatever the map, they would be sent as they "
+            "are; the choice 'allow_full_width' overrides this."
+        )
     if "transformer" in context.choices:
         return _own_transformer(context, data, rank)
     rotation = context.lasting_stream("rotation").rotation(width)

@@ -28,11 +28,20 @@ class Rebuilt:
     close_rows : float
         Share of rows whose distance from the truth is at most a tenth of their distance
         from the mean, in standardised units.
+    close_values : float
+        Share of rows whose value of one feature is within a tenth of that feature's
+        spread, for the feature of which most are.
     """
 
     largest_r2: float
     median_r2: float
     close_rows: float
+    close_values: float
+
+    @property
+    def worst(self) -> float:
+        """Return the larger share: a single feature may be what must not come out."""
+        return max(self.close_rows, self.close_values)
 
     def notes(self) -> dict[str, Any]:
         """Return the numbers in the words in which the operator reads them."""
@@ -41,6 +50,7 @@ class Rebuilt:
             "  features, largest R²": self.largest_r2,
             "  features, median R²": self.median_r2,
             "  rows within 10 %, share": self.close_rows,
+            "  best feature within 10 %, share": self.close_values,
         }
 
 
@@ -73,4 +83,5 @@ def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
         largest_r2=float(r2.max(initial=0.0)),
         median_r2=float(np.median(r2)) if r2.size else 0.0,
         close_rows=float(np.mean(close)),
+        close_values=float((np.abs(error) <= _CLOSE).mean(axis=0).max(initial=0.0)),
     )

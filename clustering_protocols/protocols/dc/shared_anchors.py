@@ -22,6 +22,7 @@ from clustering_protocols.contract import (
     content_of,
 )
 from clustering_protocols.data import DataSource, matrix
+from clustering_protocols.preparation import magnitudes
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 
@@ -67,8 +68,9 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
             return Reply(contribution=AnchorsMade())
         params = context.session.params
         n_rows = layouts.n_anchors(context.session)
+        # Others drawn for a new attempt would tell more about the same rows.
         made = anchors.synthesise(
-            params.anchor, n_rows, matrix(data), context.stream("anchors")
+            params.anchor, n_rows, matrix(data), context.lasting_stream("anchors")
         )
         rows = AnchorRows(rows=made)
         return Reply(
@@ -86,6 +88,7 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         rows = content_of(first, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
         rows.require({"m": width, "r": layouts.n_anchors(context.session)})
+        magnitudes.check("An anchor", rows.rows)
         return [rows]
 
 

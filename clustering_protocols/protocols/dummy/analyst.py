@@ -16,6 +16,7 @@ from clustering_protocols.records import Record
 
 from . import kernels, messages
 from .params import Dummy, DummySession
+from .rosters import rows_per_group
 
 
 class Greeter(AnalystRole[Dummy, Nothing, messages.Greeted]):
@@ -73,7 +74,7 @@ class Counter(
 
 
 def _ask_confirm(session: DummySession, voided: int) -> Ask:
-    total = sum(_rows_per_group(session))
+    total = sum(rows_per_group(session))
     return Ask.everybody(
         session,
         messages.Confirm(total=total),
@@ -82,7 +83,7 @@ def _ask_confirm(session: DummySession, voided: int) -> Ask:
 
 
 def _finish(session: DummySession, total: int) -> Finish:
-    per_group = _rows_per_group(session)
+    per_group = rows_per_group(session)
     k = session.params.n_clusters
     results: dict[str, Record] = {}
     for row, n_rows in enumerate(per_group):
@@ -90,13 +91,6 @@ def _finish(session: DummySession, total: int) -> Finish:
         for slot in session.layout.row_group(row):
             results[slot] = messages.Labels(labels=labels)
     return Finish(results=results, summary=messages.Total(total=total))
-
-
-def _rows_per_group(session: DummySession) -> list[int]:
-    first = [
-        session.layout.row_group(row)[0] for row in range(session.layout.n_row_groups)
-    ]
-    return [session.n_rows(slot) for slot in first]
 
 
 def _fail(session: DummySession, step: str) -> None:

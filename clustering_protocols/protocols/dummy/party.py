@@ -19,6 +19,7 @@ from clustering_protocols.records import Record
 
 from . import messages
 from .params import Dummy, DummyContext
+from .rosters import rows_per_group
 
 
 class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
@@ -59,12 +60,17 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
 
     def reply(self, context: DummyContext, task: _Counting, data: DataSource) -> Reply:
         """Answer the count or the confirmation."""
+        session = context.session
         if isinstance(task, messages.Confirm):
+            if task.total != sum(rows_per_group(session)):
+                raise ProtocolFailed("The analyst counts other rows than there are.")
             return Reply(contribution=messages.Confirmed(total=task.total))
         counted = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))
         heard = context.memory.get(messages.HeardWord)
-        if heard is None:
+        if len(session.slots) == 1:
             return Reply(contribution=counted)
+        if heard is None:
+            raise ProtocolFailed("The word of the slot before is missing.")
         echo = Outgoing(receiver=heard.sender, content=messages.Word(word=heard.word))
         return Reply(contribution=counted, envelopes=[echo])
 

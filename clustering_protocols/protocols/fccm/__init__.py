@@ -14,7 +14,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.limits import MINIMUM_MEMBERS
-from clustering_protocols.preparation import aligning
+from clustering_protocols.preparation import aligning, shared_risks
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -57,6 +57,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             "The analyst reads the totals of every iteration, and with them the "
             "memberships of all objects, in a secret order."
         ),
+        **shared_risks.RISKS,
         **aligning.RISKS,
     }
 
@@ -81,6 +82,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         codes = ["other-sites-together-see-your-sums"]
         if not params.blind:
             codes.append("analyst-reads-totals")
+        codes += shared_risks.brought(layout, totals=True, labels=False)
         return codes + aligning.risks(params)
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:

@@ -82,14 +82,7 @@ def _ask(session: FccmSession, now: messages.Adding, task: Record) -> Ask:
 
 def _ask_tell(session: FccmSession, moved: FloatArray, task: messages.Tell) -> Ask:
     now = messages.Adding(number=0, telling=True, tolerances=moved)
-    k = session.params.n_clusters
-    return Ask.everybody(
-        session,
-        task,
-        state=now,
-        dims={slot: {"k": k} for slot in session.slots},
-        progress=_progress(session, now),
-    )
+    return Ask.everybody(session, task, state=now, progress=_progress(session, now))
 
 
 def _progress(session: FccmSession, now: messages.Adding) -> dict[str, object]:
@@ -103,14 +96,10 @@ def _progress(session: FccmSession, now: messages.Adding) -> dict[str, object]:
 def _told(session: FccmSession, now: messages.Adding, contributions: Given) -> Finish:
     told = all_of(messages.Told, contributions)
     leader = told[session.slots[0]]
-    if any((each.sizes != leader.sizes).any() for each in told.values()):
+    if len({each.digest for each in told.values()}) > 1:
         raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
-    large = np.flatnonzero(leader.sizes >= session.params.min_cluster_rows)
-    summary = messages.Summary(
-        clusters=large,
-        sizes=leader.sizes[large],
-        n_iterations=leader.n_iterations,
-        tolerances=now.tolerances,
-    )
-    done = messages.Done(sizes=leader.sizes)
+    shown = dict(leader)
+    del shown["digest"]
+    summary = messages.Summary(**shown, tolerances=now.tolerances)
+    done = messages.Done()
     return Finish(results=dict.fromkeys(session.slots, done), summary=summary)

@@ -56,7 +56,7 @@ class Adding(Record):
 
 
 class Tell(Add):
-    """Task: say the sizes of the clusters.
+    """Task: say how the sizes of the clusters are.
 
     The total is not needed any more; that it is none but noise shows that some site was
     given another total before.
@@ -65,13 +65,29 @@ class Tell(Add):
     kind = "tell"
 
 
-class Told(Record):
-    """Contribution: how many objects belong most to each cluster."""
+class Published(Record):
+    """What the analyst and the coordinator may know of a result.
+
+    clusters: numbers of the clusters that are large enough to be told of.
+    sizes: how many objects belong most to each of them.
+    """
+
+    kind = "published"
+
+    clusters: Annotated[IntArray, Spec("p", low=0)]
+    sizes: Annotated[IntArray, Spec("p", low=0)]
+    n_iterations: int = Field(ge=0)
+
+
+class Told(Published):
+    """Contribution: a mark of the sizes of all clusters; the first site says large ones.
+
+    digest: HMAC-SHA256 under the row group's secret; all sites say the same one.
+    """
 
     kind = "told"
 
-    sizes: Annotated[IntArray, Spec("k", low=0)]
-    n_iterations: int
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class Memberships(Record):
@@ -101,19 +117,14 @@ class Memberships(Record):
 
 
 class Done(Record):
-    """Result: everything else a site knows already."""
+    """Result: a site knows everything already."""
 
     kind = "done"
 
-    sizes: Annotated[IntArray, Spec("k", low=0)]
 
-
-class Summary(Record):
-    """What the coordinator reads."""
+class Summary(Published):
+    """What the coordinator reads; ``tolerances`` are the moves of each iteration."""
 
     kind = "summary"
 
-    clusters: Annotated[IntArray, Spec("p", low=0)]
-    sizes: Annotated[IntArray, Spec("p", low=0)]
-    n_iterations: int
     tolerances: Annotated[FloatArray, Spec("t", low=0)]

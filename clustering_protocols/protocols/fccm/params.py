@@ -53,7 +53,8 @@ class CoClustering(AlignedParams):
     min_cluster_rows: int = Field(
         default=10,
         ge=1,
-        description="The coordinator gets no size of a cluster with fewer objects.",
+        description="The analyst and the coordinator get no size of a cluster with "
+        "fewer objects.",
     )
 
     @property

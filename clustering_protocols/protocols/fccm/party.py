@@ -17,6 +17,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.secrets import group_mark
 from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.records import Record
 
@@ -33,12 +34,12 @@ class FccmParty(
     def reply(
         self, context: FccmContext, task: messages.Add | messages.Tell, data: DataSource
     ) -> Reply:
-        """Return the next share, or the sizes of the clusters at the end."""
+        """Return the next share, or at the end what may be told of the clusters."""
         if isinstance(task, messages.Tell):
             return _tell(context, task)
         R = _in_travelling_order(context, data)
         if context.memory.get(Memberships) is None:
-            if task.number != 1:
+            if task.number != 1 or task.overflowed or task.total.size:
                 raise ProtocolFailed("The analyst asks for sums out of order.")
             _check_values(context, data)
             known = _first(context, R)
@@ -51,12 +52,10 @@ class FccmParty(
     ) -> Outcome:
         """Return labels, memberships of objects and of this site's items."""
         known = context.recall(Memberships)
-        if (result.sizes != _sizes(known)).any():
-            raise ProtocolFailed("The analyst tells other sizes than memberships give.")
         U = context.recall(RowOrder).restore(known.objects)
         return Outcome(
             labels=strongest(U, kernels.TIE),
-            cluster_sizes=result.sizes,
+            cluster_sizes=_sizes(known),
             memberships=U,
             item_memberships=np.ascontiguousarray(known.items.T),
             report={
@@ -70,7 +69,16 @@ def _tell(context: FccmContext, task: messages.Tell) -> Reply:
     known = context.recall(Memberships)
     if not task.overflowed:
         _read(context, task, known)  # noise if the last total was not the same for all
-    told = messages.Told(sizes=_sizes(known), n_iterations=known.n_iterations)
+    sizes = _sizes(known)
+    leads = context.session.slots[0] == context.slot.name
+    large = np.flatnonzero(sizes >= context.session.params.min_cluster_rows)
+    shown = large if leads else large[:0]
+    told = messages.Told(
+        clusters=shown,
+        sizes=sizes[shown],
+        n_iterations=known.n_iterations,
+        digest=group_mark(context, "row", "told", sizes.tobytes()),
+    )
     return Reply(contribution=told)
 
 

@@ -18,14 +18,10 @@ from clustering_protocols.preparation.ranges import Range
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
-from .params import (
-    LlfSession,
-    LosslessFederated,
-)
+from .params import FROM_PARTIES, LlfSession, LosslessFederated
+from .risks import RISKS, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated", "Range"]
-
-_FROM_PARTIES = ("careful", "random_party")
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
@@ -53,48 +49,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         ),
         "coordinator": "What the analyst learns of the result.",
     }
-    risks: ClassVar = {
-        "parties-see-all-centroids": (
-            "Every party sees the centroids of every round: where few rows change their "
-            "cluster between two rounds it can compute single rows of others."
-        ),
-        "sums-over-rounds-single-out-rows": (
-            "The analyst reads the sums over all parties in every round; together they "
-            "determine single rows."
-        ),
-        "own-sums-are-read": (
-            "The analyst reads your own sums in every round, without any mask; together "
-            "they determine single rows of yours."
-        ),
-        "leaver-shows-its-sums": (
-            "The analyst reads sums, and the session goes on without a party that is "
-            "away: an analyst that keeps a void attempt may subtract the two totals."
-        ),
-        "two-parties-see-each-other": (
-            "There are two parties: each can take its own share off a sum and read the "
-            "other's."
-        ),
-        "start-shows-means-of-five-rows": (
-            "The first party sees k means of five neighbouring rows of yours (start "
-            "'careful'), or all parties see those of the first ('random_party')."
-        ),
-        "differences-show-geometry": (
-            "The analyst sees which cluster is nearest to each row, and by how much: over "
-            "a few rounds that gives all rows together up to rotation and shift; with as "
-            "many known rows as there are columns, and one more, all of them."
-        ),
-        "distances-are-data-up-to-motion": (
-            "The analyst sees the distances of rows to centroids in every round: they "
-            "give all rows together up to rotation and shift."
-        ),
-        "own-distances-are-your-columns": (
-            "The analyst sees your own distances without any mask: over a few rounds "
-            "they are your columns up to rotation and shift."
-        ),
-        pooling.RISK_CODE: pooling.RISK_SENTENCE,
-        **aligning.RISKS,
-    }
-
+    risks: ClassVar = RISKS
     methods: ClassVar = METHODS
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
@@ -126,19 +81,16 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Refuse declarations that are not as wide as the data."""
+        """Refuse declarations that are not as wide as the data, and too small cohorts."""
+        from . import cohort_size
         from .features import check_widths
 
         check_widths(session)
+        cohort_size.check(session)
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = _risks_of_rows(params) if _rows_split(layout) else [_of_columns(params)]
-        if params.masked and len(layout.slots) == 2:
-            codes.append("two-parties-see-each-other")
-        if pooling.shows_own(layout, **_pooled_statistics(params)):
-            codes.append(pooling.RISK_CODE)
-        return codes + aligning.risks(params)
+        return risks_of(params, layout, **_pooled_statistics(params))
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
@@ -150,7 +102,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             secrets.stage("row", "column"),
             *aligning.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            *([_starts(start)] if start in _FROM_PARTIES else []),
+            *([_starts(start)] if start in FROM_PARTIES else []),
             _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
 
@@ -201,7 +153,7 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
 
 def _check_start(params: LosslessFederated, layout: Layout) -> None:
     start = params.start(rows_split=_rows_split(layout))
-    if start in _FROM_PARTIES and not _rows_split(layout):
+    if start in FROM_PARTIES and not _rows_split(layout):
         raise InvalidParameters(f"init {start!r} is for split rows.")
     if start == "random_rows" and _rows_split(layout):
         raise InvalidParameters(
@@ -216,27 +168,6 @@ def _check_start(params: LosslessFederated, layout: Layout) -> None:
         raise InvalidParameters(
             f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
         )
-
-
-def _risks_of_rows(params: LosslessFederated) -> list[str]:
-    codes = ["parties-see-all-centroids"]
-    if not params.masked:
-        codes.append("own-sums-are-read")
-    elif not params.blind:
-        codes.append("sums-over-rounds-single-out-rows")
-        if params.quorum is not None:
-            codes.append("leaver-shows-its-sums")
-    if params.start(rows_split=True) in _FROM_PARTIES:
-        codes.append("start-shows-means-of-five-rows")
-    return codes
-
-
-def _of_columns(params: LosslessFederated) -> str:
-    if not params.masked:
-        return "own-distances-are-your-columns"
-    if params.fuzzy:
-        return "distances-are-data-up-to-motion"
-    return "differences-show-geometry"
 
 
 def _starts(start: str) -> Stage:

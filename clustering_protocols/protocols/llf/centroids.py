@@ -123,11 +123,12 @@ def move(
     weights: FloatArray,
     nudge: FloatArray,
     unit: FloatArray,
+    least: int = 1,
 ) -> Moved:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
 
     Centroids that coincide are made equal. An empty cluster keeps its centroid, moved by
-    a nudge that does not count.
+    a nudge that does not count; one of fewer rows than ``least`` keeps it as it is.
 
     Parameters
     ----------
@@ -135,10 +136,13 @@ def move(
     weights : float64 array of shape (k,)
     unit : float64 array of shape (F,)
         Of each feature: :attr:`Scaler.step`.
+    least : int
+        :attr:`LosslessFederated.least_rows_moved`, where rows are split.
     """
     filled = weights > 0
+    large = filled & ((least == 1) | (weights >= least))
     divisor = np.where(filled, weights, 1.0)[:, None]
-    centroids = united(np.where(filled[:, None], sums / divisor, V), unit)
+    centroids = united(np.where(large[:, None], sums / divisor, V), unit)
     moved = float(np.sqrt(np.square(centroids - V).sum()))
     return Moved(np.where(filled[:, None], centroids, centroids + nudge), moved)
 

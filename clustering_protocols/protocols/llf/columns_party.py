@@ -34,8 +34,7 @@ class ColumnsParty(
         self, context: LlfContext, task: messages.Measure, data: DataSource
     ) -> Reply:
         """Return masked squared distances, rows in the row group's secret order."""
-        if task.number > context.session.params.max_iter + 1:
-            raise ProtocolFailed("The analyst asks for more updates than max_iter.")
+        _check_number(context, task)
         scale = scaler_of(context)
         remembered: list[Record] = []
         if task.number == 1:
@@ -77,6 +76,15 @@ class ColumnsParty(
         )
 
 
+def _check_number(context: LlfContext, asked: messages.Measure) -> None:
+    """Refuse an update that does not follow: none begins again, or comes too late."""
+    before = context.memory.get(messages.OwnCentroids)
+    if asked.number != (1 if before is None else before.number + 1):
+        raise ProtocolFailed("The analyst asks for an update out of order.")
+    if asked.number > context.session.params.max_iter + 1:
+        raise ProtocolFailed("The analyst asks for more updates than max_iter.")
+
+
 def encoding(session: LlfSession) -> FixedPoint:
     """Return how squared distances over all columns stand as ring elements.
 
@@ -94,8 +102,6 @@ def _moved(
 ) -> FloatArray:
     """Return this party's coordinates (k, m) after an update (equations 16 and 17)."""
     before = context.recall(messages.OwnCentroids)
-    if asked.number != before.number + 1:
-        raise ProtocolFailed("The analyst asks for an update out of order.")
     k = len(before.centroids)
     sums, weights = np.zeros_like(before.centroids), np.zeros(k)
     own = _degrees(context, asked)

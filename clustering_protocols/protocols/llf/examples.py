@@ -24,7 +24,15 @@ def examples() -> Sequence[Example[Llf]]:
     start = tuple(tuple(map(float, row)) for row in centres)
     variants = (
         ((3, 1), Llf(n_clusters=3)),
-        ((4, 1), Llf(n_clusters=3, algorithm="fuzzy_cmeans", output="memberships")),
+        (
+            (4, 1),
+            Llf(
+                n_clusters=3,
+                algorithm="fuzzy_cmeans",
+                output="memberships",
+                small_cohorts="allow",
+            ),
+        ),
         (
             (5, 1),
             Llf(
@@ -46,6 +54,7 @@ def examples() -> Sequence[Example[Llf]]:
                 ranges=wide,
                 init="bounds",
                 analyst_view="sums",
+                max_iter=14,
             ),
         ),
         (

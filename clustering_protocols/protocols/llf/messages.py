@@ -126,8 +126,8 @@ class Sums(Record):
     kind = "sums"
 
     words: Annotated[WordArray, Spec("w")]
-    round: int
-    attempt: int
+    round: int = Field(ge=1, le=2**31)
+    attempt: int = Field(ge=1, le=2**31)
     start: Annotated[FloatArray, Spec("k", "m")]
     moved: float | None = Field(default=None, ge=0)
     stop: bool = False
@@ -147,8 +147,8 @@ class Closing(Record):
     kind = "closing"
 
     words: Annotated[WordArray, Spec("w")]
-    round: int
-    attempt: int
+    round: int = Field(ge=1, le=2**31)
+    attempt: int = Field(ge=1, le=2**31)
 
 
 class Closed(Totals):
@@ -195,7 +195,10 @@ class Published(Record):
 
 
 class Told(Published):
-    """Contribution: the digest of the result, and what the leader lets out."""
+    """Contribution: a mark of the result, and what the leader lets out.
+
+    digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    """
 
     kind = "told"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ from clustering_protocols.preparation.alignment_params import AlignedParams
 from clustering_protocols.preparation.ranges import Range
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
+FROM_PARTIES: Final = ("careful", "random_party")
+"""Starts that come from rows of parties."""
 
 
 class LosslessFederated(AlignedParams):
@@ -94,6 +96,19 @@ class LosslessFederated(AlignedParams):
         description="The analyst and the coordinator get nothing of a cluster with "
         "fewer rows.",
     )
+    small_clusters: Literal["stay", "move"] = Field(
+        default="stay",
+        description="c-means over split rows, whose parties see every centroid. stay: a "
+        "cluster of fewer than min_cluster_rows rows keeps its centroid. move: it moves "
+        "to the mean of its few rows, as in the paper (a risk).",
+    )
+    small_cohorts: Literal["refuse", "allow"] = Field(
+        default="refuse",
+        description="Fuzzy c-means over split rows: every party reads the totals of all "
+        "rounds. refuse: no session where the others' rows are fewer than "
+        "2 T k (1 + 1/F), so that these totals could be solved for them. allow: go on (a "
+        "risk).",
+    )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
         description="What they get of the result: final centroids and cluster sizes, "
@@ -124,6 +139,15 @@ class LosslessFederated(AlignedParams):
     def blind(self) -> bool:
         """Return whether the analyst cannot read the totals either."""
         return self.masked and self.analyst_view == "blind"
+
+    @property
+    def least_rows_moved(self) -> int:
+        """Return how many rows a cluster needs for its centroid to move: split rows.
+
+        A fuzzy centroid is a mean of all rows, however few are nearest to it.
+        """
+        moves = self.fuzzy or self.small_clusters == "move"
+        return 1 if moves else self.min_cluster_rows
 
     @property
     def least_parties(self) -> int:

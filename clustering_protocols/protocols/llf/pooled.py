@@ -100,6 +100,7 @@ def _updates(
     unit = _unit(trace, V.shape[1])
     V = united(V, unit)
     rows_split = trace is None or _n_columns(trace.session) == 1
+    least = params.least_rows_moved if rows_split else 1
     before = None
     n_updates = 0
     while n_updates < params.max_iter:
@@ -110,7 +111,8 @@ def _updates(
         n_updates += 1
         degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
         step = _nudge(trace, n_updates, V.shape)
-        V, moved = move(V, degrees.T @ Z, degrees.sum(axis=0), step, unit)
+        sums, weights = degrees.T @ Z, degrees.sum(axis=0)
+        V, moved = move(V, sums, weights, step, unit, least)
         if rows_split and moved <= params.tol:
             break
     D = cdist(Z, V, "sqeuclidean")

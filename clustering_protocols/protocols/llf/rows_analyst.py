@@ -144,7 +144,8 @@ def _read(
     if V.shape != sums.shape:
         raise ProtocolFailed("The leader did not say where the centroids start.")
     step = nudge(session, 0, now.number, scale)
-    return move(V, sums, weights, step, scale.step)
+    least = session.params.least_rows_moved
+    return move(V, sums, weights, step, scale.step, least)
 
 
 def _n_words(session: LlfSession) -> int:

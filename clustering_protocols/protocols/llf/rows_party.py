@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from clustering_protocols.errors import (
     NotReady,
     ProtocolFailed,
 )
+from clustering_protocols.preparation.secrets import group_mark
 from clustering_protocols.preparation.sums import (
     MaskedSum,
     check_members,
@@ -34,10 +34,7 @@ from . import closing, cohorts, kernels, messages, starts
 from .centroids import Encoding, check_weights, digest, move, nudge, rows_of, stops
 from .cohorts import members_of
 from .features import Scaler, check_ranges, contiguous, scaler_of
-from .params import (
-    LlfContext,
-    LosslessFederated,
-)
+from .params import FROM_PARTIES, LlfContext, LosslessFederated
 
 _Task = messages.Update | messages.Close | messages.Tell
 CLOSING_SUM = "closing"
@@ -233,18 +230,20 @@ class RowsRound:
         check_weights(self.params, weights, rows_of(self.context.session, members))
         number = known.number + 1
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
-        V, moved = move(known.centroids, sums, weights, step, self.scale.step)
+        unit, least = self.scale.step, self.params.least_rows_moved
+        V, moved = move(known.centroids, sums, weights, step, unit, least)
         return messages.Centroids(
             number=number, asked=known.asked, centroids=V, moved=moved
         )
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
-        settled = self.context.memory.get(messages.StartCentroids)
-        if settled is None:
-            V = starts.without_messages(self.context, self.scale)
-        else:
+        if self.params.start(rows_split=True) in FROM_PARTIES:
+            V = self.context.recall(messages.StartCentroids).centroids
+        elif settled := self.context.memory.get(messages.StartCentroids):
             V = settled.centroids
+        else:
+            V = starts.without_messages(self.context, self.scale)
         return messages.StartCentroids(centroids=united(V, self.scale.step))
 
 
@@ -357,7 +356,9 @@ def _tell(here: RowsRound, task: messages.Tell) -> Reply:
         shown = closing.published(here.context.session, here.scale, known, totals)
     else:
         shown = closing.nothing(here.scale.offset.size, known.number)
-    told = messages.Told(**dict(shown), digest=sha256(mark).hexdigest())
+    told = messages.Told(
+        **dict(shown), digest=group_mark(here.context, "column", "told", mark)
+    )
     return Reply(contribution=told, remember=[known])
 
 

@@ -27,6 +27,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.preparation import magnitudes
 from clustering_protocols.records import Record
 
 from . import messages, starts
@@ -148,4 +149,5 @@ def _checked(
 ) -> messages.Candidates | messages.StartCentroids:
     width = context.session.member(context.slot.name).n_columns
     record.require({"k": context.session.params.n_clusters, "m": width})
+    magnitudes.check("A start", record.centroids)
     return record

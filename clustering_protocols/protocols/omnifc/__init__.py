@@ -13,7 +13,7 @@ from clustering_protocols.contract import (
     Trace,
     role,
 )
-from clustering_protocols.preparation import pooling
+from clustering_protocols.preparation import pooling, shared_risks
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -52,8 +52,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     risks: ClassVar = {
         "distances-are-data-up-to-motion": (
             "The analyst learns the distances between all rows, which are the data up to "
-            "a rotation, a reflection and a shift. A party that gives it one row more "
-            "than there are features lets it compute all other rows."
+            "a rotation, a reflection and a shift; features of two values (yes or no) may "
+            "show there. A party that gives it one row more than there are features lets "
+            "it compute all other rows."
         ),
         "analyst-learns-segments-distances": (
             "The analyst also learns the distances within each segment of the features "
@@ -68,6 +69,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             "The first party sees your number of rows and the range of each of your "
             "features."
         ),
+        **shared_risks.RISKS,
     }
     choices: ClassVar = {
         "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
@@ -101,9 +103,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         if not params.hide_segments:
             codes.append("analyst-learns-segments-distances")
         codes.append("colluding-parties-open-rows")
-        if pooling.shows_own(layout, **_pooled_statistics(params)):
+        pooled = _pooled_statistics(params)
+        if pooling.shows_own(layout, **pooled):
             codes.append(pooling.RISK_CODE)
-        return codes
+        totals = pooling.masks(layout, **pooled)
+        return codes + shared_risks.brought(layout, totals=totals, labels=True)
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 import numpy as np
 
@@ -52,8 +53,7 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
         order = context.recall(RowOrder).order
         rows = scaling.scaled_rows(params, scale, data)[order]
         segments = coding.cut(quantisation.quantise(rows, bits), params.segments)
-        stream = context.stream("noise")
-        noise = [field.draw(stream, len(segments[0])) for _ in range(params.noise)]
+        noise = _noise(context, segments)
         matrix = lagrange.encoding(params.segments, params.noise, len(session.slots))
         encoded = coding.encode(matrix, segments + noise)
         shares = {
@@ -87,6 +87,21 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
             raise ProtocolFailed("The shares of a party's rows are missing.")
         stacked = np.concatenate([shares[slot] for slot in session.slots])
         return [messages.HeldShares(shares=stacked, bits=own.bits)]
+
+
+def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
+    """Return t noise segments that follow from the rows, whatever the attempt.
+
+    Two attempts seal the same shares, so that a second one tells nothing, whoever holds
+    shares of which. Of other rows the noise would be independent: the difference of two
+    sharings with the same noise is that of the rows.
+    """
+    rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
+    stream = context.lasting_stream(f"noise/{rows}")
+    return [
+        field.draw(stream, len(segments[0]))
+        for _ in range(context.session.params.noise)
+    ]
 
 
 def _check_memory(context: OmniContext) -> None:

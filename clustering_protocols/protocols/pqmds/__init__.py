@@ -13,7 +13,7 @@ from clustering_protocols.contract import (
     role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning
+from clustering_protocols.preparation import aligning, shared_risks
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -68,6 +68,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             "tables with the same person add to it, and so does every further row of "
             "that person."
         ),
+        **shared_risks.RISKS,
         **aligning.RISKS,
     }
 
@@ -106,6 +107,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("single-feature-codes")
         if params.privacy.mechanism != "none":
             codes.append("noise-covers-one-row-once")
+        codes += shared_risks.brought(layout, totals=False, labels=True)
         return codes + aligning.risks(params)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:

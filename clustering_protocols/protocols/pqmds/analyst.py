@@ -14,6 +14,7 @@ from clustering_protocols.contract import (
     Nothing,
     Reopen,
 )
+from clustering_protocols.preparation import magnitudes
 from clustering_protocols.records import Record
 
 from . import messages, subspaces
@@ -46,6 +47,8 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, Nothing, messages.Codes]):
     ) -> Ask | Reopen | Finish:
         """Return the labels of all rows, and to each party its part of the centres."""
         params = session.params
+        for slot in session.slots:
+            magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
         Z = np.hstack([contributions[slot].codes for slot in session.slots])
         rng = session.generator("pqmds", "starts")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)

@@ -1,0 +1,68 @@
+"""Whether the totals of many rounds could be solved for the rows behind them.
+
+Every party of fuzzy c-means over split rows reads k·(F + 1) totals in each of T rounds,
+around centroids that it knows. With n rows of others these are T·k·(F + 1) equations in
+n·F unknown numbers. Half as many equations as unknowns is what we ask for.
+"""
+
+from __future__ import annotations
+
+import math
+
+from clustering_protocols.errors import ProtocolFailed
+
+from .params import LlfSession, LosslessFederated
+
+
+def check(session: LlfSession) -> None:
+    """Refuse so few rows, clusters and rounds together; nobody has worked yet.
+
+    Raises
+    ------
+    ProtocolFailed
+        With the numbers that would fit.
+    """
+    params = session.params
+    alone, rows_split = len(session.slots) == 1, session.layout.n_column_groups == 1
+    applies = params.fuzzy and rows_split and not alone
+    if not applies or params.small_cohorts == "allow":
+        return
+    width = session.member(session.slots[0]).n_columns
+    others, needed = fewest_others(session), rows_needed(params, width)
+    if others >= needed:
+        return
+    rounds = rounds_that_fit(params, width, others)
+    fits = f"max_iter of at most {rounds}" if rounds else "fewer clusters"
+    raise ProtocolFailed(
+        f"A party reads the totals of {others} rows of others in up to "
+        f"{params.max_iter} rounds, and could solve them for the rows: it takes {needed} "
+        f"rows of others, or {fits}; small_cohorts 'allow' accepts the risk."
+    )
+
+
+def rows_needed(params: LosslessFederated, width: int) -> int:
+    """Return 2·T·k·(1 + 1/F), rounded up."""
+    return math.ceil(2 * params.max_iter * params.n_clusters * (width + 1) / width)
+
+
+def rounds_that_fit(params: LosslessFederated, width: int, others: int) -> int:
+    """Return the largest T for so many rows of others; 0 if there is none."""
+    return others * width // (2 * params.n_clusters * (width + 1))
+
+
+def fewest_others(session: LlfSession) -> int:
+    """Return how many rows of others stand in the smallest total that a party may read.
+
+    Who reads is not known: it is taken to be the member with most rows, or nobody of the
+    total where that has one member alone.
+    """
+    rows = sorted(session.n_rows(slot) for slot in session.slots)
+    return sum(rows[: max(_fewest_members(session) - 1, 1)])
+
+
+def _fewest_members(session: LlfSession) -> int:
+    params, parties = session.params, len(session.slots)
+    if params.quorum is not None:
+        return min(params.quorum, parties)
+    drawn = math.ceil(params.participation * parties)
+    return min(max(params.least_parties, drawn), parties)

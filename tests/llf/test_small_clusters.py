@@ -1,0 +1,136 @@
+"""Clusters of few rows over split rows: they stay where they are, unless the terms say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from support.tables import cut
+
+from clustering_protocols import simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import matrix
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    Range,
+    messages,
+    pooled,
+    starts,
+)
+from clustering_protocols.protocols.llf.centroids import move
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+LAYOUT = Layout.lattice(3)
+VIEWS = ("blind", "sums", "plain")
+
+
+def params(view: str, **more: Any) -> Llf:
+    how = {"aggregation": "plain"} if view == "plain" else {"analyst_view": view}
+    return Llf.model_validate({**how, **more})
+
+
+def three_groups(few: int) -> FloatArray:
+    """Return 20 rows near -5, as many near 5, and a few near 0."""
+    rng = np.random.default_rng(1)
+    groups = [
+        rng.normal(at, 0.1, size=(n, 2)) for at, n in ((-5, 20), (5, 20), (0, few))
+    ]
+    return rng.permutation(np.vstack(groups))
+
+
+START = ((-4.0, -4.0), (4.0, 4.0), (0.5, 0.5))
+GIVEN: dict[str, Any] = {
+    "n_clusters": 3,
+    "scaling": "none",
+    "ranges": Range(minimum=-20.0, maximum=20.0),
+    "init": "given",
+    "initial_centroids": START,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("few", "more", "stays"),
+    [
+        (9, {}, True),
+        (10, {}, False),
+        (9, {"small_clusters": "move"}, False),
+        (3, {"min_cluster_rows": 4}, True),
+        (4, {"min_cluster_rows": 4}, False),
+    ],
+)
+def test_a_cluster_of_few_rows_keeps_its_centroid(
+    view: str, few: int, more: dict[str, Any], *, stays: bool
+) -> None:
+    X = three_groups(few)
+    sizes = [len(piece) for piece in np.array_split(X, 3)]
+    data = cut(X, LAYOUT, sizes)
+    given = params(view, **GIVEN, **more)
+    run = simulation.run(given, LAYOUT, data, seed=1)
+    for outcome in run.outcomes.values():
+        assert outcome.centroids is not None
+        assert (outcome.centroids[2].tolist() == list(START[2])) == stays
+        assert outcome.cluster_sizes is not None
+        assert outcome.cluster_sizes.tolist() == [20, 20, few]
+    reference = pooled.run(given, X, run.trace)
+    found = np.concatenate([run.outcomes[slot].labels for slot in LAYOUT.names])
+    assert np.array_equal(found, reference.labels)
+    assert (reference.centroids[2].tolist() == list(START[2])) == stays
+
+
+def test_an_empty_cluster_is_nudged_and_a_small_one_is_not() -> None:
+    V, nudge = np.array([[0.0], [4.0], [8.0]]), np.full((3, 1), 0.25)
+    sums, weights = np.array([[20.0], [12.0], [0.0]]), np.array([10.0, 2.0, 0.0])
+    moved = move(V, sums, weights, nudge, np.ones(1), 3)
+    assert moved.centroids.ravel().tolist() == [2.0, 4.0, 8.25]
+    assert moved.moved == 2.0
+
+
+def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:
+    given = Llf(n_clusters=2, algorithm="fuzzy_cmeans", min_cluster_rows=1000)
+    assert given.least_rows_moved == 1
+
+
+# What it is for: a first party that chooses the start so as to read rows
+
+
+def outliers_first(candidates: FloatArray, k: int, stream: Any) -> FloatArray:
+    """Stand one centroid in the middle and the others around, each to catch few rows."""
+    del stream
+    around = np.random.default_rng(0).normal(size=(k, candidates.shape[1]))
+    around *= 5.0 / np.linalg.norm(around, axis=1, keepdims=True)
+    around[0] = 0
+    return around
+
+
+def rows_told(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many rows of others are a centroid that the first party was told."""
+    monkeypatch.setattr(starts, "merge", outliers_first)
+    X = load_iris().data
+    data = cut(X, LAYOUT, [50, 50, 50])
+    running = Session(Llf(n_clusters=30, **more), LAYOUT, data, seed=0)
+    others = np.vstack([matrix(data[slot]) for slot in LAYOUT.names[1:]])
+    scaled = (others - X.mean(axis=0)) / X.std(axis=0)
+    told: set[int] = set()
+    while not running.over:
+        running.turn()
+        known = running.memories["r1c1"].get(messages.Centroids)
+        for centroid in () if known is None else known.centroids:
+            away = np.abs(scaled - centroid).max(axis=1)
+            told |= {int(away.argmin())} if away.min() < 1e-9 else set()
+    return len(told)
+
+
+def test_no_centroid_is_a_row_whatever_start_the_first_party_chooses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert rows_told({}, monkeypatch) == 0
+
+
+def test_where_small_clusters_move_rows_are_told_as_the_risk_code_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert rows_told({"small_clusters": "move"}, monkeypatch) > 0
