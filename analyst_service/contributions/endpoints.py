@@ -24,12 +24,12 @@ from analyst_service.contributions.service import (
 from analyst_service.deps import (
     AdmittingRoute,
     CallerDep,
-    Service,
     ServiceDep,
     SessionID,
 )
 from analyst_service.middleware.pots import Visit
 from analyst_service.models import Task
+from analyst_service.process_context import Service
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}", tags=["rounds"], route_class=AdmittingRoute
@@ -61,7 +61,7 @@ async def get_task(
         while True:
             task = await run_in_threadpool(_task, service, caller, session_id)
             if task is not None:
-                return service.blob(task.digest, request.headers)
+                return negotiation.send_blob(service, task.digest, request.headers)
             left = until - loop.time()
             if left <= 0:
                 return Response(status_code=204, headers={"Retry-After": "1"})

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.blobs.claims import claim
-from analyst_service.deps import Service
 from analyst_service.models import Session
+from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
 from analyst_service.sessions.states import OVER, State

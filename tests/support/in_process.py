@@ -20,11 +20,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from analyst_service import app as application
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.deps import Service
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.models import Base
+from analyst_service.process_context import Service
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory, Params
