@@ -8,10 +8,11 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from analyst_service import negotiation
 from analyst_service.contributions import tasks, uploads
-from analyst_service.contributions.schemas import Receipt
+from analyst_service.contributions.schemas import receipt_of
 from analyst_service.contributions.service import Place
 from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.middleware.pots import Visit
+from clustering_protocols.wire.answers import Receipt
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}", tags=["rounds"], route_class=AdmittingRoute
@@ -62,4 +63,4 @@ async def put_contribution(
     place = Place(session_id, round_, attempt)
     stored, is_new = await uploads.store(service, caller, place, body)
     response.status_code = 201 if is_new else 200
-    return Receipt.of(stored)
+    return receipt_of(stored)

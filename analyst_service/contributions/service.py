@@ -16,7 +16,6 @@ from analyst_service.clock import Clock
 from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.models import Contribution, Session, Task
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.sessions.states import State
 from clustering_protocols import hash_chain
 from clustering_protocols.engine import check_contribution
 from clustering_protocols.errors import (
@@ -25,6 +24,7 @@ from clustering_protocols.errors import (
     NotReady,
     RoundClosed,
 )
+from clustering_protocols.wire.states import SessionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ContributionService:
         session = self._sessions.visible(caller, session_id)
         slot = _slot(caller)
         require_alive(session)
-        if session.state != State.COLLECTING:
+        if session.state != SessionState.COLLECTING:
             return None
         here = (session.id, session.round, session.attempt, slot)
         if self._rows.contribution(*here) is not None:
@@ -146,10 +146,10 @@ def _slot(caller: Caller) -> str:
 def _asked(session: Session, place: Place, task: Task | None) -> Asked:
     """Return what is asked, if this round and attempt are open."""
     require_alive(session)
-    if session.state == State.RECRUITING:
+    if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")
     is_open = (session.state, session.round, session.attempt) == (
-        State.COLLECTING,
+        SessionState.COLLECTING,
         place.round,
         place.attempt,
     )
@@ -159,6 +159,6 @@ def _asked(session: Session, place: Place, task: Task | None) -> Asked:
 
 
 def _where(session: Session) -> str:
-    if session.state == State.COLLECTING:
+    if session.state == SessionState.COLLECTING:
         return f"Open is round {session.round}, attempt {session.attempt}."
     return f"The session is {session.state}; no round is open."

@@ -16,7 +16,6 @@ from analyst_service.members.repository import InvitationRepository
 from analyst_service.models import Invitation, Member, Session
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.sessions.states import Event
 from analyst_service.settings import Settings
 from clustering_protocols import terms as wire
 from clustering_protocols.enrolment import agree, check_proof
@@ -30,6 +29,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.registry import parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.wire.states import Event
 
 _LABEL_BYTES = 8
 

@@ -9,8 +9,8 @@ from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.sessions.states import State
 from clustering_protocols.errors import NotFound, NotReady
+from clustering_protocols.wire.states import SessionState
 
 
 class ResultService:
@@ -35,7 +35,7 @@ class ResultService:
     def digest(self, caller: Caller, session_id: str) -> str:
         """Return the blob of the party's own result, or of the coordinator's summary."""
         session = self._sessions.visible(caller, session_id)
-        if session.state != State.COMPLETED:
+        if session.state != SessionState.COMPLETED:
             require_alive(session)
             raise NotReady("The session is not complete.")
         if caller.role is Role.PARTY:

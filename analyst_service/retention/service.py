@@ -14,7 +14,7 @@ from analyst_service.models import Session
 from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
-from analyst_service.sessions.states import OVER, State
+from clustering_protocols.wire.states import OVER, SessionState
 
 
 class RetentionService:
@@ -88,4 +88,4 @@ class RetentionService:
 
 
 def _is_over(session: Session) -> bool:
-    return State(session.state) in OVER
+    return SessionState(session.state) in OVER

@@ -16,14 +16,14 @@ from analyst_service.deps import (
 )
 from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
-    AuditPage,
-    SessionLine,
-    SessionPage,
-    SessionRead,
     SessionWrite,
+    audit_page,
+    list_page,
+    status_of,
 )
 from analyst_service.sessions.service import SessionService
 from analyst_service.strict_json import Posted
+from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionStatus
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 
@@ -35,19 +35,19 @@ def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
 ReadingSessions = Annotated[SessionService, Depends(_reading)]
 
 
-@router.put("/{session_id}", responses={201: {"model": SessionRead}})
+@router.put("/{session_id}", responses={201: {"model": SessionStatus}})
 def put_session(
     session_id: SessionID,
     body: Posted[SessionWrite],
     caller: CallerDep,
     service: ServiceDep,
     response: Response,
-) -> SessionRead:
+) -> SessionStatus:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
     proposal = body.read().proposal()
     service.require_offered(proposal.protocol)
 
-    def put(transaction: Transaction) -> tuple[SessionRead, bool]:
+    def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
         session, is_new = sessions.create(caller, session_id, proposal)
         return _read(sessions, session), is_new
@@ -65,15 +65,13 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> SessionPage:
     """List the caller's sessions by id."""
-    found = sessions.page(caller, after, limit)
-    following = found[-1].id if len(found) == limit else None
-    return SessionPage(sessions=[SessionLine.of(s) for s in found], next=following)
+    return list_page(sessions.page(caller, after, limit), limit)
 
 
 @router.get("/{session_id}")
 def get_session(
     session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
-) -> SessionRead:
+) -> SessionStatus:
     """Say where a session stands, who is awaited, since when and until when."""
     return _read(sessions, sessions.visible(caller, session_id))
 
@@ -101,16 +99,16 @@ def get_audit(
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
     """Say who sent or received which digest when: a chain of lines, oldest first."""
-    return AuditPage.of(sessions.audit(caller, session_id, after, limit), limit)
+    return audit_page(sessions.audit(caller, session_id, after, limit), limit)
 
 
 @router.post("/{session_id}/cancel")
 def cancel_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
-) -> SessionRead:
+) -> SessionStatus:
     """End a session; parties learn it at their next request."""
 
-    def cancel(transaction: Transaction) -> SessionRead:
+    def cancel(transaction: Transaction) -> SessionStatus:
         sessions = SessionService(transaction, service.clock)
         return _read(sessions, sessions.cancel(caller, session_id))
 
@@ -119,5 +117,5 @@ def cancel_session(
     return cancelled
 
 
-def _read(sessions: SessionService, session: Session) -> SessionRead:
-    return SessionRead.of(session, sessions.members(session), sessions.awaited(session))
+def _read(sessions: SessionService, session: Session) -> SessionStatus:
+    return status_of(session, sessions.members(session), sessions.awaited(session))

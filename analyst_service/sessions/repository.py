@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.models import Contribution, Member, Session, Task
-from analyst_service.sessions.states import Event, State, after
+from clustering_protocols.wire.states import Event, SessionState, after
 
 
 class SessionRepository:
@@ -79,7 +79,7 @@ class SessionRepository:
         a step moves it: of several that try, one wins. Every move ends a lease, and is
         in the audit.
         """
-        state = State(session.state)
+        state = SessionState(session.state)
         unmoved = [
             Session.id == session.id,
             Session.state == state.value,

@@ -13,11 +13,11 @@ from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.models import AuditLine, Member, Session
 from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.states import OVER, Event, State
 from clustering_protocols.errors import NotFound, NotReady, SessionExists, SessionOver
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.terms import read_terms
+from clustering_protocols.wire.states import OVER, Event, SessionState
 
 
 class SessionService:
@@ -77,10 +77,10 @@ class SessionService:
 
     def awaited(self, session: Session) -> set[str]:
         """Return the slots for which the session is waiting."""
-        if session.state == State.RECRUITING:
+        if session.state == SessionState.RECRUITING:
             members = self._sessions.members(session.id)
             return {member.slot for member in members if member.joined_at is None}
-        if session.state == State.COLLECTING:
+        if session.state == SessionState.COLLECTING:
             return self._sessions.asked(session) - self._sessions.answered(session)
         return set()
 
@@ -107,7 +107,7 @@ class SessionService:
         """End a session; a repeat changes nothing."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self.visible(caller, session_id, lock=True)
-        if session.state == State.CANCELLED:
+        if session.state == SessionState.CANCELLED:
             return session
         require_alive(session)
         self._sessions.move(
@@ -128,7 +128,7 @@ class SessionService:
             owner_id=caller.credential_id,
             title=proposal.title,
             terms=terms,
-            state=State.RECRUITING.value,
+            state=SessionState.RECRUITING.value,
             round=0,
             attempt=0,
             stage_index=0,
@@ -144,13 +144,13 @@ def count_sessions(database: Database) -> tuple[dict[str, int], int]:
     """Return the number of sessions in each state, and of rounds that wait."""
     with database.read() as transaction:
         found = SessionRepository(transaction).count()
-    states = {state.value: found.get(state.value, 0) for state in State}
-    return states, states[State.COLLECTING]
+    states = {state.value: found.get(state.value, 0) for state in SessionState}
+    return states, states[SessionState.COLLECTING]
 
 
 def require_alive(session: Session) -> None:
     """Raise :class:`SessionOver`, with state and reason, if the session has ended."""
-    state = State(session.state)
+    state = SessionState(session.state)
     if state in OVER:
         detail = session.detail or f"Session {session.id!r} is {state}."
         raise SessionOver(detail, state.value, session.reason)

@@ -23,10 +23,10 @@ from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import check_choices, parse_params
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
 from party_sdk.cli.output import exit_code, progress_line, report_lines
-from party_sdk.client import SessionStatus
 from party_sdk.frames import open_table
 
 RISK = "dummy.row-count-is-known"
@@ -689,6 +689,12 @@ def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
         title="",
         protocol="dc",
         state="stepping",
+        reason=None,
+        detail=None,
+        stage=None,
+        progress={},
+        created_at=now,
+        safety_number=None,
         round=0,
         attempt=0,
         stage_index=0,

@@ -23,12 +23,12 @@ from analyst_service import models
 from analyst_service.auth.service import Role
 from analyst_service.members.repository import InvitationRepository
 from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.states import LEGAL, OVER, Event, State, after
 from clustering_protocols import packets, simulation, terms
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.states import LEGAL, OVER, Event, SessionState, after
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -49,7 +49,7 @@ def assert_problem(response: httpx.Response, problem: Problem) -> None:
 # The table of moves
 
 
-ILLEGAL = sorted(set(product(State, Event)) - LEGAL.keys())
+ILLEGAL = sorted(set(product(SessionState, Event)) - LEGAL.keys())
 
 
 def documented_moves() -> list[tuple[str, str, str]]:
@@ -71,22 +71,24 @@ def test_the_table_of_moves_is_the_one_of_the_documentation() -> None:
     ]
     assert sorted(known) == sorted(documented_moves())
     assert {
-        State.COMPLETED,
-        State.FAILED,
-        State.CANCELLED,
-        State.EXPIRED,
+        SessionState.COMPLETED,
+        SessionState.FAILED,
+        SessionState.CANCELLED,
+        SessionState.EXPIRED,
     } == OVER
 
 
 @pytest.mark.parametrize(("state", "event"), ILLEGAL)
-def test_a_move_that_is_not_in_the_table_is_refused(state: State, event: Event) -> None:
+def test_a_move_that_is_not_in_the_table_is_refused(
+    state: SessionState, event: Event
+) -> None:
     with pytest.raises(ValueError, match=f"{event} cannot happen .* {state}"):
         after(state, event)
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
+@pytest.mark.parametrize(("state", "event"), list(product(SessionState, Event)))
 def test_the_database_moves_exactly_as_the_table_says(
-    shared_api: Api, state: State, event: Event
+    shared_api: Api, state: SessionState, event: Event
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)
     put_in_state(session, state)
@@ -102,7 +104,7 @@ def test_the_database_moves_exactly_as_the_table_says(
     found = session.status
     assert found["state"] == (to or state)
     assert found["reason"] == (None if to is None else "why")
-    put_in_state(session, State.COMPLETED)
+    put_in_state(session, SessionState.COMPLETED)
 
 
 @pytest.mark.parametrize("moved", ["state", "round", "attempt"])
@@ -118,7 +120,7 @@ def test_a_session_that_has_moved_since_it_was_read_stays(api: Api, moved: str) 
     assert api.stored() == before
 
 
-def put_in_state(session: ByHand, state: State) -> None:
+def put_in_state(session: ByHand, state: SessionState) -> None:
     change(session, state=state.value)
 
 
@@ -369,7 +371,7 @@ def cancel(session: ByHand) -> httpx.Response:
 STAGES_OF_LIFE: dict[str, Callable[[ByHand], Any]] = {
     "recruiting": lambda session: session,
     "collecting": lambda session: session.join(),
-    "stepping": lambda session: put_in_state(session.join(), State.STEPPING),
+    "stepping": lambda session: put_in_state(session.join(), SessionState.STEPPING),
 }
 
 
