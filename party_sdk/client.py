@@ -25,6 +25,7 @@ from clustering_protocols.wire.answers import (
     SessionPage,
     SessionStatus,
 )
+from clustering_protocols.wire.states import SlotState
 from party_sdk import _requests
 from party_sdk._transport import Transport
 
@@ -104,6 +105,11 @@ class AnalystClient:
         line = member.model_dump(mode="json")
         body = {"code": code, "member": line, "proof": proof}
         return self._read(Joined, "POST", "/v1/join", json=body).token
+
+    def decline(self, code: str, state: SlotState, reason: str) -> None:
+        """Say why the party of a code does not join: refused by a check, or declined."""
+        body = {"code": code, "state": state.value, "reason": reason}
+        self._send("POST", "/v1/join/decline", json=body)
 
     def agreement(self, session: str) -> bytes:
         """Return the exact bytes of the agreement."""

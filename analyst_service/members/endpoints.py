@@ -16,6 +16,7 @@ from analyst_service.deps import (
 )
 from analyst_service.members.schemas import (
     CodeWrite,
+    DeclineWrite,
     InvitationWrite,
     JoinWrite,
     preview_of,
@@ -55,6 +56,17 @@ def post_invitations(
 def preview(body: Posted[CodeWrite], members: ReadingMembers) -> Preview:
     """Show what an invitation is for; nothing is used up."""
     return preview_of(*members.preview(body.read().code))
+
+
+@router.post("/v1/join/decline", status_code=204)
+def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
+    """Say why the party of an invitation does not join; it may join later."""
+    asked = body.read()
+
+    def note(transaction: Transaction) -> None:
+        _members(transaction, service).decline(asked.code, asked.state, asked.reason)
+
+    service.database.transact(note)
 
 
 @router.post("/v1/join")

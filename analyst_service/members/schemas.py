@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from analyst_service.models import Session
 from clustering_protocols import registry
-from clustering_protocols.terms import Member, Name, read_terms
+from clustering_protocols.terms import Member, Name, Text, read_terms
 from clustering_protocols.wire.answers import Preview
-from clustering_protocols.wire.states import SessionState
+from clustering_protocols.wire.states import SessionState, SlotState
 
 _CODE = Field(min_length=16, max_length=128, description="From the invitation.")
 
@@ -29,6 +31,18 @@ class CodeWrite(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     code: str = _CODE
+
+
+class DeclineWrite(BaseModel):
+    """A code, and why its party does not join."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = _CODE
+    state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
+        description="Whether a check of the party refused, or its people declined."
+    )
+    reason: Text = Field(description="The name of the check; or what people say.")
 
 
 class JoinWrite(BaseModel):

@@ -29,7 +29,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.registry import parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
-from clustering_protocols.wire.states import Event
+from clustering_protocols.wire.states import Event, SlotState
 
 _LABEL_BYTES = 8
 
@@ -58,13 +58,14 @@ class MemberService:
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self._sessions.visible(caller, session_id, lock=True)
         require_alive(session)
-        free = [m.slot for m in self._rows.members(session_id) if m.joined_at is None]
-        wanted = free if slots is None else slots
+        members = self._rows.members(session_id)
+        free = {m.slot: m for m in members if m.state != SlotState.JOINED}
+        wanted = list(free) if slots is None else slots
         if unknown := set(wanted) - set(free):
             raise InvalidParameters(f"Not free: {', '.join(sorted(unknown))}.")
         self._invitations.revoke_unused(session_id, set(wanted), self._clock.now())
         for slot in wanted:
-            self._audit.append(session_id, "invited", self._clock.now(), slot=slot)
+            self._put(free[slot], SlotState.INVITED)
         return {slot: self._new_code(session_id, slot) for slot in wanted}
 
     def preview(self, code: str) -> tuple[Session, str, int]:
@@ -114,6 +115,29 @@ class MemberService:
         )
         return session, token
 
+    def decline(self, code: str, state: SlotState, reason: str) -> None:
+        """Note why the party of a code does not join; it may join all the same, later.
+
+        A repeat changes nothing.
+        """
+        session = self._session_of(self._find(code), lock=True)
+        require_alive(session)
+        invitation = self._find(code)  # again: while waiting it may have been used
+        if invitation.used_at is not None:
+            raise InvitationUsed(f"Slot {invitation.slot!r} is taken.")
+        [own] = (m for m in self._rows.members(session.id) if m.slot == invitation.slot)
+        if (own.state, own.reason) != (state, reason):
+            self._put(own, state, reason)
+
+    def _put(
+        self, member: Member, state: SlotState, reason: str | None = None, **said: str
+    ) -> None:
+        """Let a slot be in a state, and say so in the audit."""
+        member.state, member.reason = state.value, reason
+        now, slot = self._clock.now(), member.slot
+        # people's words stay out of the audit, which outlives the session
+        self._audit.append(member.session_id, state.value, now, slot=slot, **said)
+
     def _take(
         self,
         session: Session,
@@ -136,8 +160,8 @@ class MemberService:
         own.x25519, own.ed25519 = joining.keys.x25519, joining.keys.ed25519
         own.mark = joining.mark
         digest = sha256(joining.model_dump_json().encode()).hexdigest()
-        self._audit.append(session.id, "joined", now, slot=own.slot, digest=digest)
-        if all(member.joined_at is not None for member in members.values()):
+        self._put(own, SlotState.JOINED, digest=digest)
+        if all(member.state == SlotState.JOINED for member in members.values()):
             roster = {slot: _line(member) for slot, member in members.items()}
             agreement = agree(session.terms, roster)
             self._rows.move(session, Event.ALL_JOINED, now, agreement=agreement)
@@ -188,7 +212,7 @@ def _check_fit(
 ) -> None:
     """Refuse sizes other than those of the parties of the same groups."""
     for other in members:
-        if other.joined_at is None:
+        if other.state != SlotState.JOINED:
             continue
         together = same_rows and other.row_group == own.row_group
         if together and other.n_rows != joining.n_rows:

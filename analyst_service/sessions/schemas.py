@@ -20,7 +20,7 @@ from clustering_protocols.wire.answers import (
     SessionStatus,
     SlotStatus,
 )
-from clustering_protocols.wire.states import SessionState
+from clustering_protocols.wire.states import SessionState, SlotState
 
 
 class _Choice(BaseModel):
@@ -113,6 +113,8 @@ def _slot(member: Member, awaited: set[str]) -> SlotStatus:
         name=member.slot,
         row=member.row_group,
         column=member.column_group,
+        state=SlotState(member.state),
+        reason=member.reason,
         joined_at=member.joined_at,
         n_rows=member.n_rows,
         awaited=member.slot in awaited,

@@ -17,7 +17,7 @@ from clustering_protocols.errors import NotFound, NotReady, SessionExists, Sessi
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.terms import read_terms
-from clustering_protocols.wire.states import OVER, Event, SessionState
+from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
 
 
 class SessionService:
@@ -36,7 +36,7 @@ class SessionService:
         terms = draw_up(session_id, proposal)
         existing = self._sessions.get(session_id, lock=True)
         if existing is not None:
-            if existing.owner_id != caller.credential_id or existing.terms != terms:
+            if existing.owner_id != caller.principal_id or existing.terms != terms:
                 raise SessionExists(f"The id {session_id!r} is taken.")
             return existing, False
         session = self._new(caller, session_id, proposal, terms)
@@ -68,7 +68,7 @@ class SessionService:
     def page(self, caller: Caller, after_id: str, limit: int) -> list[Session]:
         """Return the caller's sessions by id; an administrator's are all."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        owner = None if caller.role is Role.ADMINISTRATOR else caller.credential_id
+        owner = None if caller.role is Role.ADMINISTRATOR else caller.principal_id
         return self._sessions.page(owner, after_id, limit)
 
     def members(self, session: Session) -> list[Member]:
@@ -79,7 +79,7 @@ class SessionService:
         """Return the slots for which the session is waiting."""
         if session.state == SessionState.RECRUITING:
             members = self._sessions.members(session.id)
-            return {member.slot for member in members if member.joined_at is None}
+            return {m.slot for m in members if m.state != SlotState.JOINED}
         if session.state == SessionState.COLLECTING:
             return self._sessions.asked(session) - self._sessions.answered(session)
         return set()
@@ -125,7 +125,7 @@ class SessionService:
         now = self._clock.now()
         return Session(
             id=session_id,
-            owner_id=caller.credential_id,
+            owner_id=caller.principal_id,
             title=proposal.title,
             terms=terms,
             state=SessionState.RECRUITING.value,
@@ -159,7 +159,7 @@ def require_alive(session: Session) -> None:
 def _may_see(caller: Caller, session: Session) -> bool:
     if caller.role is Role.PARTY:
         return caller.session_id == session.id
-    return caller.role is Role.ADMINISTRATOR or caller.credential_id == session.owner_id
+    return caller.role is Role.ADMINISTRATOR or caller.principal_id == session.owner_id
 
 
 def _empty_slots(session: Session) -> list[Member]:
@@ -170,6 +170,7 @@ def _empty_slots(session: Session) -> list[Member]:
             slot=slot.name,
             row_group=slot.row,
             column_group=slot.column,
+            state=SlotState.INVITED.value,
         )
         for slot in layout.slots
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from clustering_protocols.wire.states import OVER, SessionState
+from clustering_protocols.wire.states import OVER, SessionState, SlotState
 
 
 class SlotStatus(BaseModel):
@@ -15,6 +15,10 @@ class SlotStatus(BaseModel):
     name: str
     row: int
     column: int
+    state: SlotState
+    reason: str | None = Field(
+        description="Of a party that does not join: the check that refused, or its words."
+    )
     joined_at: AwareDatetime | None
     n_rows: int | None
     awaited: bool

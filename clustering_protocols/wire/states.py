@@ -14,10 +14,20 @@ class SessionState(StrEnum):
     RECRUITING = "recruiting"
     COLLECTING = "collecting"
     STEPPING = "stepping"
+    CHOOSING = "choosing"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+
+
+class SlotState(StrEnum):
+    """Where the party of a slot stands."""
+
+    INVITED = "invited"
+    REFUSED = "refused"  # by a check; the reason is its name
+    DECLINED = "declined"  # by its people; the reason is in their words
+    JOINED = "joined"
 
 
 class Event(StrEnum):
@@ -30,6 +40,7 @@ class Event(StrEnum):
     STEP_FAILED = "step-failed"
     DEADLINE = "deadline"
     CANCEL = "cancel"
+    EXTENDED = "extended"
 
 
 LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyType(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from clustering_protocols.wire.states import SessionState
+from clustering_protocols.wire.states import SessionState, SlotState
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("analyst_service", "clustering_protocols", "party_sdk")
 VOCABULARY = ROOT / "clustering_protocols" / "wire" / "states.py"
-STATES = {state.value for state in SessionState}
+STATES = {state.value for state in (*SessionState, *SlotState)}
 # words that are something else there
 OTHERS = {
     ("clustering_protocols/problems.py", "cancelled"),  # a problem

@@ -489,6 +489,19 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     online("party", "resume", session, "r1c1", *data, expect=7)
 
 
+def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> None:
+    session, invitation = opened(online)
+    for words, said in (
+        (("--reason", "no ethics vote"), "r1c1: has declined: no ethics vote"),
+        (("--check", "guard-refused"), "r1c1: has refused: guard-refused"),
+        ((), "r1c1: has declined"),
+    ):
+        online("party", "decline", invitation, *words)
+        assert f"{said}, awaited" in online("session", "show", session).stdout
+    both = ("--check", "x", "--reason", "y")
+    online("party", "decline", invitation, *both, expect=2)
+
+
 def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
     create = ("session", "create", "Wards", "--protocol", "dummy", "--row-groups", "2")
     shown = online(*create)

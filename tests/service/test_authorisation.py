@@ -75,6 +75,11 @@ class Cast:
             "post_invitations": ("POST", f"{here}/invitations", {"json": {}}),
             "preview": ("POST", "/v1/join/preview", {"json": nothing}),
             "join": ("POST", "/v1/join", {"json": joining}),
+            "decline": (
+                "POST",
+                "/v1/join/decline",
+                {"json": nothing | {"state": "declined", "reason": ""}},
+            ),
             "get_task": ("GET", f"{here}/task", {}),
             "put_contribution": (
                 "PUT",
@@ -108,6 +113,7 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     "get_metrics": (200, 200, 200, 200, 200, 200, 200),
     "preview": (404, 404, 404, 404, 404, 404, 404),
     "join": (404, 404, 404, 404, 404, 404, 404),
+    "decline": (404, 404, 404, 404, 404, 404, 404),
     # what coordinators do
     "put_session": (401, 401, 403, 403, 200, 409, 409),
     "list_sessions": (401, 401, 403, 403, 200, 200, 200),

@@ -70,12 +70,9 @@ def test_the_table_of_moves_is_the_one_of_the_documentation() -> None:
         (state.value, event.value, to.value) for (state, event), to in LEGAL.items()
     ]
     assert sorted(known) == sorted(documented_moves())
-    assert {
-        SessionState.COMPLETED,
-        SessionState.FAILED,
-        SessionState.CANCELLED,
-        SessionState.EXPIRED,
-    } == OVER
+    without_moves = set(SessionState) - {state for state, _ in LEGAL}
+    assert without_moves == OVER | {SessionState.CHOOSING}
+    assert set(Event) - {event for _, event in LEGAL} == {Event.EXTENDED}
 
 
 @pytest.mark.parametrize(("state", "event"), ILLEGAL)
@@ -520,6 +517,77 @@ def test_an_administrator_may_invite_too(api: Api) -> None:
     key = api.key(Role.ADMINISTRATOR)
     made = api.send("POST", f"{session.path}/invitations", key, json={})
     assert made.json()["codes"].keys() == set(LAYOUT.names)
+
+
+# Declining
+
+
+def decline(session: ByHand, **changes: Any) -> httpx.Response:
+    body = {"code": session.codes[A], "state": "declined", "reason": "No vote."}
+    return session.api.send("POST", "/v1/join/decline", json=body | changes)
+
+
+def slot_of(session: ByHand) -> tuple[str, str | None, bool]:
+    [slot] = [s for s in session.status["slots"] if s["name"] == A]
+    return slot["state"], slot["reason"], slot["awaited"]
+
+
+def test_a_party_may_say_why_it_does_not_join(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    assert slot_of(session) == ("invited", None, True)
+    assert decline(session).status_code == 204
+    assert slot_of(session) == ("declined", "No vote.", True)
+    before = shared_api.stored()
+    assert decline(session).status_code == 204
+    assert shared_api.stored() == before, "a repeat changes nothing"
+    decline(session, state="refused", reason="guard-refused")
+    assert slot_of(session) == ("refused", "guard-refused", True)
+    path = f"{session.path}/audit"
+    lines = shared_api.send("GET", path, session.key).json()["lines"]
+    events = [entry["event"] for entry in map(json.loads, lines) if "slot" in entry]
+    assert events[-2:] == ["declined", "refused"]
+    assert "No vote." not in "".join(lines)
+
+
+def test_who_declined_may_join_or_be_invited_again(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    decline(session)
+    session.codes |= session.invite(A)
+    assert slot_of(session) == ("invited", None, True)
+    decline(session)
+    session.join(A)
+    assert slot_of(session) == ("joined", None, False)
+    before = shared_api.stored()
+    assert_problem(decline(session), Problem.INVITATION_USED)
+    assert shared_api.stored() == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": "joined"},
+        {"state": "invited"},
+        {"reason": "two\nlines"},
+        {"reason": "\x1b[8m"},
+        {"reason": "x" * 201},
+    ],
+)
+def test_nothing_but_a_refusal_in_one_line_can_be_said(
+    shared_api: Api, changes: dict[str, str]
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    before = shared_api.stored()
+    assert_problem(decline(session, **changes), Problem.INVALID_PARAMETERS)
+    assert shared_api.stored() == before
+
+
+def test_nobody_declines_what_is_over_or_was_replaced(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    earlier = session.codes[A]
+    session.codes |= session.invite(A)
+    assert_problem(decline(session, code=earlier), Problem.INVITATION_EXPIRED)
+    cancel(session)
+    assert_over(decline(session), "cancelled", Problem.CANCELLED)
 
 
 # Joining

@@ -44,6 +44,7 @@ A, B = PARTS.layout.names
 STRANGE = (
     ("POST", "/v1/join"),
     ("POST", "/v1/join/preview"),
+    ("POST", "/v1/join/decline"),
     ("PUT", "/v1/sessions/s"),
 )
 MEGABYTE = 1 << 20
