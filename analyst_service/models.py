@@ -82,11 +82,17 @@ class Credential(Base):
 
 
 class Session(Base):
-    """A session: its fixed terms, and where it stands."""
+    """A session: its fixed terms, and where it stands.
+
+    Its owner and its parties know it by its name. The id is the name where no other
+    owner's session has it already; administrators, who see all, use ids.
+    """
 
     __tablename__ = "sessions"
+    __table_args__ = (sa.UniqueConstraint("owner_id", "name"),)
 
     id: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    name: Mapped[str] = mapped_column(_NAME)
     owner_id: Mapped[str] = mapped_column(sa.ForeignKey("principals.id"))
     title: Mapped[str] = mapped_column(sa.String(200))
     terms: Mapped[bytes]

@@ -74,7 +74,8 @@ def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, obje
         "created_at": now,
         "changed_at": now,
     }
-    return [{"id": f"s-{number:06}", **same} for number in range(n_sessions)]
+    names = [f"s-{number:06}" for number in range(n_sessions)]
+    return [{"id": name, "name": name, **same} for name in names]
 
 
 def refusals(http: httpx.Client, revoked: str, tries: int) -> None:

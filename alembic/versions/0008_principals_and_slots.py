@@ -1,4 +1,4 @@
-"""Whose keys are whose, and where the party of each slot stands.
+"""Whose keys and ids are whose, and where the party of each slot stands.
 
 Revision: 0008
 Follows: 0007
@@ -14,6 +14,7 @@ depends_on = None
 
 KEY = "fk_credentials_principal_id_principals"
 OWNER = "fk_sessions_owner_id_principals"
+NAME = "uq_sessions_owner_id"
 OWNER_BEFORE = "fk_sessions_owner_id_credentials"
 
 
@@ -34,6 +35,11 @@ def upgrade() -> None:
     with op.batch_alter_table("sessions") as batch_op:
         batch_op.drop_constraint(OWNER_BEFORE, type_="foreignkey")
         batch_op.create_foreign_key(OWNER, "principals", ["owner_id"], ["id"])
+        batch_op.add_column(sa.Column("name", sa.String(length=63), nullable=True))
+    op.execute("UPDATE sessions SET name = id")
+    with op.batch_alter_table("sessions") as batch_op:
+        batch_op.alter_column("name", nullable=False)
+        batch_op.create_unique_constraint(NAME, ["owner_id", "name"])
     with op.batch_alter_table("credentials") as batch_op:
         batch_op.add_column(
             sa.Column("principal_id", sa.String(length=32), nullable=True)
@@ -74,6 +80,8 @@ def downgrade() -> None:
         batch_op.drop_constraint(KEY, type_="foreignkey")
         batch_op.drop_column("principal_id")
     with op.batch_alter_table("sessions") as batch_op:
+        batch_op.drop_constraint(NAME, type_="unique")
+        batch_op.drop_column("name")
         batch_op.drop_constraint(OWNER, type_="foreignkey")
         batch_op.create_foreign_key(OWNER_BEFORE, "credentials", ["owner_id"], ["id"])
     op.drop_table("principals")

@@ -63,4 +63,4 @@ async def put_contribution(
     place = Place(session_id, round_, attempt)
     stored, is_new = await uploads.store(service, caller, place, body)
     response.status_code = 201 if is_new else 200
-    return receipt_of(stored)
+    return receipt_of(stored, session_id)

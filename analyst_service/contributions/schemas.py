@@ -6,10 +6,10 @@ from analyst_service.models import Contribution
 from clustering_protocols.wire.answers import Receipt
 
 
-def receipt_of(contribution: Contribution) -> Receipt:
-    """Return the receipt of a stored contribution."""
+def receipt_of(contribution: Contribution, session: str) -> Receipt:
+    """Return the receipt of a stored contribution to a session, as its parties name it."""
     return Receipt(
-        session=contribution.session_id,
+        session=session,
         slot=contribution.slot,
         round=contribution.round,
         attempt=contribution.attempt,

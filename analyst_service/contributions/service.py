@@ -29,9 +29,12 @@ from clustering_protocols.wire.states import SessionState
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which answer is meant: the slot comes from the credential, never from the path."""
+    """Which answer is meant: the slot comes from the credential, never from the path.
 
-    session_id: str
+    The session is named as its parties do.
+    """
+
+    session: str
     round: int
     attempt: int
 
@@ -40,6 +43,7 @@ class Place:
 class Asked:
     """What an upload is checked against."""
 
+    session_id: str
     agreement: bytes
     task_digest: str
 
@@ -88,8 +92,8 @@ class ContributionService:
         NotReady, RoundClosed, SessionOver
             If nothing is stored, and this attempt is not open for the caller.
         """
-        session = self._sessions.visible(caller, place.session_id, lock=lock)
-        here = (place.session_id, place.round, place.attempt, _slot(caller))
+        session = self._sessions.visible(caller, place.session, lock=lock)
+        here = (session.id, place.round, place.attempt, _slot(caller))
         found = self._rows.contribution(*here)
         if found is None:
             return _asked(session, place, self._rows.task(*here))
@@ -108,16 +112,16 @@ class ContributionService:
     ) -> tuple[Contribution, bool]:
         """Store a checked contribution; return it and whether it is new."""
         self._auth.confirm(caller)
-        found = self.admit(caller, place, digest, lock=True)
-        if isinstance(found, Contribution):
-            return found, False
+        asked = self.admit(caller, place, digest, lock=True)
+        if isinstance(asked, Contribution):
+            return asked, False
         now = self._clock.now()
         here = {"slot": _slot(caller), "round": place.round, "attempt": place.attempt}
         noted = self._audit.append(
-            place.session_id, "contribution", now, **here, digest=digest
+            asked.session_id, "contribution", now, **here, digest=digest
         )
         contribution = Contribution(
-            session_id=place.session_id,
+            session_id=asked.session_id,
             **here,
             digest=digest,
             size=size,
@@ -155,7 +159,7 @@ def _asked(session: Session, place: Place, task: Task | None) -> Asked:
     )
     if task is None or not is_open or session.agreement is None:
         raise RoundClosed(_where(session))
-    return Asked(session.agreement, task.digest)
+    return Asked(session.id, session.agreement, task.digest)
 
 
 def _where(session: Session) -> str:

@@ -43,7 +43,7 @@ async def wait_for_task(
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + min(seconds, service.settings.max_wait_seconds)
-    with service.notifier.subscribe(session_id) as waiter:
+    with service.notifier.subscribe(caller.session_id or "") as waiter:
         while True:
             task = await run_in_threadpool(open_task, service, caller, session_id)
             left = until - loop.time()

@@ -161,7 +161,7 @@ def _keep(
         stored, is_new = contributions.store(caller, place, digest, draft.size)
         if is_new:
             draft.keep()
-        return stored, is_new, contributions.is_complete(place.session_id)
+        return stored, is_new, contributions.is_complete(stored.session_id)
 
     stored, is_new, is_complete = service.database.transact(keep)
     if is_complete:

@@ -82,4 +82,4 @@ def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Jo
     session, token = service.database.transact(take)
     service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"
-    return Joined(session=session.id, slot=asked.member.slot, token=token)
+    return Joined(session=session.name, slot=asked.member.slot, token=token)

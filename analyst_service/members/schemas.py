@@ -64,7 +64,7 @@ def preview_of(session: Session, slot: str, joins: int) -> Preview:
     terms = read_terms(session.terms)
     sentences = registry.risk_sentences(terms.protocol.name)
     return Preview(
-        session=session.id,
+        session=session.name,
         slot=slot,
         state=SessionState(session.state),
         terms=session.terms.decode(),

@@ -58,15 +58,15 @@ class MemberService:
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self._sessions.visible(caller, session_id, lock=True)
         require_alive(session)
-        members = self._rows.members(session_id)
+        members = self._rows.members(session.id)
         free = {m.slot: m for m in members if m.state != SlotState.JOINED}
         wanted = list(free) if slots is None else slots
         if unknown := set(wanted) - set(free):
             raise InvalidParameters(f"Not free: {', '.join(sorted(unknown))}.")
-        self._invitations.revoke_unused(session_id, set(wanted), self._clock.now())
+        self._invitations.revoke_unused(session.id, set(wanted), self._clock.now())
         for slot in wanted:
             self._put(free[slot], SlotState.INVITED)
-        return {slot: self._new_code(session_id, slot) for slot in wanted}
+        return {slot: self._new_code(session.id, slot) for slot in wanted}
 
     def preview(self, code: str) -> tuple[Session, str, int]:
         """Return session, slot and number of joins of a code; nothing is used up."""
@@ -106,7 +106,7 @@ class MemberService:
             raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
         if invitation.used_at is not None and _line(own) != joining:
             raise InvitationUsed(f"Slot {own.slot!r} is taken.")
-        check_proof(joining, session.id, code, own.joins, proof)
+        check_proof(joining, session.name, code, own.joins, proof)
         if invitation.used_at is None:
             self._take(session, members, own, joining, invitation)
         own.joins += 1

@@ -74,8 +74,8 @@ class RetentionService:
         if not _is_over(session):
             sessions.cancel(caller, session_id)
         now = self._clock.now()
-        digests = RetentionRepository(transaction).forget(session_id, now)
-        Audit(transaction).append(session_id, "deleted", now)
+        digests = RetentionRepository(transaction).forget(session.id, now)
+        Audit(transaction).append(session.id, "deleted", now)
         return digests
 
     def _remove(self, digests: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.auth.service import Caller
 from analyst_service.deps import (
     AdmittingRoute,
     CallerDep,
@@ -21,7 +22,7 @@ from analyst_service.sessions.schemas import (
     list_page,
     status_of,
 )
-from analyst_service.sessions.service import SessionService
+from analyst_service.sessions.service import SessionService, known_as
 from analyst_service.strict_json import Posted
 from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionStatus
 
@@ -50,7 +51,7 @@ def put_session(
     def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
         session, is_new = sessions.create(caller, session_id, proposal)
-        return _read(sessions, session), is_new
+        return _read(sessions, caller, session), is_new
 
     opened, is_new = service.database.transact(put)
     response.status_code = 201 if is_new else 200
@@ -65,7 +66,8 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> SessionPage:
     """List the caller's sessions by id."""
-    return list_page(sessions.page(caller, after, limit), limit)
+    found = sessions.page(caller, after, limit)
+    return list_page({known_as(caller, each): each for each in found}, limit)
 
 
 @router.get("/{session_id}")
@@ -73,7 +75,7 @@ def get_session(
     session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
 ) -> SessionStatus:
     """Say where a session stands, who is awaited, since when and until when."""
-    return _read(sessions, sessions.visible(caller, session_id))
+    return _read(sessions, caller, sessions.visible(caller, session_id))
 
 
 @router.get(
@@ -110,12 +112,13 @@ def cancel_session(
 
     def cancel(transaction: Transaction) -> SessionStatus:
         sessions = SessionService(transaction, service.clock)
-        return _read(sessions, sessions.cancel(caller, session_id))
+        return _read(sessions, caller, sessions.cancel(caller, session_id))
 
     cancelled = service.database.transact(cancel)
     service.notifier.notify_driver()
     return cancelled
 
 
-def _read(sessions: SessionService, session: Session) -> SessionStatus:
-    return status_of(session, sessions.members(session), sessions.awaited(session))
+def _read(sessions: SessionService, caller: Caller, session: Session) -> SessionStatus:
+    members, awaited = sessions.members(session), sessions.awaited(session)
+    return status_of(session, known_as(caller, session), members, awaited)

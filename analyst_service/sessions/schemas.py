@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal
@@ -69,12 +69,12 @@ class SessionWrite(BaseModel):
 
 
 def status_of(
-    session: Session, members: Iterable[Member], awaited: set[str]
+    session: Session, session_id: str, members: Iterable[Member], awaited: set[str]
 ) -> SessionStatus:
-    """Return the public face of a session."""
+    """Return the public face of a session, under the id that its reader knows."""
     terms = read_terms(session.terms)
     return SessionStatus(
-        id=session.id,
+        id=session_id,
         title=session.title,
         protocol=terms.protocol.name,
         state=SessionState(session.state),
@@ -95,11 +95,21 @@ def status_of(
     )
 
 
-def list_page(sessions: list[Session], limit: int) -> SessionPage:
-    """Return a page of a list."""
-    following = sessions[-1].id if len(sessions) == limit else None
-    lines = [SessionLine.model_validate(s, from_attributes=True) for s in sessions]
-    return SessionPage(sessions=lines, next=following)
+def list_page(sessions: Mapping[str, Session], limit: int) -> SessionPage:
+    """Return a page of a list, under the ids that its reader knows."""
+    lines = [
+        SessionLine(
+            id=session_id,
+            title=session.title,
+            state=SessionState(session.state),
+            round=session.round,
+            created_at=session.created_at,
+        )
+        for session_id, session in sessions.items()
+    ]
+    return SessionPage(
+        sessions=lines, next=lines[-1].id if len(lines) == limit else None
+    )
 
 
 def audit_page(lines: list[AuditLine], limit: int) -> AuditPage:

@@ -217,11 +217,17 @@ class ByHand:
     """A session whose parties a test moves, one request at a time."""
 
     def __init__(
-        self, api: Api, params: Params, parts: simulation.Split, **more: Any
+        self,
+        api: Api,
+        params: Params,
+        parts: simulation.Split,
+        *,
+        session: str | None = None,
+        **more: Any,
     ) -> None:
         self.api = api
         self.parts = parts
-        self.id = f"s-{secrets.token_hex(4)}"
+        self.id = session or f"s-{secrets.token_hex(4)}"
         self.path = f"/v1/sessions/{self.id}"
         self.key = api.key()
         self.terms = {
