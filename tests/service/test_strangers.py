@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from support.analyst_process import wait_for
 from support.raw_requests import SILENCE, Exchange, ask, start
@@ -27,6 +26,7 @@ from analyst_service.recent import Recent
 from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.strict_json import MAX_NAMES, Unread
 from clustering_protocols import registry, simulation
+from clustering_protocols.errors import InvalidParameters, Malformed
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from party_sdk.cli import main
@@ -187,9 +187,11 @@ def test_checking_stops_at_the_first_item_of_a_list_that_is_wrong(what: str) -> 
     with pytest.raises(ValidationError) as patient:
         SessionWrite.model_validate(body)
     assert patient.value.error_count() >= 900
-    with pytest.raises(RequestValidationError) as found:
+    with pytest.raises(InvalidParameters) as refused:
         Unread(SessionWrite, json.dumps(body).encode()).read()
-    assert len(found.value.errors()) < 8
+    found = refused.value.__context__
+    assert isinstance(found, ValidationError)
+    assert found.error_count() < 8
 
 
 def test_what_is_valid_is_read_as_before() -> None:
@@ -204,7 +206,7 @@ def test_what_is_valid_is_read_as_before() -> None:
 
 @pytest.mark.parametrize("deep", [b"[" * 100_000, b'{"a":' * 100_000])
 def test_a_body_that_is_nested_too_deeply_is_refused(deep: bytes) -> None:
-    with pytest.raises(RequestValidationError):
+    with pytest.raises(Malformed):
         Unread(SessionWrite, deep).read()
 
 
