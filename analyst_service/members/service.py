@@ -118,7 +118,7 @@ class MemberService:
     def decline(self, code: str, state: SlotState, reason: str) -> None:
         """Note why the party of a code does not join; it may join all the same, later.
 
-        A repeat changes nothing.
+        Once is in the audit: who holds a code may say so again and again.
         """
         session = self._session_of(self._find(code), lock=True)
         require_alive(session)
@@ -126,16 +126,17 @@ class MemberService:
         if invitation.used_at is not None:
             raise InvitationUsed(f"Slot {invitation.slot!r} is taken.")
         [own] = (m for m in self._rows.members(session.id) if m.slot == invitation.slot)
-        if (own.state, own.reason) != (state, reason):
-            self._put(own, state, reason)
+        if own.state == SlotState.INVITED:
+            self._put(own, state)
+        own.state, own.reason = state.value, reason
 
-    def _put(
-        self, member: Member, state: SlotState, reason: str | None = None, **said: str
-    ) -> None:
-        """Let a slot be in a state, and say so in the audit."""
-        member.state, member.reason = state.value, reason
+    def _put(self, member: Member, state: SlotState, **said: str) -> None:
+        """Let a slot be in a state, and say so in the audit.
+
+        A reason is not in it: the audit outlives the session, and people's words.
+        """
+        member.state, member.reason = state.value, None
         now, slot = self._clock.now(), member.slot
-        # people's words stay out of the audit, which outlives the session
         self._audit.append(member.session_id, state.value, now, slot=slot, **said)
 
     def _take(
