@@ -117,7 +117,7 @@ def test_a_session_of_the_first_schema_goes_on_in_this_one(
 
 
 def fill(database: Database) -> None:
-    """Write rows of a session, in the schema before the last, into all tables."""
+    """Write rows of a session into all tables of the seventh schema."""
     last = sa.MetaData()
     last.reflect(database.engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
@@ -164,7 +164,7 @@ def rows_of(database: Database) -> dict[str, list[dict[str, Any]]]:
         }
 
 
-def test_keys_sessions_and_slots_of_the_last_schema_go_on_in_this_one(
+def test_keys_sessions_and_slots_of_the_seventh_schema_go_on_in_this_one(
     database: Database, config: Config
 ) -> None:
     command.upgrade(config, "0007")
@@ -186,7 +186,7 @@ def test_keys_sessions_and_slots_of_the_last_schema_go_on_in_this_one(
         connection.execute(sa.text("DELETE FROM principals"))  # links hold again
 
 
-def test_the_last_migration_can_be_taken_back_with_all_that_is_there(
+def test_the_seventh_schema_comes_back_with_all_that_is_there(
     database: Database, config: Config
 ) -> None:
     command.upgrade(config, "0007")
@@ -194,7 +194,7 @@ def test_the_last_migration_can_be_taken_back_with_all_that_is_there(
     before = rows_of(database)
     assert all(before.values())
     database.migrate()
-    command.downgrade(config, "-1")
+    command.downgrade(config, "0007")
     after = rows_of(database)
     assert after.keys() == before.keys()
     for table, rows in before.items():  # columns may have another order
