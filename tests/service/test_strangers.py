@@ -25,7 +25,7 @@ from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.recent import Recent
 from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.strict_json import MAX_NAMES, Unread
-from clustering_protocols import registry, simulation
+from clustering_protocols import codec, registry, simulation
 from clustering_protocols.errors import InvalidParameters, Malformed
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
@@ -122,13 +122,13 @@ def test_no_body_is_parsed_in_the_event_loop(
 ) -> None:
     loop = api.portal.call(_this_thread)
     parsed_in = []
-    read = strict_json._read
+    load = codec.load_object
 
-    def noting(model: Any, text: bytes) -> Any:
+    def noting(text: str, max_names: int) -> Any:
         parsed_in.append(_now())
-        return read(model, text)
+        return load(text, max_names)
 
-    monkeypatch.setattr(strict_json, "_read", noting)
+    monkeypatch.setattr(codec, "load_object", noting)
     session = api.open(Dummy(), PARTS)
     assert session.try_join(A).status_code == 200
     api.send("POST", "/v1/join/preview", json={"code": session.codes[B]})
