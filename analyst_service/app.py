@@ -17,7 +17,6 @@ from analyst_service.catalogue.endpoints import router as catalogue
 from analyst_service.clock import Clock, SystemClock
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.database import Database
-from analyst_service.deps import Service
 from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
@@ -25,6 +24,7 @@ from analyst_service.metrics import Metrics, SessionGauges
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
+from analyst_service.process_context import Service
 from analyst_service.results.endpoints import router as results
 from analyst_service.retention.endpoints import router as retention
 from analyst_service.retention.sweeper import Sweeper

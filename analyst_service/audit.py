@@ -36,13 +36,12 @@ class Audit:
             Slot, round, attempt, digest, reason: what there is to say; None is left
             out.
         """
-        self._transaction.execute(
-            sa.select(Session.id).where(Session.id == session_id).with_for_update()
-        )
+        locked = sa.select(Session.name).where(Session.id == session_id)
+        name = self._transaction.scalars(locked.with_for_update()).one()
         last = self._transaction.execute(_LAST, {"session_id": session_id}).first()
         number = last.number + 1 if last else 1
         said = {name: value for name, value in fields.items() if value is not None}
-        entry = {"session": session_id, "event": event, "at": at.isoformat(), **said}
+        entry = {"session": name, "event": event, "at": at.isoformat(), **said}
         line = hash_chain.write(last.line if last else None, number, entry)
         written = AuditLine(session_id=session_id, number=number, line=line)
         self._transaction.add(written)

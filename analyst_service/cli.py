@@ -164,13 +164,13 @@ def list_keys(*, as_json: bool) -> None:
     lines = [
         {
             "id": credential.id,
-            "role": credential.role,
+            "role": role.value,
             "label": credential.label,
             "session": credential.session_id,
             "expires_at": credential.expires_at.isoformat(),
             "revoked": credential.revoked_at is not None,
         }
-        for credential in found
+        for credential, role in found
     ]
     if as_json:
         click.echo(json.dumps(lines))

@@ -107,10 +107,9 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestValidationError):
         raise error
     finding = error.errors()[0]
-    unreadable = finding["type"] == "json_invalid"
-    problem = Problem.MALFORMED if unreadable else Problem.INVALID_PARAMETERS
     place = ".".join(str(part) for part in finding["loc"])
-    return problem_response(problem, f"{place}: {finding['msg']}.")
+    said = f"{place}: {finding['msg']}."
+    return problem_response(Problem.INVALID_PARAMETERS, said)
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:

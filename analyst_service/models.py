@@ -8,6 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from clustering_protocols.wire.states import SlotState
+
 _DIGEST = sa.String(64)
 _NAME = sa.String(63)
 
@@ -49,14 +51,26 @@ class Base(DeclarativeBase):
     type_annotation_map = {datetime: UTCDateTime()}  # noqa: RUF012  SQLAlchemy's own form
 
 
+class Principal(Base):
+    """Whose keys are whose: somebody as an issuer names them, and what they may do."""
+
+    __tablename__ = "principals"
+    __table_args__ = (sa.UniqueConstraint("issuer", "subject"),)
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    subject: Mapped[str] = mapped_column(sa.String(200))
+    issuer: Mapped[str] = mapped_column(sa.String(200))
+    role: Mapped[str] = mapped_column(sa.String(16))
+
+
 class Credential(Base):
-    """A key or token: only its SHA-256 is kept."""
+    """A principal's key or a slot's token: only its SHA-256 is kept."""
 
     __tablename__ = "credentials"
 
     id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
     secret_digest: Mapped[str] = mapped_column(_DIGEST, unique=True)
-    role: Mapped[str] = mapped_column(sa.String(16))
+    principal_id: Mapped[str | None] = mapped_column(sa.ForeignKey("principals.id"))
     label: Mapped[str] = mapped_column(sa.String(200))
     session_id: Mapped[str | None] = mapped_column(_NAME, index=True)
     slot: Mapped[str | None] = mapped_column(_NAME)
@@ -68,12 +82,18 @@ class Credential(Base):
 
 
 class Session(Base):
-    """A session: its fixed terms, and where it stands."""
+    """A session: its fixed terms, and where it stands.
+
+    Its owner and its parties know it by its name. The id is the name where no other
+    owner's session has it already; administrators, who see all, use ids.
+    """
 
     __tablename__ = "sessions"
+    __table_args__ = (sa.UniqueConstraint("owner_id", "name"),)
 
     id: Mapped[str] = mapped_column(_NAME, primary_key=True)
-    owner_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
+    name: Mapped[str] = mapped_column(_NAME)
+    owner_id: Mapped[str] = mapped_column(sa.ForeignKey("principals.id"))
     title: Mapped[str] = mapped_column(sa.String(200))
     terms: Mapped[bytes]
     agreement: Mapped[bytes | None]
@@ -111,6 +131,10 @@ class Member(Base):
     slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
     row_group: Mapped[int]
     column_group: Mapped[int]
+    state: Mapped[str] = mapped_column(
+        sa.String(16), server_default=SlotState.INVITED.value
+    )
+    reason: Mapped[str | None] = mapped_column(sa.String(200))
     joined_at: Mapped[datetime | None]
     n_rows: Mapped[int | None] = mapped_column(sa.BigInteger)
     n_columns: Mapped[int | None]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
+from fastapi import Response
+from fastapi.responses import FileResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from analyst_service.process_context import Service
 from clustering_protocols import codec, json_form
+from clustering_protocols.errors import NotFound, TooLarge
 
 
 class ArrayForm(BaseModel):
@@ -47,7 +51,31 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip()
 
 
-def wants_json(headers: Mapping[str, str]) -> bool:
+def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Response:
+    """Return the response that sends a blob, in the form that a request asks for.
+
+    Raises
+    ------
+    NotFound
+        If it has been removed since the caller asked for it.
+    TooLarge
+        If it is over the limit of JSON.
+    """
+    if not service.blobs.has(digest):
+        raise NotFound("It was removed when its session ended.")
+    path = service.blobs.path(digest)
+    if not _wants_json(asked):
+        return FileResponse(path, media_type=codec.MEDIA_TYPE)
+    size, limit = path.stat().st_size, service.settings.max_json_bytes
+    if size > limit:
+        raise TooLarge(
+            f"{size} bytes; as JSON at most {limit}. Use the binary form: "
+            f"'Accept: {codec.MEDIA_TYPE}'."
+        )
+    return JSONResponse(json_form.of_bytes(path.read_bytes()))
+
+
+def _wants_json(headers: Mapping[str, str]) -> bool:
     """Return whether a request accepts JSON and does not name the binary form."""
     accepted = {part.partition(";")[0].strip() for part in _accept(headers)}
     return json_form.MEDIA_TYPE in accepted and codec.MEDIA_TYPE not in accepted

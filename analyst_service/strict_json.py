@@ -8,14 +8,15 @@ that grows with the number of mistakes.
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from typing import Annotated, Any, Final, Generic, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
 from fastapi import Body, Request
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
+
+from clustering_protocols import codec
+from clustering_protocols.errors import InvalidParameters, Malformed, explain
 
 MAX_NAMES: Final = 64  # in one object; no model of ours has half as many
 
@@ -47,20 +48,17 @@ class Unread(Generic[_M]):
 
         Raises
         ------
-        RequestValidationError
+        Malformed, InvalidParameters
             Naming the first rule that is broken.
         """
         try:
-            return _read(self._model, self._text)
-        except RecursionError:
-            raise _unreadable("it is nested too deeply") from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise _unreadable(getattr(error, "msg", "it is not UTF-8")) from None
+            value = codec.load_object(self._text.decode(), MAX_NAMES)
+            read: _M = _validator(self._model).validate_python(value)
+        except UnicodeDecodeError:
+            raise Malformed("The body is not UTF-8.") from None
         except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)
-            raise RequestValidationError(
-                [{**each, "loc": ("body", *each["loc"])} for each in found]
-            ) from None
+            raise InvalidParameters(explain(error)) from None
+        return read
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -82,12 +80,6 @@ class Unread(Generic[_M]):
 Posted = Annotated[Unread[_M], Body()]
 
 
-def _read(model: type[_M], text: bytes) -> _M:
-    value = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
-    read: _M = _validator(model).validate_python(value)
-    return read
-
-
 @cache
 def _validator(model: type[BaseModel]) -> SchemaValidator:
     """Return the model's validator, which leaves a sequence at its first mistake."""
@@ -107,23 +99,3 @@ def _impatient(schema: Any) -> Any:
         for name, part in schema.items()
     }
     return {**kept, "fail_fast": True} if kept.get("type") in _SEQUENCES else kept
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MAX_NAMES:
-        raise json.JSONDecodeError(f"more than {MAX_NAMES} names in one object", "", 0)
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise json.JSONDecodeError("a name stands twice in one object", "", 0)
-    return found
-
-
-def _refuse(constant: str) -> NoReturn:
-    del constant  # what came is not told
-    raise json.JSONDecodeError("a number that is not finite is not JSON", "", 0)
-
-
-def _unreadable(why: str) -> RequestValidationError:
-    return RequestValidationError(
-        [{"type": "json_invalid", "loc": ("body",), "msg": f"JSON decode error: {why}"}]
-    )

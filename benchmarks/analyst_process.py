@@ -28,9 +28,10 @@ from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import _requests
 from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient, SessionStatus
+from party_sdk.client import AnalystClient
 
 
 class Rows:

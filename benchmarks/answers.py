@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
-from analyst_service.models import Credential, Session
+from analyst_service.models import Principal, Session
 from analyst_service.settings import Settings
 from benchmarks.analyst_process import AnalystProcess
 
@@ -54,7 +54,7 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
         gone, revoked = auth.create_key(Role.COORDINATOR, "revoked", 86_400)
         auth.revoke(gone)
         _, administrator = auth.create_key(Role.ADMINISTRATOR, "benchmark", 86_400)
-        owner = transaction.scalars(sa.select(Credential.id)).first()
+        owner = transaction.scalars(sa.select(Principal.id)).first()
         transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
     database.close()
     return revoked, administrator
@@ -74,7 +74,8 @@ def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, obje
         "created_at": now,
         "changed_at": now,
     }
-    return [{"id": f"s-{number:06}", **same} for number in range(n_sessions)]
+    names = [f"s-{number:06}" for number in range(n_sessions)]
+    return [{"id": name, "name": name, **same} for name in names]
 
 
 def refusals(http: httpx.Client, revoked: str, tries: int) -> None:

@@ -40,7 +40,7 @@ _OMNIFC = ("tests/omnifc/test_field.py", "tests/omnifc/test_secrecy.py")
 _PQMDS = ("tests/pqmds/test_pqmds.py",)
 
 MODULES: dict[str, Sequence[str]] = {
-    "analyst_service/sessions/states.py": ("tests/service/test_sessions.py",),
+    "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
     f"{_PURE}/algorithms/coincidence.py": ("tests/algorithms/test_coincidence.py",),
     f"{_PURE}/preparation/sums.py": (_SUMS, "tests/preparation/test_stages.py"),
     f"{_PURE}/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),

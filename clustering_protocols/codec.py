@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from math import isfinite, prod
@@ -175,37 +176,44 @@ def _dump(value: Any) -> str:
     )
 
 
-def load_object(text: Any) -> Header:
-    """Parse one JSON object; :class:`Malformed` on repeated keys, NaN and infinities."""
+def load_object(text: Any, max_names: int | None = None) -> Header:
+    """Parse one JSON object, without what readers understand differently.
+
+    Raises
+    ------
+    Malformed
+        Also on repeated names, NaN, infinities, numbers and depths that some readers do
+        not take, and where an object has more than so many names.
+    """
     if not isinstance(text, str):
-        raise Malformed("The header is not JSON text.")
+        raise Malformed("Expected JSON text.")
     try:
         value = json.loads(
             text,
-            object_pairs_hook=_unique,
-            parse_constant=_refuse_constant,
+            object_pairs_hook=partial(_unique, max_names),
+            parse_constant=_finite,
             parse_float=_finite,
         )
+    except json.JSONDecodeError as error:
+        raise Malformed(f"This is not JSON: {error.msg}.") from None
     except (ValueError, RecursionError):
-        raise Malformed("The header is not well-formed JSON.") from None
+        raise Malformed("Numbers are too long or objects too deep.") from None
     if not isinstance(value, dict):
-        raise Malformed("The header is not a JSON object.")
+        raise Malformed("Expected a JSON object.")
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> Header:
+def _unique(most: int | None, pairs: list[tuple[str, Any]]) -> Header:
+    if most is not None and len(pairs) > most:
+        raise json.JSONDecodeError(f"more than {most} names in one object", "", 0)
     value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("duplicate key")
+    if len(value) < len(pairs):
+        raise json.JSONDecodeError("a name stands twice in one object", "", 0)
     return value
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if not isfinite(number):  # 1e999 is valid JSON and no number
-        raise ValueError(digits)
+        raise json.JSONDecodeError("a number is not finite", "", 0)
     return number
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)

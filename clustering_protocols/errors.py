@@ -9,9 +9,12 @@ The text of an error never holds a row, an id, a token or a secret.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from clustering_protocols.problems import Problem
+
+if TYPE_CHECKING:  # who only raises errors does without
+    from pydantic import ValidationError
 
 
 class CoterieError(Exception):
@@ -205,3 +208,12 @@ class StorageFull(CoterieError, problem=Problem.STORAGE_FULL):
 
 class Unavailable(CoterieError, problem=Problem.UNAVAILABLE):
     """A service that cannot answer now."""
+
+
+def explain(error: ValidationError) -> str:
+    """Return the first finding of a validation as a sentence, without the input."""
+    findings = error.errors(include_input=False, include_url=False)
+    # A name that is not known comes first: another that is missing may be what it means.
+    finding = min(findings, key=lambda found: found["type"] != "extra_forbidden")
+    place = ".".join(str(part) for part in finding["loc"])
+    return f"{place or 'The whole'}: {finding['msg']}."

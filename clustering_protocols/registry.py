@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from clustering_protocols import protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
-from clustering_protocols.errors import InvalidParameters, VersionMismatch
+from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
 from clustering_protocols.terms import (
     Deadlines,
     Guards,
@@ -92,15 +92,6 @@ def check_choices(name: str, given: Iterable[str]) -> None:
                 f"{name!r} knows no choice {choice!r}; it knows "
                 f"{', '.join(sorted(known)) or 'none'}."
             )
-
-
-def explain(error: ValidationError) -> str:
-    """Return the first finding of a validation as a sentence, without the input."""
-    findings = error.errors(include_input=False, include_url=False)
-    # A name that is not known comes first: another that is missing may be what it means.
-    finding = min(findings, key=lambda found: found["type"] != "extra_forbidden")
-    place = ".".join(str(part) for part in finding["loc"])
-    return f"{place or 'The whole'}: {finding['msg']}."
 
 
 def draw_up(session: str, proposal: Proposal) -> bytes:

@@ -3,60 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ValidationError
 
-from clustering_protocols.errors import CoterieError, SessionOver
+from clustering_protocols.errors import (
+    CoterieError,
+    SessionOver,
+    VersionMismatch,
+    explain,
+)
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import Member
+from clustering_protocols.wire.answers import (
+    AuditPage,
+    Codes,
+    Joined,
+    Preview,
+    Receipt,
+    SessionPage,
+    SessionStatus,
+)
+from clustering_protocols.wire.states import SlotState
 from party_sdk import _requests
 from party_sdk._transport import Transport
 
-
-class SlotStatus(BaseModel):
-    """One slot of a session."""
-
-    name: str
-    row: int
-    column: int
-    joined_at: datetime | None
-    n_rows: int | None
-    awaited: bool
-
-
-class SessionStatus(BaseModel):
-    """Where a session stands; fields that a newer analyst adds are ignored."""
-
-    id: str
-    title: str
-    protocol: str
-    state: str
-    reason: str | None = None
-    detail: str | None = None
-    round: int
-    attempt: int
-    stage: str | None = None
-    stage_index: int
-    n_stages: int
-    progress: dict[str, Any] = {}
-    slots: list[SlotStatus]
-    waiting_since: datetime
-    deadline: datetime
-    risks: list[str]
-    safety_number: str | None = None
-
-    @property
-    def awaited(self) -> list[str]:
-        """Return the names of the slots for which the session waits."""
-        return [slot.name for slot in self.slots if slot.awaited]
-
-    @property
-    def over(self) -> bool:
-        """Return whether the session has ended, well or not."""
-        return self.state not in {"recruiting", "collecting", "stepping"}
+_M = TypeVar("_M", bound=BaseModel)
 
 
 def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
@@ -66,17 +39,6 @@ def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
         return CoterieError.of(Problem.of_slug(reason or ""), text)
     except KeyError:  # none, or one of a newer release
         return SessionOver(text, state, reason)
-
-
-class Preview(BaseModel):
-    """What an invitation is for."""
-
-    session: str
-    slot: str
-    state: str
-    terms: str
-    risks: dict[str, str]
-    joins: int = Field(ge=0, lt=2**31)
 
 
 class AnalystClient:
@@ -99,20 +61,19 @@ class AnalystClient:
 
     def put_session(self, session: str, body: Mapping[str, Any]) -> SessionStatus:
         """Open a session; repeating it changes nothing."""
-        return self._status("PUT", f"/v1/sessions/{session}", body)
+        return self._read(SessionStatus, "PUT", f"/v1/sessions/{session}", json=body)
 
     def session(self, session: str) -> SessionStatus:
         """Return where a session stands."""
-        return self._status("GET", f"/v1/sessions/{session}")
+        return self._read(SessionStatus, "GET", f"/v1/sessions/{session}")
 
-    def sessions(self, after: str = "") -> tuple[list[dict[str, Any]], str | None]:
-        """Return a page of sessions and the cursor of the next."""
-        page = self._send("GET", "/v1/sessions", params={"after": after}).json()
-        return page["sessions"], page["next"]
+    def sessions(self, after: str = "") -> SessionPage:
+        """Return a page of sessions."""
+        return self._read(SessionPage, "GET", "/v1/sessions", params={"after": after})
 
     def cancel(self, session: str) -> SessionStatus:
         """End a session."""
-        return self._status("POST", f"/v1/sessions/{session}/cancel")
+        return self._read(SessionStatus, "POST", f"/v1/sessions/{session}/cancel")
 
     def audit(self, session: str) -> list[str]:
         """Return all lines of a session's audit."""
@@ -120,9 +81,9 @@ class AnalystClient:
         after: int | None = 0
         while after is not None:
             path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
-            page = self._send("GET", path, params=params).json()
-            lines += page["lines"]
-            after = page["next"]
+            page = self._read(AuditPage, "GET", path, params=params)
+            lines += page.lines
+            after = page.next
         return lines
 
     def delete(self, session: str) -> None:
@@ -133,20 +94,22 @@ class AnalystClient:
         """Return one-time codes by slot."""
         body = {"slots": None if slots is None else list(slots)}
         path = f"/v1/sessions/{session}/invitations"
-        codes: dict[str, str] = self._send("POST", path, json=body).json()["codes"]
-        return codes
+        return self._read(Codes, "POST", path, json=body).codes
 
     def preview(self, code: str) -> Preview:
         """Return what a code is for; nothing is used up."""
-        response = self._send("POST", "/v1/join/preview", json={"code": code})
-        return Preview.model_validate_json(response.content)
+        return self._read(Preview, "POST", "/v1/join/preview", json={"code": code})
 
     def join(self, code: str, member: Member, proof: str) -> str:
         """Take the slot of a code and return the party's token."""
         line = member.model_dump(mode="json")
         body = {"code": code, "member": line, "proof": proof}
-        token: str = self._send("POST", "/v1/join", json=body).json()["token"]
-        return token
+        return self._read(Joined, "POST", "/v1/join", json=body).token
+
+    def decline(self, code: str, state: SlotState, reason: str) -> None:
+        """Say why the party of a code does not join: refused by a check, or declined."""
+        body = {"code": code, "state": state.value, "reason": reason}
+        self._send("POST", "/v1/join/decline", json=body)
 
     def agreement(self, session: str) -> bytes:
         """Return the exact bytes of the agreement."""
@@ -160,23 +123,29 @@ class AnalystClient:
 
     def contribute(
         self, session: str, round_: int, attempt: int, content: bytes
-    ) -> dict[str, Any]:
+    ) -> Receipt:
         """Send a contribution and return the analyst's receipt."""
         path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
         headers = _requests.contribution_headers(content)
-        response = self._send("PUT", path, content=content, headers=headers)
-        receipt: dict[str, Any] = response.json()
-        return receipt
+        return self._read(Receipt, "PUT", path, content=content, headers=headers)
 
     def result(self, session: str) -> bytes:
         """Return the caller's result."""
         return self._send("GET", f"/v1/sessions/{session}/result").content
 
-    def _status(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> SessionStatus:
-        response = self._send(method, path, json=body)
-        return SessionStatus.model_validate_json(response.content)
+    def _read(self, model: type[_M], method: str, path: str, **sent: Any) -> _M:
+        """Send, and return what the answer says.
+
+        Raises
+        ------
+        VersionMismatch
+            If it is none that this release reads, a state of a newer one for example.
+        """
+        response = self._send(method, path, **sent)
+        try:
+            return model.model_validate_json(response.content)
+        except ValidationError as error:
+            raise VersionMismatch(f"The analyst's answer: {explain(error)}") from None
 
     def _send(
         self,

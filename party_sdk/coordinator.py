@@ -17,9 +17,11 @@ from clustering_protocols.enrolment import session_secret
 from clustering_protocols.errors import AuditBroken, InvalidParameters, NotReady
 from clustering_protocols.records import Record
 from clustering_protocols.terms import NAME_PATTERN, Deadlines, Guards, Layout
+from clustering_protocols.wire.answers import SessionLine, SessionStatus
+from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home, private_folder, write_private
 from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient, SessionStatus, end_of
+from party_sdk.client import AnalystClient, end_of
 from party_sdk.invitations import Invitation
 
 _WATCH_SECONDS = 1.0
@@ -122,12 +124,13 @@ class Coordinator:
         """Return a session that was opened before."""
         return CoordinatedSession(session_id, self._client, self._home)
 
-    def sessions(self) -> list[dict[str, object]]:
+    def sessions(self) -> list[SessionLine]:
         """Return all sessions of this key, a line each."""
-        found, following = self._client.sessions()
-        while following is not None:
-            page, following = self._client.sessions(following)
-            found += page
+        page = self._client.sessions()
+        found = page.sessions
+        while page.next is not None:
+            page = self._client.sessions(page.next)
+            found += page.sessions
         return found
 
     def _keep(self, session_id: str) -> None:
@@ -176,7 +179,7 @@ class CoordinatedSession:
             status = self.status()
             if on_progress is not None and status != last:
                 on_progress(status)
-            if status.state == "completed":
+            if status.state is SessionState.COMPLETED:
                 return status
             if status.over:
                 raise end_of(status.state, status.reason, status.detail)

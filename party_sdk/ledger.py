@@ -15,10 +15,11 @@ from typing import Any
 
 from clustering_protocols import hash_chain
 from clustering_protocols.errors import AuditBroken, Equivocation
+from clustering_protocols.wire.answers import Receipt
 from party_sdk._files import append_private
 
 Place = tuple[int, int]
-_RECEIPT = ("digest", "size", "sequence", "entry", "received_at")
+_RECEIPT = {"digest", "size", "sequence", "entry", "received_at"}
 
 
 class Ledger:
@@ -73,7 +74,7 @@ class Ledger:
         if not self._find("sending", place):
             self._write("sending", place, task=task, digest=digest, size=size)
 
-    def received(self, place: Place, receipt: Mapping[str, Any]) -> None:
+    def received(self, place: Place, receipt: Receipt) -> None:
         """Note the analyst's receipt.
 
         Raises
@@ -82,14 +83,14 @@ class Ledger:
             If an earlier receipt for the same bytes says something else, or if its
             number is not above those before: the analyst has lost or changed its log.
         """
-        said = {name: receipt.get(name) for name in _RECEIPT}
+        said = receipt.model_dump(mode="json", include=_RECEIPT)
         known = self._find("receipt", place)
         if known:
             if any(known[0][name] != value for name, value in said.items()):
                 raise Equivocation(f"Two receipts for {_where(place)} differ.")
             return
         last = max((e["sequence"] or 0 for e in self._find("receipt")), default=0)
-        if said["sequence"] is not None and said["sequence"] <= last:
+        if receipt.sequence is not None and receipt.sequence <= last:
             raise Equivocation(
                 f"The receipt for {_where(place)} has a number that was given before."
             )

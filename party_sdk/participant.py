@@ -29,9 +29,11 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.registry import check_choices, check_terms
 from clustering_protocols.terms import Member, Terms, read_terms
+from clustering_protocols.wire.answers import Preview
+from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient, Preview, end_of
+from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Identity, PartyFolder
@@ -310,7 +312,7 @@ class Party:
                 task = watch.task()
                 if task is not None:
                     rounds.answer(party, task, data)
-                elif watch.look().state == "completed":
+                elif watch.look().state is SessionState.COMPLETED:
                     break
         except SessionOver as over:  # it ended while an answer was under way
             raise end_of(over.state, over.reason, over.detail) from None
@@ -324,7 +326,7 @@ class Party:
         agreement = self.folder.load_agreement()
         if agreement is not None:
             return agreement
-        while watch.look().state == "recruiting":
+        while watch.look().state is SessionState.RECRUITING:
             watch.task()
         agreement = client.agreement(self.invitation.session)
         if self._identity.member is None:

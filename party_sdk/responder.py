@@ -17,6 +17,7 @@ from clustering_protocols.errors import (
     SessionOver,
 )
 from clustering_protocols.terms import Terms
+from clustering_protocols.wire.states import SessionState
 from party_sdk.client import AnalystClient
 from party_sdk.inspection import Inspection
 from party_sdk.memory import Answered, PartyFolder
@@ -135,9 +136,9 @@ class Responder:
         except RoundClosed:
             status = self.client.session(session)
             open_here = (status.round, status.attempt) == here
-            if status.state == "collecting" and open_here:
+            if status.state is SessionState.COLLECTING and open_here:
                 raise
             # a quorum was enough: go on with what comes next
         except SessionOver as over:
-            if over.state != "completed":
+            if over.state != SessionState.COMPLETED:
                 raise

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from clustering_protocols.errors import SessionOver
-from party_sdk.client import AnalystClient, SessionStatus, end_of
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.states import SessionState
+from party_sdk.client import AnalystClient, end_of
 
 LONG_POLL_SECONDS: Final = 20.0
 
@@ -45,6 +47,6 @@ class Watch:
         try:
             return self._client.task(self._session, LONG_POLL_SECONDS)
         except SessionOver as over:
-            if over.state == "completed":
+            if over.state == SessionState.COMPLETED:
                 return None
             raise end_of(over.state, over.reason, over.detail) from None

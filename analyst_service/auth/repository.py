@@ -7,30 +7,32 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Credential
+from analyst_service.models import Credential, Principal
+
+# a key and its principal, or a party's token
+Owned = tuple[Credential, Principal | None]
+_OWNED = sa.select(Credential, Principal).outerjoin(Principal)
 
 
 class CredentialRepository:
-    """Credentials in one transaction."""
+    """Credentials and their principals in one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def add(self, credential: Credential) -> None:
-        """Store a credential."""
-        self._transaction.add(credential)
+    def add(self, stored: Credential | Principal) -> None:
+        """Store a credential or a principal."""
+        self._transaction.add(stored)
         self._transaction.flush()
 
-    def by_digest(self, digest: str, now: datetime) -> Credential | None:
+    def by_digest(self, digest: str, now: datetime) -> Owned | None:
         """Return the credential of a secret's digest, or of its last secret's."""
         last = sa.and_(
             Credential.previous_digest == digest, Credential.previous_until > now
         )
-        return self._transaction.scalar(
-            sa.select(Credential).where(
-                sa.or_(Credential.secret_digest == digest, last)
-            )
-        )
+        query = _OWNED.where(sa.or_(Credential.secret_digest == digest, last))
+        found = self._transaction.execute(query).first()
+        return None if found is None else (found[0], found[1])
 
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""
@@ -43,10 +45,10 @@ class CredentialRepository:
         query = sa.select(Credential.id).where(*_valid(credential_id, now))
         return self._transaction.scalar(query) is not None
 
-    def all(self) -> list[Credential]:
+    def all(self) -> list[Owned]:
         """Return all credentials, the newest first."""
-        ordered = sa.select(Credential).order_by(Credential.created_at.desc())
-        return list(self._transaction.scalars(ordered))
+        ordered = _OWNED.order_by(Credential.created_at.desc())
+        return [(found[0], found[1]) for found in self._transaction.execute(ordered)]
 
     def end_tokens(self, session_id: str, slot: str, at: datetime) -> None:
         """Let the tokens of a slot end at a time, unless they end before it."""

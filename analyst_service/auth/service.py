@@ -12,10 +12,11 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.repository import CredentialRepository
 from analyst_service.clock import Clock
-from analyst_service.models import Credential
+from analyst_service.models import Credential, Principal
 from clustering_protocols.errors import Forbidden, NotFound, Unauthenticated
 
 _TOKENS_OVERLAP = timedelta(hours=1)
+_ISSUER = "coterie"  # of principals that only keys of this service name
 _REFUSED = "It is missing, unknown, expired or revoked."
 
 
@@ -33,6 +34,7 @@ class Caller:
 
     credential_id: str
     role: Role
+    principal_id: str | None = None
     session_id: str | None = None
     slot: str | None = None
 
@@ -61,13 +63,30 @@ class AuthService:
             raise Unauthenticated(_REFUSED)
         now = self._clock.now()
         found = self._credentials.by_digest(digest_of(secret.strip()), now)
-        if found is None or not _is_valid(found, now):
+        if found is None or not _is_valid(found[0], now):
             raise Unauthenticated(_REFUSED)
-        return Caller(found.id, Role(found.role), found.session_id, found.slot)
+        credential, principal = found
+        return Caller(
+            credential.id,
+            _role(principal),
+            credential.principal_id,
+            credential.session_id,
+            credential.slot,
+        )
 
     def create_key(self, role: Role, label: str, seconds: int) -> tuple[str, str]:
-        """Return the id and the secret of a new key; the secret is shown only here."""
-        return self._create("ck", role, label, seconds)
+        """Return the id and the secret of a new key; the secret is shown only here.
+
+        Its principal is known by this key alone, and is named by it.
+        """
+        key_id = _new_id()
+        principal = Principal(
+            id=key_id, issuer=_ISSUER, subject=key_id, role=role.value
+        )
+        self._credentials.add(principal)
+        secret = _new_secret("ck")
+        self._add(key_id, secret, label, seconds, principal_id=principal.id)
+        return key_id, secret
 
     def create_party_token(self, session_id: str, slot: str, seconds: int) -> str:
         """Return a new token of a slot.
@@ -77,7 +96,8 @@ class AuthService:
         """
         until = self._clock.now() + _TOKENS_OVERLAP
         self._credentials.end_tokens(session_id, slot, until)
-        _, secret = self._create("pt", Role.PARTY, slot, seconds, session_id, slot)
+        secret = _new_secret("pt")
+        self._add(_new_id(), secret, slot, seconds, session_id=session_id, slot=slot)
         return secret
 
     def rotate(self, credential_id: str, seconds: int, overlap: int) -> str:
@@ -98,7 +118,7 @@ class AuthService:
         """
         now = self._clock.now()
         found = self._credentials.by_id(credential_id, now)
-        if found is None or found.role == Role.PARTY:
+        if found is None or found.principal_id is None:
             raise NotFound("No valid key has this id.")
         secret = _new_secret("ck")
         found.previous_digest = found.secret_digest
@@ -107,9 +127,10 @@ class AuthService:
         found.expires_at = now + timedelta(seconds=seconds)
         return secret
 
-    def keys(self) -> list[Credential]:
-        """Return all credentials."""
-        return self._credentials.all()
+    def keys(self) -> list[tuple[Credential, Role]]:
+        """Return all credentials and what each is for."""
+        found = self._credentials.all()
+        return [(credential, _role(principal)) for credential, principal in found]
 
     def revoke(self, credential_id: str) -> None:
         """Revoke a credential; :class:`NotFound` if there is no valid one.
@@ -136,29 +157,27 @@ class AuthService:
         if not self._credentials.is_valid(caller.credential_id, self._clock.now()):
             raise Unauthenticated(_REFUSED)
 
-    def _create(
-        self,
-        prefix: str,
-        role: Role,
-        label: str,
-        seconds: int,
-        session_id: str | None = None,
-        slot: str | None = None,
-    ) -> tuple[str, str]:
-        secret = _new_secret(prefix)
+    def _add(
+        self, credential_id: str, secret: str, label: str, seconds: int, **of: str
+    ) -> None:
         now = self._clock.now()
         credential = Credential(
-            id=secrets.token_hex(8),
+            id=credential_id,
             secret_digest=digest_of(secret),
-            role=role.value,
             label=label,
-            session_id=session_id,
-            slot=slot,
             created_at=now,
             expires_at=now + timedelta(seconds=seconds),
+            **of,
         )
         self._credentials.add(credential)
-        return credential.id, secret
+
+
+def _role(principal: Principal | None) -> Role:
+    return Role.PARTY if principal is None else Role(principal.role)
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
 
 
 def _new_secret(prefix: str) -> str:

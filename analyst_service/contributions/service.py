@@ -16,7 +16,6 @@ from analyst_service.clock import Clock
 from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.models import Contribution, Session, Task
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.sessions.states import State
 from clustering_protocols import hash_chain
 from clustering_protocols.engine import check_contribution
 from clustering_protocols.errors import (
@@ -25,13 +24,17 @@ from clustering_protocols.errors import (
     NotReady,
     RoundClosed,
 )
+from clustering_protocols.wire.states import SessionState
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which answer is meant: the slot comes from the credential, never from the path."""
+    """Which answer is meant: the slot comes from the credential, never from the path.
 
-    session_id: str
+    The session is named as its parties do.
+    """
+
+    session: str
     round: int
     attempt: int
 
@@ -40,6 +43,7 @@ class Place:
 class Asked:
     """What an upload is checked against."""
 
+    session_id: str
     agreement: bytes
     task_digest: str
 
@@ -60,7 +64,7 @@ class ContributionService:
         session = self._sessions.visible(caller, session_id)
         slot = _slot(caller)
         require_alive(session)
-        if session.state != State.COLLECTING:
+        if session.state != SessionState.COLLECTING:
             return None
         here = (session.id, session.round, session.attempt, slot)
         if self._rows.contribution(*here) is not None:
@@ -88,8 +92,8 @@ class ContributionService:
         NotReady, RoundClosed, SessionOver
             If nothing is stored, and this attempt is not open for the caller.
         """
-        session = self._sessions.visible(caller, place.session_id, lock=lock)
-        here = (place.session_id, place.round, place.attempt, _slot(caller))
+        session = self._sessions.visible(caller, place.session, lock=lock)
+        here = (session.id, place.round, place.attempt, _slot(caller))
         found = self._rows.contribution(*here)
         if found is None:
             return _asked(session, place, self._rows.task(*here))
@@ -108,16 +112,16 @@ class ContributionService:
     ) -> tuple[Contribution, bool]:
         """Store a checked contribution; return it and whether it is new."""
         self._auth.confirm(caller)
-        found = self.admit(caller, place, digest, lock=True)
-        if isinstance(found, Contribution):
-            return found, False
+        asked = self.admit(caller, place, digest, lock=True)
+        if isinstance(asked, Contribution):
+            return asked, False
         now = self._clock.now()
         here = {"slot": _slot(caller), "round": place.round, "attempt": place.attempt}
         noted = self._audit.append(
-            place.session_id, "contribution", now, **here, digest=digest
+            asked.session_id, "contribution", now, **here, digest=digest
         )
         contribution = Contribution(
-            session_id=place.session_id,
+            session_id=asked.session_id,
             **here,
             digest=digest,
             size=size,
@@ -146,19 +150,19 @@ def _slot(caller: Caller) -> str:
 def _asked(session: Session, place: Place, task: Task | None) -> Asked:
     """Return what is asked, if this round and attempt are open."""
     require_alive(session)
-    if session.state == State.RECRUITING:
+    if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")
     is_open = (session.state, session.round, session.attempt) == (
-        State.COLLECTING,
+        SessionState.COLLECTING,
         place.round,
         place.attempt,
     )
     if task is None or not is_open or session.agreement is None:
         raise RoundClosed(_where(session))
-    return Asked(session.agreement, task.digest)
+    return Asked(session.id, session.agreement, task.digest)
 
 
 def _where(session: Session) -> str:
-    if session.state == State.COLLECTING:
+    if session.state == SessionState.COLLECTING:
         return f"Open is round {session.round}, attempt {session.attempt}."
     return f"The session is {session.state}; no round is open."

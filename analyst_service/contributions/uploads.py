@@ -1,4 +1,7 @@
-"""Receiving a body: bounded, streamed, hashed; what is kept does not grow with it."""
+"""Uploads: a body is bounded, streamed and hashed; then it is stored, or was before.
+
+What is kept in memory does not grow with the body.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,22 @@ from collections.abc import AsyncIterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
 from analyst_service import negotiation
+from analyst_service.auth.service import Caller
 from analyst_service.blobs import Draft
+from analyst_service.blobs.claims import claim
+from analyst_service.contributions.service import (
+    Asked,
+    ContributionService,
+    Place,
+    check_draft,
+)
+from analyst_service.models import Contribution
+from analyst_service.process_context import Service
 from analyst_service.settings import Settings
 from clustering_protocols import codec, json_form
 from clustering_protocols.errors import (
@@ -98,6 +112,61 @@ def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
     if int(length) > max_bytes:
         raise TooLarge(f"{length} bytes; at most {max_bytes}.")
     return int(length)
+
+
+async def store(
+    service: Service, caller: Caller, place: Place, body: Body
+) -> tuple[Contribution, bool]:
+    """Receive a contribution and store it; return it and whether it is new.
+
+    What cannot be stored is refused before the body is read; a body that was stored
+    before is read all the same, for it may not be what it says it is.
+    """
+    admitted = await run_in_threadpool(_admit, service, caller, place, body.announced)
+    draft = service.blobs.draft()
+    try:
+        found = await receive(body.pieces, draft, body.length)
+        check_digest(body.announced, found)
+        if isinstance(admitted, Contribution):
+            return admitted, False
+        return await run_in_threadpool(
+            _keep, service, caller, place, admitted, draft, found
+        )
+    finally:
+        draft.discard()
+
+
+def _admit(
+    service: Service, caller: Caller, place: Place, digest: str
+) -> Contribution | Asked:
+    with service.database.read() as transaction:
+        contributions = ContributionService(transaction, service.clock)
+        return contributions.admit(caller, place, digest)
+
+
+def _keep(
+    service: Service,
+    caller: Caller,
+    place: Place,
+    asked: Asked,
+    draft: Draft,
+    digest: str,
+) -> tuple[Contribution, bool]:
+    """Check the bytes, make them a blob, store the row: one transaction."""
+    check_draft(asked, draft, service.blobs.map)
+
+    def keep(transaction: Transaction) -> tuple[Contribution, bool, bool]:
+        claim(transaction, [digest])
+        contributions = ContributionService(transaction, service.clock)
+        stored, is_new = contributions.store(caller, place, digest, draft.size)
+        if is_new:
+            draft.keep()
+        return stored, is_new, contributions.is_complete(stored.session_id)
+
+    stored, is_new, is_complete = service.database.transact(keep)
+    if is_complete:
+        service.notifier.notify_driver()
+    return stored, is_new
 
 
 async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:

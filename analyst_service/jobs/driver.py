@@ -20,13 +20,13 @@ from typing import Self, TypeVar
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.deps import Service
 from analyst_service.jobs import worker
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.repository import RoundPosition
 from analyst_service.jobs.service import JobService
 from analyst_service.logs import describe
+from analyst_service.process_context import Service
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Session
-from analyst_service.sessions.states import State
+from clustering_protocols.wire.states import SessionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class LeaseRepository:
             .where(
                 Session.id == lease.session.id,
                 Session.lease_token == lease.token,
-                Session.state == State.STEPPING.value,
+                Session.state == SessionState.STEPPING.value,
             )
             .values(**values)
             .returning(Session.id)
@@ -119,7 +119,7 @@ class LeaseRepository:
         was put back: nobody renews it.
         """
         return sa.and_(
-            Session.state == State.STEPPING.value,
+            Session.state == SessionState.STEPPING.value,
             sa.or_(
                 Session.lease_until.is_(None),
                 Session.lease_until <= now,

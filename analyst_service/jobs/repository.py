@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
 from analyst_service.models import Session, Task, UTCDateTime
-from analyst_service.sessions.states import State
+from clustering_protocols.wire.states import SessionState
 
 
 class RoundPosition(NamedTuple):
@@ -24,7 +24,10 @@ class RoundPosition(NamedTuple):
     @property
     def has_news(self) -> bool:
         """Return whether those who wait have something to do, or nothing ever more."""
-        return self.state not in {State.RECRUITING.value, State.STEPPING.value}
+        return self.state not in {
+            SessionState.RECRUITING.value,
+            SessionState.STEPPING.value,
+        }
 
 
 class JobRepository:
@@ -72,14 +75,14 @@ class JobRepository:
 
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 _IS_COMPLETE = sa.and_(
-    Session.state == State.COLLECTING.value,
+    Session.state == SessionState.COLLECTING.value,
     sa.or_(
         ALL_ANSWERED,
         sa.and_(Session.deadline <= _NOW, Session.quorum <= N_ANSWERS),
     ),
 )
 _IS_OVERDUE = sa.and_(
-    Session.state.in_((State.RECRUITING.value, State.COLLECTING.value)),
+    Session.state.in_((SessionState.RECRUITING.value, SessionState.COLLECTING.value)),
     Session.deadline <= _NOW,
 )
 _TO_CLOSE = sa.select(

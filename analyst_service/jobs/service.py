@@ -9,17 +9,17 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
-from analyst_service.deps import Service
 from analyst_service.jobs.leases import Lease, LeaseRepository
 from analyst_service.jobs.repository import JobRepository, RoundPosition
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.models import Contribution, Session, Task
+from analyst_service.process_context import Service
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.states import Event
 from clustering_protocols.engine import Closed, Opened
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import read_terms
+from clustering_protocols.wire.states import Event
 
 
 class JobService:

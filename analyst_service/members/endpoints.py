@@ -16,15 +16,15 @@ from analyst_service.deps import (
 )
 from analyst_service.members.schemas import (
     CodeWrite,
-    InvitationsRead,
+    DeclineWrite,
     InvitationWrite,
-    JoinRead,
     JoinWrite,
-    PreviewRead,
+    preview_of,
 )
 from analyst_service.members.service import MemberService
 from analyst_service.models import Session
 from analyst_service.strict_json import Posted
+from clustering_protocols.wire.answers import Codes, Joined, Preview
 
 router = APIRouter(tags=["members"], route_class=AdmittingRoute)
 
@@ -42,24 +42,35 @@ def post_invitations(
     body: Posted[InvitationWrite],
     caller: CallerDep,
     service: ServiceDep,
-) -> InvitationsRead:
+) -> Codes:
     """Make one-time codes; earlier unused codes of the same slots end."""
     slots = body.read().slots
 
     def invite(transaction: Transaction) -> dict[str, str]:
         return _members(transaction, service).invite(caller, session_id, slots)
 
-    return InvitationsRead(codes=service.database.transact(invite))
+    return Codes(codes=service.database.transact(invite))
 
 
 @router.post("/v1/join/preview")
-def preview(body: Posted[CodeWrite], members: ReadingMembers) -> PreviewRead:
+def preview(body: Posted[CodeWrite], members: ReadingMembers) -> Preview:
     """Show what an invitation is for; nothing is used up."""
-    return PreviewRead.of(*members.preview(body.read().code))
+    return preview_of(*members.preview(body.read().code))
+
+
+@router.post("/v1/join/decline", status_code=204)
+def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
+    """Say why the party of an invitation does not join; it may join later."""
+    asked = body.read()
+
+    def note(transaction: Transaction) -> None:
+        _members(transaction, service).decline(asked.code, asked.state, asked.reason)
+
+    service.database.transact(note)
 
 
 @router.post("/v1/join")
-def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> JoinRead:
+def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Joined:
     """Take the slot; with the same keys and a new proof again, for another token."""
     asked = body.read()
 
@@ -71,4 +82,4 @@ def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Jo
     session, token = service.database.transact(take)
     service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"
-    return JoinRead(session=session.id, slot=asked.member.slot, token=token)
+    return Joined(session=session.name, slot=asked.member.slot, token=token)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from analyst_service.models import Session
 from clustering_protocols import registry
-from clustering_protocols.terms import Member, Name, read_terms
+from clustering_protocols.terms import Member, Name, Text, read_terms
+from clustering_protocols.wire.answers import Preview
+from clustering_protocols.wire.states import SessionState, SlotState
 
 _CODE = Field(min_length=16, max_length=128, description="From the invitation.")
 
@@ -23,18 +25,24 @@ class InvitationWrite(BaseModel):
     )
 
 
-class InvitationsRead(BaseModel):
-    """One-time codes; they are shown only here."""
-
-    codes: dict[str, str]
-
-
 class CodeWrite(BaseModel):
     """A one-time code."""
 
     model_config = ConfigDict(extra="forbid")
 
     code: str = _CODE
+
+
+class DeclineWrite(BaseModel):
+    """A code, and why its party does not join."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = _CODE
+    state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
+        description="Whether a check of the party refused, or its people declined."
+    )
+    reason: Text = Field(description="The name of the check; or what people say.")
 
 
 class JoinWrite(BaseModel):
@@ -51,36 +59,15 @@ class JoinWrite(BaseModel):
     )
 
 
-class PreviewRead(BaseModel):
-    """What an invitation is for; reading it uses nothing up."""
-
-    session: str
-    slot: str
-    state: str
-    terms: str = Field(description="Exact text: hash these bytes, never a copy.")
-    risks: dict[str, str] = Field(description="Code and sentence of each risk.")
-    joins: int = Field(
-        description="How often the slot was joined so far: the proof of a join covers it."
+def preview_of(session: Session, slot: str, joins: int) -> Preview:
+    """Return the preview of a slot."""
+    terms = read_terms(session.terms)
+    sentences = registry.risk_sentences(terms.protocol.name)
+    return Preview(
+        session=session.name,
+        slot=slot,
+        state=SessionState(session.state),
+        terms=session.terms.decode(),
+        risks={code: sentences[code] for code in terms.risks},
+        joins=joins,
     )
-
-    @classmethod
-    def of(cls, session: Session, slot: str, joins: int) -> Self:
-        """Return the preview of a slot."""
-        terms = read_terms(session.terms)
-        sentences = registry.risk_sentences(terms.protocol.name)
-        return cls(
-            session=session.id,
-            slot=slot,
-            state=session.state,
-            terms=session.terms.decode(),
-            risks={code: sentences[code] for code in terms.risks},
-            joins=joins,
-        )
-
-
-class JoinRead(BaseModel):
-    """What a party needs from here on."""
-
-    session: str
-    slot: str
-    token: str = Field(description="Bearer token; shown only here.")

@@ -16,7 +16,6 @@ from analyst_service.members.repository import InvitationRepository
 from analyst_service.models import Invitation, Member, Session
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.sessions.states import Event
 from analyst_service.settings import Settings
 from clustering_protocols import terms as wire
 from clustering_protocols.enrolment import agree, check_proof
@@ -30,6 +29,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.registry import parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.wire.states import Event, SlotState
 
 _LABEL_BYTES = 8
 
@@ -58,14 +58,15 @@ class MemberService:
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self._sessions.visible(caller, session_id, lock=True)
         require_alive(session)
-        free = [m.slot for m in self._rows.members(session_id) if m.joined_at is None]
-        wanted = free if slots is None else slots
+        members = self._rows.members(session.id)
+        free = {m.slot: m for m in members if m.state != SlotState.JOINED}
+        wanted = list(free) if slots is None else slots
         if unknown := set(wanted) - set(free):
             raise InvalidParameters(f"Not free: {', '.join(sorted(unknown))}.")
-        self._invitations.revoke_unused(session_id, set(wanted), self._clock.now())
+        self._invitations.revoke_unused(session.id, set(wanted), self._clock.now())
         for slot in wanted:
-            self._audit.append(session_id, "invited", self._clock.now(), slot=slot)
-        return {slot: self._new_code(session_id, slot) for slot in wanted}
+            self._put(free[slot], SlotState.INVITED)
+        return {slot: self._new_code(session.id, slot) for slot in wanted}
 
     def preview(self, code: str) -> tuple[Session, str, int]:
         """Return session, slot and number of joins of a code; nothing is used up."""
@@ -105,7 +106,7 @@ class MemberService:
             raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
         if invitation.used_at is not None and _line(own) != joining:
             raise InvitationUsed(f"Slot {own.slot!r} is taken.")
-        check_proof(joining, session.id, code, own.joins, proof)
+        check_proof(joining, session.name, code, own.joins, proof)
         if invitation.used_at is None:
             self._take(session, members, own, joining, invitation)
         own.joins += 1
@@ -113,6 +114,30 @@ class MemberService:
             session.id, own.slot, self._settings.token_seconds
         )
         return session, token
+
+    def decline(self, code: str, state: SlotState, reason: str) -> None:
+        """Note why the party of a code does not join; it may join all the same, later.
+
+        Once is in the audit: who holds a code may say so again and again.
+        """
+        session = self._session_of(self._find(code), lock=True)
+        require_alive(session)
+        invitation = self._find(code)  # again: while waiting it may have been used
+        if invitation.used_at is not None:
+            raise InvitationUsed(f"Slot {invitation.slot!r} is taken.")
+        [own] = (m for m in self._rows.members(session.id) if m.slot == invitation.slot)
+        if own.state == SlotState.INVITED:
+            self._put(own, state)
+        own.state, own.reason = state.value, reason
+
+    def _put(self, member: Member, state: SlotState, **said: str) -> None:
+        """Let a slot be in a state, and say so in the audit.
+
+        A reason is not in it: the audit outlives the session, and people's words.
+        """
+        member.state, member.reason = state.value, None
+        now, slot = self._clock.now(), member.slot
+        self._audit.append(member.session_id, state.value, now, slot=slot, **said)
 
     def _take(
         self,
@@ -136,8 +161,8 @@ class MemberService:
         own.x25519, own.ed25519 = joining.keys.x25519, joining.keys.ed25519
         own.mark = joining.mark
         digest = sha256(joining.model_dump_json().encode()).hexdigest()
-        self._audit.append(session.id, "joined", now, slot=own.slot, digest=digest)
-        if all(member.joined_at is not None for member in members.values()):
+        self._put(own, SlotState.JOINED, digest=digest)
+        if all(member.state == SlotState.JOINED for member in members.values()):
             roster = {slot: _line(member) for slot, member in members.items()}
             agreement = agree(session.terms, roster)
             self._rows.move(session, Event.ALL_JOINED, now, agreement=agreement)
@@ -188,7 +213,7 @@ def _check_fit(
 ) -> None:
     """Refuse sizes other than those of the parties of the same groups."""
     for other in members:
-        if other.joined_at is None:
+        if other.state != SlotState.JOINED:
             continue
         together = same_rows and other.row_group == own.row_group
         if together and other.n_rows != joining.n_rows:

@@ -27,4 +27,5 @@ def get_result(
     def hand_out(transaction: Transaction) -> str:
         return ResultService(transaction, service.clock).hand_out(caller, session_id)
 
-    return service.blob(service.database.transact(hand_out), request.headers)
+    digest = service.database.transact(hand_out)
+    return negotiation.send_blob(service, digest, request.headers)

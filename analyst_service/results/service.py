@@ -7,10 +7,11 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
+from analyst_service.models import Session
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.sessions.states import State
 from clustering_protocols.errors import NotFound, NotReady
+from clustering_protocols.wire.states import SessionState
 
 
 class ResultService:
@@ -24,22 +25,22 @@ class ResultService:
 
     def hand_out(self, caller: Caller, session_id: str) -> str:
         """Return the digest of the caller's result, and audit the first delivery."""
-        digest = self.digest(caller, session_id)
+        session = self._sessions.visible(caller, session_id)
+        digest = self._digest(caller, session)
         now = self._clock.now()
-        if self._results.mark_sent(session_id, caller.slot, now):
+        if self._results.mark_sent(session.id, caller.slot, now):
             self._audit.append(
-                session_id, "result-sent", now, slot=caller.slot, digest=digest
+                session.id, "result-sent", now, slot=caller.slot, digest=digest
             )
         return digest
 
-    def digest(self, caller: Caller, session_id: str) -> str:
+    def _digest(self, caller: Caller, session: Session) -> str:
         """Return the blob of the party's own result, or of the coordinator's summary."""
-        session = self._sessions.visible(caller, session_id)
-        if session.state != State.COMPLETED:
+        if session.state != SessionState.COMPLETED:
             require_alive(session)
             raise NotReady("The session is not complete.")
         if caller.role is Role.PARTY:
-            digest = self._results.digest(session_id, caller.slot or "")
+            digest = self._results.digest(session.id, caller.slot or "")
         else:
             digest = session.summary_digest
         if digest is None:

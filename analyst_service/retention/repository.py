@@ -16,7 +16,7 @@ from analyst_service.models import (
     Session,
     Task,
 )
-from analyst_service.sessions.states import OVER
+from clustering_protocols.wire.states import OVER
 
 _OVER = sorted(state.value for state in OVER)
 

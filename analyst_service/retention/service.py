@@ -10,11 +10,11 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.blobs.claims import claim
-from analyst_service.deps import Service
 from analyst_service.models import Session
+from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
-from analyst_service.sessions.states import OVER, State
+from clustering_protocols.wire.states import OVER, SessionState
 
 
 class RetentionService:
@@ -74,8 +74,8 @@ class RetentionService:
         if not _is_over(session):
             sessions.cancel(caller, session_id)
         now = self._clock.now()
-        digests = RetentionRepository(transaction).forget(session_id, now)
-        Audit(transaction).append(session_id, "deleted", now)
+        digests = RetentionRepository(transaction).forget(session.id, now)
+        Audit(transaction).append(session.id, "deleted", now)
         return digests
 
     def _remove(self, digests: Iterable[str]) -> None:
@@ -88,4 +88,4 @@ class RetentionService:
 
 
 def _is_over(session: Session) -> bool:
-    return State(session.state) in OVER
+    return SessionState(session.state) in OVER

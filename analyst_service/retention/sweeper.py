@@ -6,8 +6,8 @@ import logging
 import threading
 from typing import Self
 
-from analyst_service.deps import Service
 from analyst_service.logs import describe
+from analyst_service.process_context import Service
 from analyst_service.retention.service import RetentionService
 
 log = logging.getLogger(__name__)

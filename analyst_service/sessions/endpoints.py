@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.auth.service import Caller
 from analyst_service.deps import (
     AdmittingRoute,
     CallerDep,
@@ -16,14 +17,14 @@ from analyst_service.deps import (
 )
 from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
-    AuditPage,
-    SessionLine,
-    SessionPage,
-    SessionRead,
     SessionWrite,
+    audit_page,
+    list_page,
+    status_of,
 )
-from analyst_service.sessions.service import SessionService
+from analyst_service.sessions.service import SessionService, known_as
 from analyst_service.strict_json import Posted
+from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionStatus
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 
@@ -35,22 +36,22 @@ def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
 ReadingSessions = Annotated[SessionService, Depends(_reading)]
 
 
-@router.put("/{session_id}", responses={201: {"model": SessionRead}})
+@router.put("/{session_id}", responses={201: {"model": SessionStatus}})
 def put_session(
     session_id: SessionID,
     body: Posted[SessionWrite],
     caller: CallerDep,
     service: ServiceDep,
     response: Response,
-) -> SessionRead:
+) -> SessionStatus:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
     proposal = body.read().proposal()
     service.require_offered(proposal.protocol)
 
-    def put(transaction: Transaction) -> tuple[SessionRead, bool]:
+    def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
         session, is_new = sessions.create(caller, session_id, proposal)
-        return _read(sessions, session), is_new
+        return _read(sessions, caller, session), is_new
 
     opened, is_new = service.database.transact(put)
     response.status_code = 201 if is_new else 200
@@ -66,16 +67,15 @@ def list_sessions(
 ) -> SessionPage:
     """List the caller's sessions by id."""
     found = sessions.page(caller, after, limit)
-    following = found[-1].id if len(found) == limit else None
-    return SessionPage(sessions=[SessionLine.of(s) for s in found], next=following)
+    return list_page({known_as(caller, each): each for each in found}, limit)
 
 
 @router.get("/{session_id}")
 def get_session(
     session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
-) -> SessionRead:
+) -> SessionStatus:
     """Say where a session stands, who is awaited, since when and until when."""
-    return _read(sessions, sessions.visible(caller, session_id))
+    return _read(sessions, caller, sessions.visible(caller, session_id))
 
 
 @router.get(
@@ -101,23 +101,24 @@ def get_audit(
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
     """Say who sent or received which digest when: a chain of lines, oldest first."""
-    return AuditPage.of(sessions.audit(caller, session_id, after, limit), limit)
+    return audit_page(sessions.audit(caller, session_id, after, limit), limit)
 
 
 @router.post("/{session_id}/cancel")
 def cancel_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
-) -> SessionRead:
+) -> SessionStatus:
     """End a session; parties learn it at their next request."""
 
-    def cancel(transaction: Transaction) -> SessionRead:
+    def cancel(transaction: Transaction) -> SessionStatus:
         sessions = SessionService(transaction, service.clock)
-        return _read(sessions, sessions.cancel(caller, session_id))
+        return _read(sessions, caller, sessions.cancel(caller, session_id))
 
     cancelled = service.database.transact(cancel)
     service.notifier.notify_driver()
     return cancelled
 
 
-def _read(sessions: SessionService, session: Session) -> SessionRead:
-    return SessionRead.of(session, sessions.members(session), sessions.awaited(session))
+def _read(sessions: SessionService, caller: Caller, session: Session) -> SessionStatus:
+    members, awaited = sessions.members(session), sessions.awaited(session)
+    return status_of(session, known_as(caller, session), members, awaited)

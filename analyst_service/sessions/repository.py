@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.models import Contribution, Member, Session, Task
-from analyst_service.sessions.states import Event, State, after
+from clustering_protocols.wire.states import Event, SessionState, after
 
 
 class SessionRepository:
@@ -35,13 +35,29 @@ class SessionRepository:
         query = query.execution_options(populate_existing=True)
         return self._transaction.scalar(query.with_for_update() if lock else query)
 
-    def page(self, owner_id: str | None, after_id: str, limit: int) -> list[Session]:
-        """Return sessions by id, after a cursor; of one owner or of all."""
-        listed = (Session.id > after_id, Session.deleted_at.is_(None))
-        query = sa.select(Session).where(*listed)
-        if owner_id is not None:
-            query = query.where(Session.owner_id == owner_id)
-        return list(self._transaction.scalars(query.order_by(Session.id).limit(limit)))
+    def named(
+        self, owner_id: str | None, name: str, *, lock: bool = False
+    ) -> Session | None:
+        """Return an owner's session as it is now, by its name."""
+        query = sa.select(Session).where(
+            Session.owner_id == owner_id, Session.name == name
+        )
+        query = query.execution_options(populate_existing=True)
+        return self._transaction.scalar(query.with_for_update() if lock else query)
+
+    def all(self, after_id: str, limit: int) -> list[Session]:
+        """Return sessions of all owners by id, after a cursor."""
+        query = sa.select(Session).where(Session.id > after_id).order_by(Session.id)
+        return self._page(query, limit)
+
+    def of_owner(
+        self, owner_id: str | None, after_name: str, limit: int
+    ) -> list[Session]:
+        """Return an owner's sessions by name, after a cursor."""
+        query = sa.select(Session).where(
+            Session.owner_id == owner_id, Session.name > after_name
+        )
+        return self._page(query.order_by(Session.name), limit)
 
     def count(self) -> dict[str, int]:
         """Return the number of sessions in each state that has any."""
@@ -79,7 +95,7 @@ class SessionRepository:
         a step moves it: of several that try, one wins. Every move ends a lease, and is
         in the audit.
         """
-        state = State(session.state)
+        state = SessionState(session.state)
         unmoved = [
             Session.id == session.id,
             Session.state == state.value,
@@ -100,6 +116,10 @@ class SessionRepository:
             return False
         self._audit.append(session.id, event.value, now, **_said(session, changes))
         return True
+
+    def _page(self, query: sa.Select[Session], limit: int) -> list[Session]:
+        left = query.where(Session.deleted_at.is_(None)).limit(limit)
+        return list(self._transaction.scalars(left))
 
     def _slots(self, table: type[Task | Contribution], session: Session) -> set[str]:
         query = sa.select(table.slot).where(

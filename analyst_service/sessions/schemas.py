@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -14,6 +13,14 @@ from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import Deadlines, Guards, Layout, Text, read_terms
+from clustering_protocols.wire.answers import (
+    AuditPage,
+    SessionLine,
+    SessionPage,
+    SessionStatus,
+    SlotStatus,
+)
+from clustering_protocols.wire.states import SessionState, SlotState
 
 
 class _Choice(BaseModel):
@@ -61,111 +68,63 @@ class SessionWrite(BaseModel):
         )
 
 
-class SlotRead(BaseModel):
-    """One slot: who is in it and whether it is awaited."""
-
-    name: str
-    row: int
-    column: int
-    joined_at: datetime | None
-    n_rows: int | None
-    awaited: bool
-
-
-class SessionRead(BaseModel):
-    """Where a session stands."""
-
-    id: str
-    title: str
-    protocol: str
-    state: str
-    reason: str | None = Field(description="The problem that ended it early.")
-    detail: str | None
-    round: int = Field(description="Counted through all stages; 0 while recruiting.")
-    attempt: int
-    stage: str | None
-    stage_index: int = Field(description="From 0.")
-    n_stages: int
-    progress: dict[str, Any] = Field(
-        description="Where a protocol of many rounds tells how far it has come: updates "
-        "done, of at most how many, and by how much each moved the result."
+def status_of(
+    session: Session, session_id: str, members: Iterable[Member], awaited: set[str]
+) -> SessionStatus:
+    """Return the public face of a session, under the id that its reader knows."""
+    terms = read_terms(session.terms)
+    return SessionStatus(
+        id=session_id,
+        title=session.title,
+        protocol=terms.protocol.name,
+        state=SessionState(session.state),
+        reason=session.reason,
+        detail=session.detail,
+        round=session.round,
+        attempt=session.attempt,
+        stage=session.stage,
+        stage_index=session.stage_index,
+        n_stages=session.n_stages,
+        progress=session.progress or {},
+        slots=[_slot(member, awaited) for member in members],
+        waiting_since=session.changed_at,
+        deadline=session.deadline,
+        created_at=session.created_at,
+        risks=list(terms.risks),
+        safety_number=session.agreement and safety_number(session.agreement),
     )
-    slots: list[SlotRead]
-    waiting_since: datetime
-    deadline: datetime
-    created_at: datetime
-    risks: list[str]
-    safety_number: str | None = Field(description="60 digits, once all have joined.")
 
-    @classmethod
-    def of(cls, session: Session, members: Iterable[Member], awaited: set[str]) -> Self:
-        """Return the public face of a session."""
-        terms = read_terms(session.terms)
-        return cls(
-            id=session.id,
+
+def list_page(sessions: Mapping[str, Session], limit: int) -> SessionPage:
+    """Return a page of a list, under the ids that its reader knows."""
+    lines = [
+        SessionLine(
+            id=session_id,
             title=session.title,
-            protocol=terms.protocol.name,
-            state=session.state,
-            reason=session.reason,
-            detail=session.detail,
+            state=SessionState(session.state),
             round=session.round,
-            attempt=session.attempt,
-            stage=session.stage,
-            stage_index=session.stage_index,
-            n_stages=session.n_stages,
-            progress=session.progress or {},
-            slots=[_slot(member, awaited) for member in members],
-            waiting_since=session.changed_at,
-            deadline=session.deadline,
             created_at=session.created_at,
-            risks=list(terms.risks),
-            safety_number=session.agreement and safety_number(session.agreement),
         )
-
-
-class SessionLine(BaseModel):
-    """A session in a list."""
-
-    id: str
-    title: str
-    state: str
-    round: int
-    created_at: datetime
-
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        """Return a session's line."""
-        return cls.model_validate(session, from_attributes=True)
-
-
-class SessionPage(BaseModel):
-    """Some sessions, and where to go on."""
-
-    sessions: list[SessionLine]
-    next: str | None = Field(description="Pass as ?after= for the next page.")
-
-
-class AuditPage(BaseModel):
-    """Some lines of a session's audit, and where to go on."""
-
-    lines: list[str] = Field(
-        description="JSON texts. Each names the SHA-256 of the exact text before it as "
-        "`previous`; the first names 64 zeros."
+        for session_id, session in sessions.items()
+    ]
+    return SessionPage(
+        sessions=lines, next=lines[-1].id if len(lines) == limit else None
     )
-    next: int | None = Field(description="Pass as ?after= for the next page.")
-
-    @classmethod
-    def of(cls, lines: list[AuditLine], limit: int) -> Self:
-        """Return a page of lines."""
-        following = lines[-1].number if len(lines) == limit else None
-        return cls(lines=[found.line for found in lines], next=following)
 
 
-def _slot(member: Member, awaited: set[str]) -> SlotRead:
-    return SlotRead(
+def audit_page(lines: list[AuditLine], limit: int) -> AuditPage:
+    """Return a page of an audit."""
+    following = lines[-1].number if len(lines) == limit else None
+    return AuditPage(lines=[found.line for found in lines], next=following)
+
+
+def _slot(member: Member, awaited: set[str]) -> SlotStatus:
+    return SlotStatus(
         name=member.slot,
         row=member.row_group,
         column=member.column_group,
+        state=SlotState(member.state),
+        reason=member.reason,
         joined_at=member.joined_at,
         n_rows=member.n_rows,
         awaited=member.slot in awaited,

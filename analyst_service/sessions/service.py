@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from hashlib import sha256
 
@@ -13,11 +14,13 @@ from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.models import AuditLine, Member, Session
 from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.states import OVER, Event, State
 from clustering_protocols.errors import NotFound, NotReady, SessionExists, SessionOver
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.terms import read_terms
+from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
+
+_STEM = 54  # of a name, where an id is the name and more
 
 
 class SessionService:
@@ -34,15 +37,15 @@ class SessionService:
         """Return the session and whether it is new; a repeat changes nothing."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         terms = draw_up(session_id, proposal)
-        existing = self._sessions.get(session_id, lock=True)
+        existing = self._sessions.named(caller.principal_id, session_id, lock=True)
         if existing is not None:
-            if existing.owner_id != caller.credential_id or existing.terms != terms:
+            if existing.terms != terms:
                 raise SessionExists(f"The id {session_id!r} is taken.")
             return existing, False
         session = self._new(caller, session_id, proposal, terms)
         self._sessions.add(session, _empty_slots(session))
         digest = sha256(terms).hexdigest()
-        self._audit.append(session_id, "opened", session.created_at, digest=digest)
+        self._audit.append(session.id, "opened", session.created_at, digest=digest)
         return session, True
 
     def visible(
@@ -58,8 +61,8 @@ class SessionService:
         Another's session answers as if it did not exist; one that was deleted is over,
         but where ``deleted`` asks for what is left of it.
         """
-        session = self._sessions.get(session_id, lock=lock)
-        if session is None or not _may_see(caller, session):
+        session = self._find(caller, session_id, lock=lock)
+        if session is None:
             raise NotFound("No session of this id is visible to this credential.")
         if session.deleted_at is not None and not deleted:
             raise SessionOver("It was deleted.", session.state, session.reason)
@@ -68,8 +71,9 @@ class SessionService:
     def page(self, caller: Caller, after_id: str, limit: int) -> list[Session]:
         """Return the caller's sessions by id; an administrator's are all."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        owner = None if caller.role is Role.ADMINISTRATOR else caller.credential_id
-        return self._sessions.page(owner, after_id, limit)
+        if caller.role is Role.ADMINISTRATOR:
+            return self._sessions.all(after_id, limit)
+        return self._sessions.of_owner(caller.principal_id, after_id, limit)
 
     def members(self, session: Session) -> list[Member]:
         """Return the slots of a session in order."""
@@ -77,10 +81,10 @@ class SessionService:
 
     def awaited(self, session: Session) -> set[str]:
         """Return the slots for which the session is waiting."""
-        if session.state == State.RECRUITING:
+        if session.state == SessionState.RECRUITING:
             members = self._sessions.members(session.id)
-            return {member.slot for member in members if member.joined_at is None}
-        if session.state == State.COLLECTING:
+            return {m.slot for m in members if m.state != SlotState.JOINED}
+        if session.state == SessionState.COLLECTING:
             return self._sessions.asked(session) - self._sessions.answered(session)
         return set()
 
@@ -107,7 +111,7 @@ class SessionService:
         """End a session; a repeat changes nothing."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self.visible(caller, session_id, lock=True)
-        if session.state == State.CANCELLED:
+        if session.state == SessionState.CANCELLED:
             return session
         require_alive(session)
         self._sessions.move(
@@ -119,16 +123,37 @@ class SessionService:
         )
         return self.visible(caller, session_id)
 
+    def _find(self, caller: Caller, session_id: str, *, lock: bool) -> Session | None:
+        """Return what a caller means by an id: among all sessions, or among its own."""
+        if caller.role is Role.ADMINISTRATOR:
+            return self._sessions.get(session_id, lock=lock)
+        if caller.role is Role.COORDINATOR:
+            return self._sessions.named(caller.principal_id, session_id, lock=lock)
+        own = self._sessions.get(caller.session_id or "", lock=lock)
+        return own if own is not None and own.name == session_id else None
+
+    def _free_id(self, caller: Caller, name: str) -> str:
+        """Return the id of a new session: its name, unless that is another owner's id.
+
+        A coordinator does not learn which it is.
+        """
+        if self._sessions.get(name) is None:
+            return name
+        if caller.role is Role.ADMINISTRATOR:  # who would mean the other one by it
+            raise SessionExists(f"The id {name!r} is taken.")
+        return f"{name[:_STEM]}.{secrets.token_hex(4)}"
+
     def _new(
         self, caller: Caller, session_id: str, proposal: Proposal, terms: bytes
     ) -> Session:
         now = self._clock.now()
         return Session(
-            id=session_id,
-            owner_id=caller.credential_id,
+            id=self._free_id(caller, session_id),
+            name=session_id,
+            owner_id=caller.principal_id,
             title=proposal.title,
             terms=terms,
-            state=State.RECRUITING.value,
+            state=SessionState.RECRUITING.value,
             round=0,
             attempt=0,
             stage_index=0,
@@ -144,22 +169,21 @@ def count_sessions(database: Database) -> tuple[dict[str, int], int]:
     """Return the number of sessions in each state, and of rounds that wait."""
     with database.read() as transaction:
         found = SessionRepository(transaction).count()
-    states = {state.value: found.get(state.value, 0) for state in State}
-    return states, states[State.COLLECTING]
+    states = {state.value: found.get(state.value, 0) for state in SessionState}
+    return states, states[SessionState.COLLECTING]
 
 
 def require_alive(session: Session) -> None:
     """Raise :class:`SessionOver`, with state and reason, if the session has ended."""
-    state = State(session.state)
+    state = SessionState(session.state)
     if state in OVER:
-        detail = session.detail or f"Session {session.id!r} is {state}."
+        detail = session.detail or f"Session {session.name!r} is {state}."
         raise SessionOver(detail, state.value, session.reason)
 
 
-def _may_see(caller: Caller, session: Session) -> bool:
-    if caller.role is Role.PARTY:
-        return caller.session_id == session.id
-    return caller.role is Role.ADMINISTRATOR or caller.credential_id == session.owner_id
+def known_as(caller: Caller, session: Session) -> str:
+    """Return what a caller means a session by."""
+    return session.id if caller.role is Role.ADMINISTRATOR else session.name
 
 
 def _empty_slots(session: Session) -> list[Member]:
@@ -170,6 +194,7 @@ def _empty_slots(session: Session) -> list[Member]:
             slot=slot.name,
             row_group=slot.row,
             column_group=slot.column,
+            state=SlotState.INVITED.value,
         )
         for slot in layout.slots
     ]

@@ -14,9 +14,10 @@ import click
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.limits import CONTROLS
 from clustering_protocols.problems import Problem
+from clustering_protocols.wire.states import SessionState
 
 if TYPE_CHECKING:
-    from party_sdk.client import SessionStatus
+    from clustering_protocols.wire.answers import SessionStatus
 
 _GROUP = "coterie.commands"
 _OURS = frozenset({"analyst_service", "clustering_protocols", "party_sdk"})
@@ -162,7 +163,7 @@ def progress_line(status: SessionStatus) -> str:
         return " ".join([status.state + ":" * bool(status.reason), *_reason(status)])
     awaited = ", ".join(status.awaited) or "the analyst"
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
-    if status.state == "recruiting":
+    if status.state == SessionState.RECRUITING:
         return f"recruiting: waiting until {until} for {awaited} to join"
     if status.round == 0:
         return "all have joined: the analyst prepares the first round"

@@ -100,6 +100,23 @@ def run(
 
 
 @party.command()
+@invitation_argument
+@click.option("--check", metavar="NAME", help="A check refused: its name.")
+@click.option("--reason", default="", help="A line for the coordinator to read.")
+@here_options()
+def decline(
+    invitation: str, check: str | None, reason: str, here: PartyOptions
+) -> None:
+    """Tell the coordinator that you do not join.
+
+    With the same invitation you may still join later. Nothing of your data is read.
+    """
+    if check and reason:
+        raise click.UsageError("Give --check or --reason.")
+    here.decline(invitation, check, reason)
+
+
+@party.command()
 @click.argument("session_id")
 @click.argument("slot")
 @data_options

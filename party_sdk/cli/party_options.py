@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clustering_protocols.wire.states import SlotState
 from party_sdk._files import default_home
 from party_sdk.cli.options import (
     ca_option,
@@ -25,6 +26,7 @@ from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
+    from party_sdk._transport import Transport
     from party_sdk.memory import PartyFolder
     from party_sdk.participant import Party
     from party_sdk.responder import Confirm
@@ -50,22 +52,30 @@ class PartyOptions:
         confirm: Confirm | None = None,
     ) -> Party:
         """Return the party of an invitation."""
-        from party_sdk._transport import Transport
         from party_sdk.invitations import Invitation
         from party_sdk.participant import Party
 
-        url = Invitation.parse(invitation).url
         return Party.join(
             invitation,
             policy=policy,
             home=self.home,
             entropy=read_entropy(self.entropy_file),
-            transport=Transport(url, ca_file=self.ca_file, allow_http=self.allow_http),
+            transport=self._transport(Invitation.parse(invitation).url),
             choices=choices,
             on_notes=show_notes,
             confirm=confirm,
             accept_moved=self.moved,
         )
+
+    def decline(self, invitation: str, check: str | None, reason: str) -> None:
+        """Tell the coordinator which check refused, or why the party declines."""
+        from party_sdk.client import AnalystClient
+        from party_sdk.invitations import Invitation
+
+        parsed = Invitation.parse(invitation)
+        state = SlotState.REFUSED if check else SlotState.DECLINED
+        with self._transport(parsed.url) as transport:
+            AnalystClient(transport).decline(parsed.code, state, check or reason)
 
     def folder(self, session_id: str, slot: str) -> PartyFolder:
         """Return what is kept of a session on this disk."""
@@ -83,6 +93,11 @@ class PartyOptions:
         """Return the party that is kept on this disk."""
         kept = self.folder(session_id, slot).load_identity()
         return self.join(kept.invitation, policy, choices)
+
+    def _transport(self, url: str) -> Transport:
+        from party_sdk._transport import Transport
+
+        return Transport(url, ca_file=self.ca_file, allow_http=self.allow_http)
 
 
 _moved_option = click.option(

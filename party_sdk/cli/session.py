@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.errors import InvalidParameters, explain
+from clustering_protocols.wire.states import SessionState, SlotState
 from party_sdk.cli.options import (
     SEED,
     ca_option,
@@ -38,7 +39,7 @@ from party_sdk.cli.output import (
 if TYPE_CHECKING:
     from clustering_protocols.records import Record
     from clustering_protocols.terms import Layout
-    from party_sdk.client import SessionStatus
+    from clustering_protocols.wire.answers import SessionStatus, SlotStatus
     from party_sdk.coordinator import Coordinator
 
 _SECONDS = click.IntRange(1, 366 * 86_400)
@@ -208,10 +209,10 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
     """List the sessions of this key."""
     found = coordinator.sessions()
     if as_json:
-        say(json.dumps(found))
+        say(json.dumps([line.model_dump(mode="json") for line in found]))
         return
     for line in found:
-        say(f"{line['id']}  {line['state']}  {line['title']}")
+        say(f"{line.id}  {line.state}  {line.title}")
 
 
 @session.command()
@@ -225,7 +226,7 @@ def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
         say(status.model_dump_json())
         return
     _show(status)
-    if status.state == "completed":
+    if status.state == SessionState.COMPLETED:
         _show_summary(coordinator.session(session_id).summary())
 
 
@@ -308,7 +309,6 @@ def _layout(slots: tuple[str, ...]) -> Layout:
     """Return the layout of NAME=ROW,COLUMN texts."""
     from pydantic import ValidationError
 
-    from clustering_protocols.registry import explain
     from clustering_protocols.terms import Layout
 
     places = [_PLACE.fullmatch(text) for text in slots]
@@ -335,11 +335,18 @@ def _show_summary(summary: Record) -> None:
             say(f"{name} {', '.join(map(str, array.tolist()))}")
 
 
+def _absence(slot: SlotStatus) -> str:
+    """Return why a party has not joined, as far as it has said."""
+    if slot.state is SlotState.INVITED:
+        return "has not joined"
+    return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
+
+
 def _show(status: SessionStatus) -> None:
     say(f"{status.title or status.id}: {status.protocol}")
     say(progress_line(status))
     for slot in status.slots:
-        joined = f"{slot.n_rows} rows" if slot.joined_at else "has not joined"
+        joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
         waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
     if status.safety_number:

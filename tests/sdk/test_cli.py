@@ -23,10 +23,10 @@ from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import check_choices, parse_params
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
 from party_sdk.cli.output import exit_code, progress_line, report_lines
-from party_sdk.client import SessionStatus
 from party_sdk.frames import open_table
 
 RISK = "dummy.row-count-is-known"
@@ -489,6 +489,19 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     online("party", "resume", session, "r1c1", *data, expect=7)
 
 
+def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> None:
+    session, invitation = opened(online)
+    for words, said in (
+        (("--reason", "no ethics vote"), "r1c1: has declined: no ethics vote"),
+        (("--check", "guard-refused"), "r1c1: has refused: guard-refused"),
+        ((), "r1c1: has declined"),
+    ):
+        online("party", "decline", invitation, *words)
+        assert f"{said}, awaited" in online("session", "show", session).stdout
+    both = ("--check", "x", "--reason", "y")
+    online("party", "decline", invitation, *both, expect=2)
+
+
 def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
     create = ("session", "create", "Wards", "--protocol", "dummy", "--row-groups", "2")
     shown = online(*create)
@@ -689,6 +702,12 @@ def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
         title="",
         protocol="dc",
         state="stepping",
+        reason=None,
+        detail=None,
+        stage=None,
+        progress={},
+        created_at=now,
+        safety_number=None,
         round=0,
         attempt=0,
         stage_index=0,

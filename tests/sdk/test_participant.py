@@ -39,9 +39,9 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.keys import Line, PartyKeys, mark
 from clustering_protocols.terms import Guards, Layout, Terms, read_terms
+from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import Party, Policy, Result
 from party_sdk._transport import Transport
-from party_sdk.client import SessionStatus
 from party_sdk.invitations import Invitation
 from party_sdk.resume_checks import fingerprint, same_choices
 

@@ -146,7 +146,7 @@ def test_a_party_that_was_shut_out_stops_and_gets_no_token(guest: Guest) -> None
     service = guest.api.service
     with service.database.read() as unit:
         found = AuthService(unit, guest.api.clock).keys()
-    assert [c.slot for c in found if c.slot and c.revoked_at is None] == []
+    assert [c.slot for c, _ in found if c.slot and c.revoked_at is None] == []
 
 
 def test_a_party_whose_token_expired_joins_again_by_itself(guest: Guest) -> None:

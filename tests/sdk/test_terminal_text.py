@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.terms import CONTROLS, Layout, Text, read_terms
+from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli.output import ExplainedGroup, progress_line, say
-from party_sdk.client import SessionStatus
 
 CLI = Path(__file__).parents[2] / "party_sdk" / "cli"
 OBEYED = {
@@ -100,6 +100,10 @@ def test_the_detail_of_a_sessions_end_is_said_without_controls(
         state="failed",
         reason="protocol-failed",
         detail="\x1b[2Jgone",
+        stage=None,
+        progress={},
+        created_at=now,
+        safety_number=None,
         round=1,
         attempt=1,
         stage_index=0,

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +19,7 @@ from clustering_protocols.errors import (
     Internal,
     SessionOver,
     Unavailable,
+    VersionMismatch,
 )
 from clustering_protocols.problems import Problem
 from party_sdk import _transport
@@ -30,6 +32,7 @@ from party_sdk._requests import (
 from party_sdk._retries import RETRYABLE, next_delay
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, end_of
+from party_sdk.coordinator import Coordinator
 
 URL = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
@@ -229,6 +232,19 @@ def test_an_analyst_that_stays_busy_is_unavailable(hand: Hand) -> None:
     assert hand.slept == [9.0] * 6
 
 
+RECEIPT = {
+    "session": "s",
+    "slot": "a",
+    "round": 1,
+    "attempt": 2,
+    "digest": "0" * 64,
+    "size": 5,
+    "received_at": "2026-03-01T00:00:00Z",
+    "sequence": 9,
+    "entry": "x",
+}
+
+
 @pytest.mark.usefixtures("hand")
 def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
     seen: list[tuple[str, bytes, str]] = []
@@ -239,11 +255,11 @@ def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
         seen.append((str(request.url), request.read(), authorization))
         if next(numbers) < 2:
             raise httpx.ReadError("lost", request=request)
-        return httpx.Response(200, json={"round": 1})
+        return httpx.Response(200, json=RECEIPT)
 
     with transport(handler) as sending:
         receipt = AnalystClient(sending, "t").contribute("s", 1, 2, b"bytes")
-    assert receipt == {"round": 1}
+    assert receipt.model_dump(mode="json") == RECEIPT
     url = f"{URL}/v1/sessions/s/rounds/1/attempts/2/contribution"
     assert seen == [(url, b"bytes", "Bearer t")] * 3
 
@@ -280,19 +296,51 @@ def test_a_page_that_pretends_success_is_explained() -> None:
                 ask()
 
 
-def test_a_client_reads_all_pages_of_a_list() -> None:
+def line(name: str, state: str = "recruiting") -> dict[str, Any]:
+    """A session in a list."""
+    created = "2026-03-01T00:00:00Z"
+    return {
+        "id": name,
+        "title": "",
+        "state": state,
+        "round": 0,
+        "created_at": created,
+    }
+
+
+def test_a_coordinator_reads_all_pages_of_a_list(tmp_path: Path) -> None:
     pages: dict[str, dict[str, Any]] = {
-        "": {"sessions": [{"id": "a"}], "next": "a"},
-        "a": {"sessions": [{"id": "b"}], "next": None},
+        "": {"sessions": [line("a")], "next": "a"},
+        "a": {"sessions": [line("b") | {"newer": 1}], "next": None},
     }
 
     def handler(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=pages[request.url.params["after"]])
 
     with transport(handler) as sending:
-        client = AnalystClient(sending)
-        assert client.sessions() == ([{"id": "a"}], "a")
-        assert client.sessions("a") == ([{"id": "b"}], None)
+        coordinator = Coordinator(URL, "k", home=tmp_path, transport=sending)
+        found = [each.model_dump(mode="json") for each in coordinator.sessions()]
+    assert found == [line("a"), line("b")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"sessions": [line("a", "of-a-newer-release")], "next": None},
+        {"sessions": [{"id": "a"}], "next": None},
+        {},
+        [],
+    ],
+)
+def test_an_answer_that_this_release_does_not_read_is_a_matter_of_versions(
+    content: Any,
+) -> None:
+    with (
+        transport(lambda _: httpx.Response(200, json=content)) as sending,
+        pytest.raises(VersionMismatch, match="answer") as refused,
+    ):
+        AnalystClient(sending).sessions()
+    assert "newer" not in refused.value.detail  # never what came
 
 
 # Where a token may travel

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from clustering_protocols import hash_chain, simulation
 from clustering_protocols.errors import AuditBroken, Equivocation, StorageFull
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import Receipt
 from party_sdk import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
@@ -317,6 +319,14 @@ def test_a_party_whose_disk_is_full_sends_nothing(
     assert alone.entries[-1]["event"] == "receipt"
 
 
+def receipt_for(digest: str, sequence: int) -> Receipt:
+    """A receipt for nine bytes."""
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    here = {"session": "s", "slot": A, "round": 1, "attempt": 1}
+    rest = {"size": 9, "received_at": at, "sequence": sequence, "entry": "2" * 64}
+    return Receipt(**here, digest=digest, **rest)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("sequence", 1), ("entry", "0" * 64), ("digest", "0" * 64), ("size", 1)],
@@ -327,13 +337,13 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     """Its log was lost or changed: restored from a backup, for one."""
     ledger = Ledger(tmp_path / "sent.log")
     digest = "1" * 64
-    receipt = {"digest": digest, "size": 9, "sequence": 5, "entry": "2" * 64}
+    receipt = receipt_for(digest, sequence=5)
     ledger.sending((1, 1), "0" * 64, digest, 9)
     ledger.received((1, 1), receipt)
     before = ledger.read()
     ledger.received((1, 1), receipt)
     with pytest.raises(Equivocation):
-        ledger.received((1, 1), {**receipt, name: value})
+        ledger.received((1, 1), receipt.model_copy(update={name: value}))
     ledger.sending((2, 1), "0" * 64, digest, 9)
     with pytest.raises(Equivocation):
         ledger.received((2, 1), receipt)
@@ -356,7 +366,7 @@ def test_a_line_that_a_crash_has_torn_is_written_anew(tmp_path: Path) -> None:
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "sent.log")
     ledger.sending((1, 1), "0" * 64, "1" * 64, 9)
-    ledger.received((1, 1), {"digest": "2" * 64, "sequence": 1})
+    ledger.received((1, 1), receipt_for("2" * 64, sequence=1))
     with pytest.raises(AuditBroken, match="never left"):
         ledger.read()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,11 @@ class Cast:
             "post_invitations": ("POST", f"{here}/invitations", {"json": {}}),
             "preview": ("POST", "/v1/join/preview", {"json": nothing}),
             "join": ("POST", "/v1/join", {"json": joining}),
+            "decline": (
+                "POST",
+                "/v1/join/decline",
+                {"json": nothing | {"state": "declined", "reason": ""}},
+            ),
             "get_task": ("GET", f"{here}/task", {}),
             "put_contribution": (
                 "PUT",
@@ -108,8 +114,9 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     "get_metrics": (200, 200, 200, 200, 200, 200, 200),
     "preview": (404, 404, 404, 404, 404, 404, 404),
     "join": (404, 404, 404, 404, 404, 404, 404),
+    "decline": (404, 404, 404, 404, 404, 404, 404),
     # what coordinators do
-    "put_session": (401, 401, 403, 403, 200, 409, 409),
+    "put_session": (401, 401, 403, 403, 200, 201, 409),
     "list_sessions": (401, 401, 403, 403, 200, 200, 200),
     "post_invitations": (401, 401, 403, 403, 201, 404, 201),
     "delete_session": (401, 401, 403, 403, 204, 404, 204),
@@ -171,6 +178,72 @@ def plain(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
     body = {k: v for k, v in response.json().items() if k != "request_id"}
     headers = {k: v for k, v in response.headers.items() if k != "x-request-id"}
     return body, headers
+
+
+# Ids of several coordinators
+
+
+@pytest.mark.threat(26)
+def test_an_id_that_another_coordinator_has_answers_as_a_free_one(
+    each_api: Api,
+) -> None:
+    taken = each_api.open(Dummy(), PARTS)
+    key = each_api.key()
+    names = ["s-free", taken.id]
+    for _ in range(2):  # again: neither is new now
+        put = [
+            each_api.send("PUT", f"/v1/sessions/{name}", key, json=taken.terms)
+            for name in names
+        ]
+        assert put[0].status_code == put[1].status_code < 300
+        assert [response.json()["id"] for response in put] == names
+        free, other = (plain(response) for response in put)
+        assert free[0] | {"id": ""} == other[0] | {"id": ""}
+        assert free[1].keys() == other[1].keys()
+    others = {**taken.terms, "title": "other"}
+    for name in names:
+        refused = each_api.send("PUT", f"/v1/sessions/{name}", key, json=others)
+        assert refused.status_code == 409
+    listed = each_api.send("GET", "/v1/sessions", key).json()["sessions"]
+    assert [line["id"] for line in listed] == sorted(names)
+
+
+@pytest.mark.threat(26)
+def test_sessions_of_one_id_know_nothing_of_each_other(each_api: Api) -> None:
+    one = each_api.open(Dummy(n_clusters=2), PARTS)
+    two = each_api.open(Dummy(n_clusters=3), PARTS, session=one.id)
+    one.join().answer()
+    assert (one.status["round"], two.status["round"]) == (2, 0)
+    assert each_api.send("GET", one.path, two.key).json()["state"] == "recruiting"
+    assert two.try_join(A).json()["session"] == one.id
+    two.join().finish()
+    assert one.put(A, one.reply(A)).json()["session"] == one.id
+    for session in (one, two):
+        path = f"{one.path}/audit"
+        lines = each_api.send("GET", path, session.key).json()["lines"]
+        assert {json.loads(line)["session"] for line in lines} == {one.id}
+    assert (one.status["state"], two.status["state"]) == ("collecting", "completed")
+    assert each_api.send("DELETE", two.path, two.key).status_code == 204
+    one.answer(B)
+    assert one.finish().status["state"] == "completed"
+
+
+def test_an_administrator_tells_sessions_of_one_id_apart(api: Api) -> None:
+    one = api.open(Dummy(), PARTS)
+    two = api.open(Dummy(), PARTS, session=one.id)
+    key = api.key(Role.ADMINISTRATOR)
+    listed = api.send("GET", "/v1/sessions", key).json()["sessions"]
+    first, second = (line["id"] for line in listed)
+    assert first == one.id
+    assert second.startswith(f"{one.id}.")
+    cancelled = api.send("POST", f"/v1/sessions/{second}/cancel", key).json()
+    assert (cancelled["id"], cancelled["state"]) == (second, "cancelled")
+    assert (one.status["state"], two.status["state"]) == ("recruiting", "cancelled")
+    assert two.status["id"] == one.id
+    for caller in (one.key, two.key):
+        assert api.send("GET", f"/v1/sessions/{second}", caller).status_code == 404
+    terms = {**one.terms, "title": "of an administrator"}
+    assert api.send("PUT", one.path, key, json=terms).status_code == 409
 
 
 def test_a_list_holds_the_callers_own_sessions_and_an_administrators_all(

@@ -45,6 +45,7 @@ OPEN: dict[str, set[str]] = {
     "GET /metrics": {ANYBODY},
     "POST /v1/join": {ANYBODY},
     "POST /v1/join/preview": {ANYBODY},
+    "POST /v1/join/decline": {ANYBODY},
     "GET /v1/sessions": {"owner", "other coordinator", "administrator"},
     f"PUT {HERE}": {"owner"},
     f"GET {HERE}": {"owner", "administrator", "member"},
@@ -149,7 +150,7 @@ SESSION = {
     *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
     *("created_at", "risks", "safety_number", "progress"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
-    *("slots.n_rows", "slots.awaited"),
+    *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
 }
 LINE = {"id", "title", "state", "round", "created_at"}
 FIELDS: dict[str, set[str]] = {
@@ -239,6 +240,11 @@ def test_no_body_sets_what_is_not_its_to_set(world: World, field: str) -> None:
         ("POST", f"{invited.path}/invitations", {"slots": [A], field: "x"}),
         ("POST", "/v1/join/preview", {"code": invited.codes[A], field: "x"}),
         ("POST", "/v1/join", {**invited.joining(A), field: "x"}),
+        (
+            "POST",
+            "/v1/join/decline",
+            {"code": invited.codes[A], "state": "declined", "reason": "", field: "x"},
+        ),
     ]
     member = invited.joining(A)["member"]
     joining = {**invited.joining(A), "member": {**member, field: "x"}}

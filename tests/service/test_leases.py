@@ -21,13 +21,13 @@ from support.analyst_process import thorough, wait_for
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
-from analyst_service.deps import Service
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import RETRY_SECONDS, Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
 from analyst_service.metrics import Metrics
 from analyst_service.models import Session, Task
+from analyst_service.process_context import Service
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.errors import StorageFull

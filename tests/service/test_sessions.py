@@ -23,12 +23,12 @@ from analyst_service import models
 from analyst_service.auth.service import Role
 from analyst_service.members.repository import InvitationRepository
 from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.states import LEGAL, OVER, Event, State, after
 from clustering_protocols import packets, simulation, terms
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.states import LEGAL, OVER, Event, SessionState, after
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -49,7 +49,7 @@ def assert_problem(response: httpx.Response, problem: Problem) -> None:
 # The table of moves
 
 
-ILLEGAL = sorted(set(product(State, Event)) - LEGAL.keys())
+ILLEGAL = sorted(set(product(SessionState, Event)) - LEGAL.keys())
 
 
 def documented_moves() -> list[tuple[str, str, str]]:
@@ -70,23 +70,22 @@ def test_the_table_of_moves_is_the_one_of_the_documentation() -> None:
         (state.value, event.value, to.value) for (state, event), to in LEGAL.items()
     ]
     assert sorted(known) == sorted(documented_moves())
-    assert {
-        State.COMPLETED,
-        State.FAILED,
-        State.CANCELLED,
-        State.EXPIRED,
-    } == OVER
+    without_moves = set(SessionState) - {state for state, _ in LEGAL}
+    assert without_moves == OVER | {SessionState.CHOOSING}
+    assert set(Event) - {event for _, event in LEGAL} == {Event.EXTENDED}
 
 
 @pytest.mark.parametrize(("state", "event"), ILLEGAL)
-def test_a_move_that_is_not_in_the_table_is_refused(state: State, event: Event) -> None:
+def test_a_move_that_is_not_in_the_table_is_refused(
+    state: SessionState, event: Event
+) -> None:
     with pytest.raises(ValueError, match=f"{event} cannot happen .* {state}"):
         after(state, event)
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
+@pytest.mark.parametrize(("state", "event"), list(product(SessionState, Event)))
 def test_the_database_moves_exactly_as_the_table_says(
-    shared_api: Api, state: State, event: Event
+    shared_api: Api, state: SessionState, event: Event
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)
     put_in_state(session, state)
@@ -102,7 +101,7 @@ def test_the_database_moves_exactly_as_the_table_says(
     found = session.status
     assert found["state"] == (to or state)
     assert found["reason"] == (None if to is None else "why")
-    put_in_state(session, State.COMPLETED)
+    put_in_state(session, SessionState.COMPLETED)
 
 
 @pytest.mark.parametrize("moved", ["state", "round", "attempt"])
@@ -118,7 +117,7 @@ def test_a_session_that_has_moved_since_it_was_read_stays(api: Api, moved: str) 
     assert api.stored() == before
 
 
-def put_in_state(session: ByHand, state: State) -> None:
+def put_in_state(session: ByHand, state: SessionState) -> None:
     change(session, state=state.value)
 
 
@@ -367,7 +366,7 @@ def cancel(session: ByHand) -> httpx.Response:
 STAGES_OF_LIFE: dict[str, Callable[[ByHand], Any]] = {
     "recruiting": lambda session: session,
     "collecting": lambda session: session.join(),
-    "stepping": lambda session: put_in_state(session.join(), State.STEPPING),
+    "stepping": lambda session: put_in_state(session.join(), SessionState.STEPPING),
 }
 
 
@@ -516,6 +515,77 @@ def test_an_administrator_may_invite_too(api: Api) -> None:
     key = api.key(Role.ADMINISTRATOR)
     made = api.send("POST", f"{session.path}/invitations", key, json={})
     assert made.json()["codes"].keys() == set(LAYOUT.names)
+
+
+# Declining
+
+
+def decline(session: ByHand, **changes: Any) -> httpx.Response:
+    body = {"code": session.codes[A], "state": "declined", "reason": "No vote."}
+    return session.api.send("POST", "/v1/join/decline", json=body | changes)
+
+
+def slot_of(session: ByHand) -> tuple[str, str | None, bool]:
+    [slot] = [s for s in session.status["slots"] if s["name"] == A]
+    return slot["state"], slot["reason"], slot["awaited"]
+
+
+def test_a_party_may_say_why_it_does_not_join(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    assert slot_of(session) == ("invited", None, True)
+    assert decline(session).status_code == 204
+    assert slot_of(session) == ("declined", "No vote.", True)
+    before = shared_api.stored()
+    assert decline(session).status_code == 204
+    assert shared_api.stored() == before, "a repeat changes nothing"
+    decline(session, state="refused", reason="guard-refused")
+    assert slot_of(session) == ("refused", "guard-refused", True)
+    path = f"{session.path}/audit"
+    lines = shared_api.send("GET", path, session.key).json()["lines"]
+    events = [entry["event"] for entry in map(json.loads, lines) if "slot" in entry]
+    assert events[-2:] == ["invited", "declined"], "once, however often it is said"
+    assert "No vote." not in "".join(lines)
+
+
+def test_who_declined_may_join_or_be_invited_again(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    decline(session)
+    session.codes |= session.invite(A)
+    assert slot_of(session) == ("invited", None, True)
+    decline(session)
+    session.join(A)
+    assert slot_of(session) == ("joined", None, False)
+    before = shared_api.stored()
+    assert_problem(decline(session), Problem.INVITATION_USED)
+    assert shared_api.stored() == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": "joined"},
+        {"state": "invited"},
+        {"reason": "two\nlines"},
+        {"reason": "\x1b[8m"},
+        {"reason": "x" * 201},
+    ],
+)
+def test_nothing_but_a_refusal_in_one_line_can_be_said(
+    shared_api: Api, changes: dict[str, str]
+) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    before = shared_api.stored()
+    assert_problem(decline(session, **changes), Problem.INVALID_PARAMETERS)
+    assert shared_api.stored() == before
+
+
+def test_nobody_declines_what_is_over_or_was_replaced(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS)
+    earlier = session.codes[A]
+    session.codes |= session.invite(A)
+    assert_problem(decline(session, code=earlier), Problem.INVITATION_EXPIRED)
+    cancel(session)
+    assert_over(decline(session), "cancelled", Problem.CANCELLED)
 
 
 # Joining

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from support.analyst_process import wait_for
 from support.raw_requests import SILENCE, Exchange, ask, start
@@ -26,7 +25,8 @@ from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.recent import Recent
 from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.strict_json import MAX_NAMES, Unread
-from clustering_protocols import registry, simulation
+from clustering_protocols import codec, registry, simulation
+from clustering_protocols.errors import InvalidParameters, Malformed
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from party_sdk.cli import main
@@ -44,6 +44,7 @@ A, B = PARTS.layout.names
 STRANGE = (
     ("POST", "/v1/join"),
     ("POST", "/v1/join/preview"),
+    ("POST", "/v1/join/decline"),
     ("PUT", "/v1/sessions/s"),
 )
 MEGABYTE = 1 << 20
@@ -121,13 +122,13 @@ def test_no_body_is_parsed_in_the_event_loop(
 ) -> None:
     loop = api.portal.call(_this_thread)
     parsed_in = []
-    read = strict_json._read
+    load = codec.load_object
 
-    def noting(model: Any, text: bytes) -> Any:
+    def noting(text: str, max_names: int) -> Any:
         parsed_in.append(_now())
-        return read(model, text)
+        return load(text, max_names)
 
-    monkeypatch.setattr(strict_json, "_read", noting)
+    monkeypatch.setattr(codec, "load_object", noting)
     session = api.open(Dummy(), PARTS)
     assert session.try_join(A).status_code == 200
     api.send("POST", "/v1/join/preview", json={"code": session.codes[B]})
@@ -186,9 +187,11 @@ def test_checking_stops_at_the_first_item_of_a_list_that_is_wrong(what: str) -> 
     with pytest.raises(ValidationError) as patient:
         SessionWrite.model_validate(body)
     assert patient.value.error_count() >= 900
-    with pytest.raises(RequestValidationError) as found:
+    with pytest.raises(InvalidParameters) as refused:
         Unread(SessionWrite, json.dumps(body).encode()).read()
-    assert len(found.value.errors()) < 8
+    found = refused.value.__context__
+    assert isinstance(found, ValidationError)
+    assert found.error_count() < 8
 
 
 def test_what_is_valid_is_read_as_before() -> None:
@@ -203,7 +206,7 @@ def test_what_is_valid_is_read_as_before() -> None:
 
 @pytest.mark.parametrize("deep", [b"[" * 100_000, b'{"a":' * 100_000])
 def test_a_body_that_is_nested_too_deeply_is_refused(deep: bytes) -> None:
-    with pytest.raises(RequestValidationError):
+    with pytest.raises(Malformed):
         Unread(SessionWrite, deep).read()
 
 

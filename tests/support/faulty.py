@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analyst_service.blobs.files import FileDraft
-from analyst_service.contributions import endpoints, uploads
+from analyst_service.contributions import uploads
 from analyst_service.jobs.driver import Driver
 from analyst_service.middleware.request_log import _Exchange
 from party_sdk.cli import main
@@ -74,7 +74,7 @@ if __name__ == "__main__":
     wrap(FileDraft, "write", after="within the body")
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
     wrap(FileDraft, "keep", after="after the rename")
-    wrap(endpoints, "_keep", after="after the commit")
+    wrap(uploads, "_keep", after="after the commit")
     wrap_response()
     wrap(Driver, "_begin", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")

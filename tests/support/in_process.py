@@ -20,11 +20,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from analyst_service import app as application
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.deps import Service
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.models import Base
+from analyst_service.process_context import Service
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory, Params
@@ -217,11 +217,17 @@ class ByHand:
     """A session whose parties a test moves, one request at a time."""
 
     def __init__(
-        self, api: Api, params: Params, parts: simulation.Split, **more: Any
+        self,
+        api: Api,
+        params: Params,
+        parts: simulation.Split,
+        *,
+        session: str | None = None,
+        **more: Any,
     ) -> None:
         self.api = api
         self.parts = parts
-        self.id = f"s-{secrets.token_hex(4)}"
+        self.id = session or f"s-{secrets.token_hex(4)}"
         self.path = f"/v1/sessions/{self.id}"
         self.key = api.key()
         self.terms = {

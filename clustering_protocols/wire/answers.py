@@ -1,0 +1,133 @@
+"""What the analyst answers, as JSON; fields that a newer analyst adds are ignored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from clustering_protocols.wire.states import OVER, SessionState, SlotState
+
+
+class SlotStatus(BaseModel):
+    """One slot: who is in it and whether it is awaited."""
+
+    name: str
+    row: int
+    column: int
+    state: SlotState
+    reason: str | None = Field(
+        description="Of a party that does not join: the check that refused, or its words."
+    )
+    joined_at: AwareDatetime | None
+    n_rows: int | None
+    awaited: bool
+
+
+class SessionStatus(BaseModel):
+    """Where a session stands."""
+
+    id: str
+    title: str
+    protocol: str
+    state: SessionState
+    reason: str | None = Field(description="The problem that ended it early.")
+    detail: str | None
+    round: int = Field(description="Counted through all stages; 0 while recruiting.")
+    attempt: int
+    stage: str | None
+    stage_index: int = Field(description="From 0.")
+    n_stages: int
+    progress: dict[str, Any] = Field(
+        description="Where a protocol of many rounds tells how far it has come: updates "
+        "done, of at most how many, and by how much each moved the result."
+    )
+    slots: list[SlotStatus]
+    waiting_since: AwareDatetime
+    deadline: AwareDatetime
+    created_at: AwareDatetime
+    risks: list[str]
+    safety_number: str | None = Field(description="60 digits, once all have joined.")
+
+    @property
+    def awaited(self) -> list[str]:
+        """Return the names of the slots for which the session waits."""
+        return [slot.name for slot in self.slots if slot.awaited]
+
+    @property
+    def over(self) -> bool:
+        """Return whether the session has ended, well or not."""
+        return self.state in OVER
+
+
+class SessionLine(BaseModel):
+    """A session in a list."""
+
+    id: str
+    title: str
+    state: SessionState
+    round: int
+    created_at: AwareDatetime
+
+
+class SessionPage(BaseModel):
+    """Some sessions, and where to go on."""
+
+    sessions: list[SessionLine]
+    next: str | None = Field(description="Pass as ?after= for the next page.")
+
+
+class AuditPage(BaseModel):
+    """Some lines of a session's audit, and where to go on."""
+
+    lines: list[str] = Field(
+        description="JSON texts. Each names the SHA-256 of the exact text before it as "
+        "`previous`; the first names 64 zeros."
+    )
+    next: int | None = Field(description="Pass as ?after= for the next page.")
+
+
+class Codes(BaseModel):
+    """One-time codes; they are shown only here."""
+
+    codes: dict[str, str]
+
+
+class Preview(BaseModel):
+    """What an invitation is for; reading it uses nothing up."""
+
+    session: str
+    slot: str
+    state: SessionState
+    terms: str = Field(description="Exact text: hash these bytes, never a copy.")
+    risks: dict[str, str] = Field(description="Code and sentence of each risk.")
+    joins: int = Field(
+        ge=0,
+        lt=2**31,
+        description="How often the slot was joined so far: the proof of a join covers it.",
+    )
+
+
+class Joined(BaseModel):
+    """What a party needs from here on."""
+
+    session: str
+    slot: str
+    token: str = Field(description="Bearer token; shown only here.", repr=False)
+
+
+class Receipt(BaseModel):
+    """What the analyst says it stored; the same for every repeat."""
+
+    session: str
+    slot: str
+    round: int
+    attempt: int
+    digest: str
+    size: int
+    received_at: AwareDatetime
+    sequence: int | None = Field(
+        description="The number of its line in the session's audit; null for sessions "
+        "created before the audit existed."
+    )
+    entry: str | None = Field(description="The SHA-256 of that line.")

@@ -1,0 +1,78 @@
+"""The life of a session as data: every move that is not in the table is illegal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class SessionState(StrEnum):
+    """Where a session stands."""
+
+    RECRUITING = "recruiting"
+    COLLECTING = "collecting"
+    STEPPING = "stepping"
+    CHOOSING = "choosing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class SlotState(StrEnum):
+    """Where the party of a slot stands."""
+
+    INVITED = "invited"
+    REFUSED = "refused"  # by a check; the reason is its name
+    DECLINED = "declined"  # by its people; the reason is in their words
+    JOINED = "joined"
+
+
+class Event(StrEnum):
+    """What happens to a session."""
+
+    ALL_JOINED = "all-joined"
+    ROUND_COMPLETE = "round-complete"
+    ROUND_OPENED = "round-opened"
+    FINISHED = "finished"
+    STEP_FAILED = "step-failed"
+    DEADLINE = "deadline"
+    CANCEL = "cancel"
+    EXTENDED = "extended"
+
+
+LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyType(
+    {
+        (SessionState.RECRUITING, Event.ALL_JOINED): SessionState.STEPPING,
+        (SessionState.RECRUITING, Event.DEADLINE): SessionState.EXPIRED,
+        (SessionState.RECRUITING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.COLLECTING, Event.ROUND_COMPLETE): SessionState.STEPPING,
+        (SessionState.COLLECTING, Event.DEADLINE): SessionState.EXPIRED,
+        (SessionState.COLLECTING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.STEPPING, Event.ROUND_OPENED): SessionState.COLLECTING,
+        (SessionState.STEPPING, Event.FINISHED): SessionState.COMPLETED,
+        (SessionState.STEPPING, Event.STEP_FAILED): SessionState.FAILED,
+        (SessionState.STEPPING, Event.CANCEL): SessionState.CANCELLED,
+    }
+)
+
+OVER: Final = frozenset(
+    {
+        SessionState.COMPLETED,
+        SessionState.FAILED,
+        SessionState.CANCELLED,
+        SessionState.EXPIRED,
+    }
+)
+
+
+def after(state: SessionState, event: Event) -> SessionState:
+    """Return the state that follows; :class:`ValueError` for an illegal move."""
+    try:
+        return LEGAL[state, event]
+    except KeyError:
+        raise ValueError(
+            f"{event} cannot happen to a session that is {state}"
+        ) from None

@@ -1,0 +1,53 @@
+"""States have one vocabulary: no product code spells one out."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from clustering_protocols.wire.states import SessionState, SlotState
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("analyst_service", "clustering_protocols", "party_sdk")
+VOCABULARY = ROOT / "clustering_protocols" / "wire" / "states.py"
+STATES = {state.value for state in (*SessionState, *SlotState)}
+# words that are something else there
+OTHERS = {
+    ("clustering_protocols/problems.py", "cancelled"),  # a problem
+    ("party_sdk/cli/session.py", "recruiting"),  # a deadline of the terms
+}
+
+
+def spelled_out(source: str) -> set[str]:
+    """The states that are string literals in some code."""
+    nodes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant)]
+    return {node.value for node in nodes if node.value in STATES}
+
+
+def test_no_product_code_spells_a_state_out() -> None:
+    found = {
+        (path.relative_to(ROOT).as_posix(), state)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if path != VOCABULARY
+        for state in spelled_out(path.read_text())
+    }
+    assert found == OTHERS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "status.state == 'completed'",
+        "states = {'failed': 1}",
+        "match state:\n    case 'collecting':\n        pass",
+    ],
+)
+def test_a_state_that_is_spelled_out_would_be_found(source: str) -> None:
+    assert len(spelled_out(source)) == 1
+
+
+def test_the_vocabulary_is_the_only_place_that_is_left_out() -> None:
+    assert spelled_out(VOCABULARY.read_text()) == STATES
