@@ -6,6 +6,7 @@ the API schema and its risk codes get its folder's name in front.
 
 from __future__ import annotations
 
+import json
 import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -14,11 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from clustering_protocols import protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.terms import (
+    About,
     Deadlines,
     Guards,
     Layout,
@@ -35,7 +38,7 @@ from clustering_protocols.terms import (
 class Proposal(Value):
     """What a coordinator asks for; :func:`draw_up` makes it into terms."""
 
-    title: str = ""
+    about: About = About()
     protocol: Name
     params: dict[str, Any]
     layout: Layout
@@ -83,6 +86,32 @@ def parse_params(name: str, values: Mapping[str, Any]) -> Params:
     return params
 
 
+def defaults(params: type[Params]) -> dict[str, Any]:
+    """Return the defaults of a protocol's parameters as JSON values.
+
+    Terms do not hold them, so that a default changes with a new version of the protocol
+    alone.
+    """
+    return {
+        name: to_jsonable_python(field.get_default(call_default_factory=True))
+        for name, field in params.model_fields.items()
+        if not field.is_required()
+    }
+
+
+def chosen(params: Params) -> dict[str, Any]:
+    """Return the parameters that differ from their defaults, as JSON values.
+
+    A parameter of several parts is given with all of them, or not at all.
+    """
+    usual = defaults(type(params))
+    return {
+        name: value
+        for name, value in params.model_dump(mode="json").items()
+        if name not in usual or json.dumps(value) != json.dumps(usual[name])
+    }
+
+
 def check_choices(name: str, given: Iterable[str]) -> None:
     """Refuse names that are no choice of a protocol: a misspelt limit limits nothing."""
     known = protocol(name).choices
@@ -104,7 +133,7 @@ def explain(error: ValidationError) -> str:
 
 
 def draw_up(session: str, proposal: Proposal) -> bytes:
-    """Return the terms of a session as canonical bytes: defaults and risks filled in.
+    """Return the terms of a session as canonical bytes, with the risks that they bring.
 
     Raises
     ------
@@ -117,11 +146,9 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     codes = known.risks_of(params, proposal.layout)
     terms = Terms(
         session=session,
-        title=proposal.title,
+        about=proposal.about,
         protocol=ProtocolChoice(
-            name=proposal.protocol,
-            version=known.version,
-            params=params.model_dump(mode="json"),
+            name=proposal.protocol, version=known.version, params=chosen(params)
         ),
         layout=proposal.layout,
         seed=proposal.seed,

@@ -13,13 +13,21 @@ from collections import Counter
 from hashlib import sha256
 from typing import Annotated, Any, Final, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
 from clustering_protocols.secrecy.keys import Line, PublicKeys
 
-TERMS_VERSION: Final = 1
+TERMS_VERSION: Final = 2
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -32,10 +40,36 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Slot(Value):
+class Section(Value):
+    """A value of which only what is used is written: no empty text, no empty mapping.
+
+    So what is added to a section later changes no terms that do not use it.
+    """
+
+    @model_serializer(mode="wrap")
+    def _write_what_is_used(
+        self, write: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        return {name: value for name, value in written.items() if value not in ("", {})}
+
+
+class About(Section):
+    """What a session is for, in words for people."""
+
+    title: Text = Field(default="", description="One line, no control characters.")
+    purpose: Text = Field(default="", description="What the labels are for.")
+    legal_basis: Text = Field(
+        default="", description="What allows it, e.g. a contract."
+    )
+    contact: Text = Field(default="", description="Whom to ask.")
+
+
+class Slot(Section):
     """One place in the lattice: row group and column group, counted from 0."""
 
     name: Name = Field(description="How this place is called, e.g. hospital-a.")
+    title: Text = Field(default="", description="Who sits there, for people.")
     row: int = Field(ge=0, lt=10_000, description="Row group: the same people.")
     column: int = Field(ge=0, lt=10_000, description="Column group: the same features.")
 
@@ -127,26 +161,31 @@ class Guards(Value):
     minimum_rows: int = Field(default=10, ge=1, description="Rows of each party.")
 
 
-class ProtocolChoice(Value):
-    """A protocol of the catalogue with its complete parameters."""
+class ProtocolChoice(Section):
+    """A protocol of the catalogue, with the parameters that differ from its defaults."""
 
     name: Name
     version: int
-    params: dict[str, Any]
+    params: dict[str, Any] = {}
 
 
-class Terms(Value):
+class Terms(Section):
     """What a party agrees to when it joins."""
 
     coterie: int = TERMS_VERSION
     session: Name
-    title: Text
+    about: About = About()
     protocol: ProtocolChoice
     layout: Layout
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards
     risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
+
+    @property
+    def title(self) -> str:
+        """Return how people call the session: its title, or its name without one."""
+        return self.about.title or self.session
 
 
 class Member(Value):

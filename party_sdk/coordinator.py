@@ -16,7 +16,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import session_secret
 from clustering_protocols.errors import AuditBroken, InvalidParameters, NotReady
 from clustering_protocols.records import Record
-from clustering_protocols.terms import NAME_PATTERN, Deadlines, Guards, Layout
+from clustering_protocols.terms import NAME_PATTERN, About, Deadlines, Guards, Layout
 from party_sdk._files import default_home, private_folder, write_private
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, SessionStatus, end_of
@@ -73,7 +73,7 @@ class Coordinator:
 
     def create_session(
         self,
-        title: str,
+        about: str | About,
         params: Params,
         layout: Layout,
         *,
@@ -86,8 +86,8 @@ class Coordinator:
 
         Parameters
         ----------
-        title : str
-            For people.
+        about : str or About
+            For people: a title, or with it purpose, legal basis and contact.
         params : Params
             Of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
         layout : Layout
@@ -98,13 +98,14 @@ class Coordinator:
         seed : int, optional
             Of the analyst's random starts; drawn by default.
         """
-        session_id = session_id or _id_from(title)
+        about = About(title=about) if isinstance(about, str) else about
+        session_id = session_id or _id_from(about.title)
         if not re.fullmatch(NAME_PATTERN, session_id):
             raise InvalidParameters(
                 f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
             )
         body = {
-            "title": title,
+            "about": about.model_dump(mode="json"),
             "protocol": {
                 "name": registry.name_of(params),
                 "params": params.model_dump(mode="json"),

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import Deadlines, Guards, Layout, Text, read_terms
+from clustering_protocols.terms import About, Deadlines, Guards, Layout, read_terms
 
 
 class _Choice(BaseModel):
@@ -39,9 +39,7 @@ class SessionWrite(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: Text = Field(
-        default="", description="For people; one line, without control characters."
-    )
+    about: About = About()
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     layout: Layout
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
@@ -51,7 +49,7 @@ class SessionWrite(BaseModel):
     def proposal(self) -> registry.Proposal:
         """Return the same in the words of the protocol package."""
         return registry.Proposal(
-            title=self.title,
+            about=self.about,
             protocol=self.protocol.name,
             params=self.protocol.params.model_dump(mode="json"),
             layout=self.layout,

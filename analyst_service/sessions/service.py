@@ -126,7 +126,7 @@ class SessionService:
         return Session(
             id=session_id,
             owner_id=caller.credential_id,
-            title=proposal.title,
+            title=proposal.about.title,
             terms=terms,
             state=State.RECRUITING.value,
             round=0,

@@ -10,7 +10,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Layout, Member
+from clustering_protocols.terms import About, Layout, Member
 
 ANALYST = "analyst"
 COORDINATOR = "coordinator"
@@ -67,7 +67,7 @@ def agree(
     for source in data.values():
         params.check_rows(source)
     proposal = Proposal(
-        title=session,
+        about=About(title=session),
         protocol=registry.name_of(params),
         params=params.model_dump(mode="json"),
         layout=layout,

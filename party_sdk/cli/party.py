@@ -32,6 +32,7 @@ from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
+    from clustering_protocols.terms import Terms
     from party_sdk.frames import Result
     from party_sdk.inspection import Inspection
     from party_sdk.participant import Party
@@ -57,9 +58,7 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     if as_json:
         say(terms.model_dump_json())
         return
-    named = terms.title or terms.session
-    say(f"{named}: {terms.protocol.name}, as {member.invitation.slot}")
-    say(f"parameters {json.dumps(terms.protocol.params)}")
+    _show_terms(terms, member.invitation.slot)
     _show_quota(member, policy)
     _show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)
@@ -271,6 +270,17 @@ def _show_inspection(found: Inspection) -> None:
             f"  envelope {envelope.kind} for {envelope.receiver}, "
             f"{envelope.n_bytes:,} bytes; the analyst cannot open it"
         )
+
+
+def _show_terms(terms: Terms, slot: str) -> None:
+    """Say what a session is about, and every parameter with its value."""
+    from clustering_protocols.registry import check_terms
+
+    say(f"{terms.title}: {terms.protocol.name}, as {slot}")
+    for name in ("purpose", "legal_basis", "contact"):
+        if told := getattr(terms.about, name):
+            say(f"{name.replace('_', ' ')}: {told}")
+    say(f"parameters {check_terms(terms).model_dump_json()}")
 
 
 def _show_quota(member: Party, policy: Policy) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -36,13 +36,16 @@ from party_sdk.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from clustering_protocols.records import Record
-    from clustering_protocols.terms import Layout
+    from clustering_protocols.terms import About, Layout
     from party_sdk.client import SessionStatus
     from party_sdk.coordinator import Coordinator
 
+_M = TypeVar("_M", bound="BaseModel")
 _SECONDS = click.IntRange(1, 366 * 86_400)
-_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)")
+_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 
 
 @click.group()
@@ -101,10 +104,15 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     "--slot",
     "slots",
     multiple=True,
-    metavar="NAME=ROW,COLUMN",
+    metavar="NAME=ROW,COLUMN[,TITLE]",
     help="A named party and its place, counted from 1; instead of the two above. "
-    "Places may stay empty.",
+    "Places may stay empty. The title says who it is, for people.",
 )
+@click.option("--purpose", default="", help="What the labels are for, for people.")
+@click.option(
+    "--legal-basis", default="", help="What allows the session, e.g. a contract."
+)
+@click.option("--contact", default="", help="Whom parties may ask.")
 @click.option(
     "--id", "session_id", help="Id of the session; made from the title by default."
 )
@@ -137,6 +145,9 @@ def create(
     row_groups: int,
     column_groups: int,
     slots: tuple[str, ...],
+    purpose: str,
+    legal_basis: str,
+    contact: str,
     session_id: str | None,
     seed: int | None,
     join_within: int | None,
@@ -152,11 +163,12 @@ def create(
     """
     from clustering_protocols.terms import Deadlines, Guards, Layout
 
+    words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
     waits = {"recruiting": join_within, "round": answer_within}
     deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
     opened = coordinator.create_session(
-        title,
+        _about({"title": title, **words}),
         read_params(protocol, params),
         _layout(slots) if slots else Layout.lattice(row_groups, column_groups),
         session_id=session_id,
@@ -305,23 +317,40 @@ def _read_ledger(path: Path) -> list[dict[str, Any]]:
 
 
 def _layout(slots: tuple[str, ...]) -> Layout:
-    """Return the layout of NAME=ROW,COLUMN texts."""
-    from pydantic import ValidationError
-
-    from clustering_protocols.registry import explain
+    """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
     from clustering_protocols.terms import Layout
 
     places = [_PLACE.fullmatch(text) for text in slots]
     if not all(places):
         raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
     named = [
-        {"name": place[1], "row": int(place[2]) - 1, "column": int(place[3]) - 1}
+        {
+            "name": place[1],
+            "row": int(place[2]) - 1,
+            "column": int(place[3]) - 1,
+            "title": place[4] or "",
+        }
         for place in places
         if place
     ]
     named.sort(key=lambda slot: (slot["row"], slot["column"]))
+    return _checked(Layout, {"slots": named})
+
+
+def _about(words: Mapping[str, str]) -> About:
+    from clustering_protocols.terms import About
+
+    return _checked(About, words)
+
+
+def _checked(model: type[_M], values: Mapping[str, Any]) -> _M:
+    """Return a model of values; :class:`InvalidParameters` names what does not fit."""
+    from pydantic import ValidationError
+
+    from clustering_protocols.registry import explain
+
     try:
-        return Layout.model_validate({"slots": named})
+        return model.model_validate(values)
     except ValidationError as error:
         raise InvalidParameters(explain(error)) from None
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import unicodedata
 from collections import Counter
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +36,8 @@ from clustering_protocols.terms import (
     read_agreement,
     read_terms,
 )
+
+DEFAULTS = Path(__file__).with_name("defaults.json")
 
 # Layouts
 
@@ -147,10 +151,10 @@ def terms(**changes: Any) -> Terms:
     return read_terms(registry.draw_up("s", proposal())).model_copy(update=changes)
 
 
-def test_terms_are_drawn_up_with_all_defaults_and_risks_filled_in() -> None:
-    drawn = read_terms(registry.draw_up("s", proposal(title="T")))
-    assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (1, "s", "T", 7)
-    assert drawn.protocol.params == Dummy().model_dump(mode="json")
+def test_terms_hold_what_was_asked_for_and_the_risks_that_it_brings() -> None:
+    drawn = read_terms(registry.draw_up("s", proposal(about={"title": "T"})))
+    assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
+    assert drawn.protocol.params == {}
     assert drawn.protocol.version == registry.protocol("dummy").version
     assert drawn.risks == ("dummy.row-count-is-known",)
     assert drawn.layout == Layout.lattice(2)
@@ -216,7 +220,63 @@ def test_a_proposal_that_does_not_fit_is_refused_by_the_name_of_the_field(
     assert "secret" not in refused.value.detail
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+def test_a_section_that_is_not_used_is_not_written() -> None:
+    written = json.loads(registry.draw_up("s", proposal()))
+    assert written.keys() == {
+        *("coterie", "session", "protocol", "layout", "seed"),
+        *("deadlines", "guards", "risks"),
+    }
+    assert written["protocol"].keys() == {"name", "version"}
+    assert written["layout"]["slots"][0].keys() == {"name", "row", "column"}
+
+
+def test_what_people_read_is_written_where_it_is_said() -> None:
+    about = {"title": "T", "purpose": "P", "legal_basis": "L", "contact": "C"}
+    places = {"slots": [{"name": "a", "row": 0, "column": 0, "title": "St. Mary's"}]}
+    written = registry.draw_up("s", proposal(about=about, layout=places))
+    assert json.loads(written)["about"] == about
+    assert json.loads(written)["layout"] == places
+    assert read_terms(written).layout.slot("a").title == "St. Mary's"
+    assert canonical_json(read_terms(written)) == written
+
+
+def test_a_session_without_a_title_is_called_by_its_name() -> None:
+    assert terms().title == "s"
+
+
+# Parameters: what differs from the defaults
+
+every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+
+
+@every_protocol
+def test_a_reader_fills_in_the_defaults(name: str) -> None:
+    known = registry.protocol(name)
+    usual = registry.defaults(known.params)
+    for example in known.examples():
+        written = registry.chosen(example.params)
+        assert registry.parse_params(name, written) == example.params
+        assert all(usual.get(key, ...) != value for key, value in written.items())
+        assert example.params.model_dump(mode="json") == usual | written
+
+
+@every_protocol
+def test_a_default_changes_with_a_new_version_of_the_protocol_alone(name: str) -> None:
+    """Terms that were drawn up before would mean something else without one.
+
+    Raise ``version`` of the protocol, and record: COTERIE_WRITE_DEFAULTS=1.
+    """
+    known = registry.protocol(name)
+    found = {"version": known.version, "defaults": registry.defaults(known.params)}
+    recorded = json.loads(DEFAULTS.read_text())
+    if os.environ.get("COTERIE_WRITE_DEFAULTS") == "1":
+        written = json.dumps(recorded | {name: found}, indent=2, sort_keys=True)
+        DEFAULTS.write_text(written + "\n")
+        return
+    assert recorded[name] == json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 99])
 def test_terms_of_another_version_are_a_version_mismatch(version: int) -> None:
     with pytest.raises(VersionMismatch):
         read_terms(canonical_json(terms(coterie=version)))

@@ -322,7 +322,7 @@ PREVIEWS: dict[str, tuple[Callable[[dict[str, Any]], object], type[CoterieError]
     "another session": (in_terms(session="another"), AgreementMismatch),
     "another slot": (lambda d: d.update(slot="another"), AgreementMismatch),
     "risks that were left out": (in_terms(risks=[]), InvalidParameters),
-    "terms of another version": (in_terms(coterie=2), VersionMismatch),
+    "terms of another version": (in_terms(coterie=3), VersionMismatch),
     "terms that are none": (lambda d: d.update(terms="{}"), Malformed),
     "a surplus field in the terms": (in_terms(surprise=1), Malformed),
 }
@@ -398,7 +398,9 @@ AGREEMENTS: dict[
 ] = {
     "another seed than was previewed": (in_terms(seed=9), NEW_TERMS),
     "more clusters than were previewed": (
-        lambda d: d.update(terms=d["terms"].replace(":3,", ":4,")),
+        lambda d: d.update(
+            terms=d["terms"].replace('"n_clusters":3', '"n_clusters":4')
+        ),
         NEW_TERMS,
     ),
     "a space in the terms": (lambda d: d.update(terms=d["terms"] + " "), NEW_TERMS),
