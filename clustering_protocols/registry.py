@@ -17,13 +17,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from clustering_protocols import protocols
+from clustering_protocols import house, protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.terms import (
     About,
     Deadlines,
     Guards,
+    Identities,
     Layout,
     Name,
     ProtocolChoice,
@@ -42,6 +43,7 @@ class Proposal(Value):
     protocol: Name
     params: dict[str, Any]
     layout: Layout
+    identities: Identities = Identities()
     seed: int
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -75,6 +77,17 @@ def risk_sentences(name: str) -> dict[str, str]:
     return {
         f"{name}.{code}": sentence for code, sentence in protocol(name).risks.items()
     }
+
+
+def risks_of(params: Params, layout: Layout, identities: Identities) -> dict[str, str]:
+    """Return every risk code of a session with its sentence: its protocol's, the house's."""
+    name = name_of(params)
+    own, whole = risk_sentences(name), house.RISKS
+    codes = (f"{name}.{code}" for code in protocol(name).risks_of(params, layout))
+    found = {code: own[code] for code in codes}
+    for code in house.risks_of(layout, identities):
+        found[f"{house.PREFIX}.{code}"] = whole[code]
+    return found
 
 
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:
@@ -143,18 +156,19 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     known = protocol(proposal.protocol)
     params = parse_params(proposal.protocol, proposal.params)
     known.check(params, proposal.layout)
-    codes = known.risks_of(params, proposal.layout)
+    layout, identities = proposal.layout, proposal.identities
     terms = Terms(
         session=session,
         about=proposal.about,
         protocol=ProtocolChoice(
             name=proposal.protocol, version=known.version, params=chosen(params)
         ),
-        layout=proposal.layout,
+        layout=layout,
+        identities=identities,
         seed=proposal.seed,
         deadlines=proposal.deadlines,
         guards=proposal.guards,
-        risks=tuple(f"{proposal.protocol}.{code}" for code in codes),
+        risks=tuple(risks_of(params, layout, identities)),
     )
     return canonical_json(terms)
 
@@ -168,7 +182,7 @@ def check_terms(terms: Terms) -> Params:
     Raises
     ------
     VersionMismatch
-        If the protocol has another version here.
+        If the protocol has another version here, or a risk is not known here.
     InvalidParameters
         If parameters, layout or the list of risks are not what this release computes.
     """
@@ -180,12 +194,32 @@ def check_terms(terms: Terms) -> Params:
         )
     params = parse_params(choice.name, choice.params)
     known.check(params, terms.layout)
-    codes = known.risks_of(params, terms.layout)
-    if terms.risks != tuple(f"{choice.name}.{code}" for code in codes):
+    _check_known(choice.name, terms.risks)
+    if terms.risks != tuple(risks_of(params, terms.layout, terms.identities)):
         raise InvalidParameters(
             "The terms list other risks than their parameters bring."
         )
     return params
+
+
+def _check_known(name: str, codes: Iterable[str]) -> None:
+    """Refuse risks that have no sentence here: what they say cannot be accepted."""
+    known = {f"{house.PREFIX}.{code}" for code in house.RISKS} | set(
+        risk_sentences(name)
+    )
+    for code in codes:
+        if code not in known:
+            raise VersionMismatch(
+                f"The risk {code!r} is not known here: the session needs a newer release."
+            )
+
+
+def risks_in(terms: Terms) -> dict[str, str]:
+    """Return the risks that terms list, with a sentence each.
+
+    Raises what :func:`check_terms` raises: sentences go with codes that hold.
+    """
+    return risks_of(check_terms(terms), terms.layout, terms.identities)
 
 
 def session_context(agreement: bytes) -> SessionContext:

@@ -25,7 +25,8 @@ from pydantic import (
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
-from clustering_protocols.secrecy.keys import Line, PublicKeys
+from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
+from clustering_protocols.secrecy.keys import PublicKeys
 
 TERMS_VERSION: Final = 2
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
@@ -41,7 +42,7 @@ class Value(BaseModel):
 
 
 class Section(Value):
-    """A value of which only what is used is written: no empty text, no empty mapping.
+    """A value of which only what is used is written: no None, empty text or mapping.
 
     So what is added to a section later changes no terms that do not use it.
     """
@@ -51,7 +52,11 @@ class Section(Value):
         self, write: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
-        return {name: value for name, value in written.items() if value not in ("", {})}
+        return {
+            name: value
+            for name, value in written.items()
+            if value not in (None, "", {})
+        }
 
 
 class About(Section):
@@ -148,6 +153,15 @@ class Layout(Value):
         return tuple(slot.name for slot in self.slots if slot.column == column)
 
 
+class Identities(Section):
+    """Who a session is between: the public keys of institutions (Ed25519, hex)."""
+
+    coordinator: Key | None = Field(default=None, description="Signs the terms.")
+    slots: dict[Name, Key] = Field(
+        default={}, description="Who is expected where; other slots are open."
+    )
+
+
 class Deadlines(Value):
     """How long the analyst waits, in seconds."""
 
@@ -177,10 +191,17 @@ class Terms(Section):
     about: About = About()
     protocol: ProtocolChoice
     layout: Layout
+    identities: Identities = Identities()
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards
     risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if unknown := self.identities.slots.keys() - set(self.layout.names):
+            raise ValueError(f"no slot has the name {min(unknown)!r}")
+        return self
 
     @property
     def title(self) -> str:
@@ -188,19 +209,34 @@ class Terms(Section):
         return self.about.title or self.session
 
 
-class Member(Value):
-    """One line of the roster."""
+class Line(Value):
+    """What a party says of itself in the roster."""
 
     slot: Name
     n_rows: int = Field(ge=1, lt=2**40)
     n_columns: int = Field(ge=1, lt=2**20)
     keys: PublicKeys
-    mark: str = Field(pattern=r"^[0-9a-f]{64}$")
+    institution: InstitutionName = Field(
+        description="As it calls itself; may be empty."
+    )
+    identity: Key = Field(description="Its institution's public key.")
+
+
+class Member(Line):
+    """One line of the roster, as it was signed.
+
+    See :func:`clustering_protocols.enrolment.enrol`.
+    """
+
+    mark: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
+    )
+    signature: Signature = Field(description="Of the line, with the identity's key.")
 
     @property
     def line(self) -> Line:
-        """Return what the mark covers: all but itself."""
-        return Line(self.slot, self.keys, self.n_rows, self.n_columns)
+        """Return what mark and signature cover: all but themselves."""
+        return Line.model_validate(self.model_dump(exclude={"mark", "signature"}))
 
 
 class Agreement(Value):

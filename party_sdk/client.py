@@ -46,12 +46,17 @@ class SessionStatus(BaseModel):
     waiting_since: datetime
     deadline: datetime
     risks: list[str]
-    safety_number: str | None = None
+    terms_digest: str
 
     @property
     def awaited(self) -> list[str]:
         """Return the names of the slots for which the session waits."""
         return [slot.name for slot in self.slots if slot.awaited]
+
+    @property
+    def all_joined(self) -> bool:
+        """Return whether every slot is taken, so that there is an agreement."""
+        return all(slot.joined_at for slot in self.slots)
 
     @property
     def over(self) -> bool:

@@ -28,7 +28,9 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from clustering_protocols.registry import check_choices, check_terms
-from clustering_protocols.terms import Member, Terms, read_terms
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import safety_number as number_of
+from clustering_protocols.terms import Member, Terms, digest, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
@@ -38,6 +40,7 @@ from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
+from party_sdk.roster import Meeting, OnRoster
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -63,6 +66,7 @@ class Party:
         preview: Preview | None,
         choices: Mapping[str, Any],
         oversight: Oversight,
+        meeting: Meeting,
     ) -> None:
         self.invitation = invitation
         self.folder = folder
@@ -72,6 +76,7 @@ class Party:
         self._policy = policy
         self._choices = choices
         self._oversight = oversight
+        self._meeting = meeting
         self._identity = folder.load_identity()
 
     @classmethod
@@ -86,6 +91,8 @@ class Party:
         choices: Mapping[str, Any] | None = None,
         on_notes: OnNotes | None = None,
         confirm: Confirm | None = None,
+        on_roster: OnRoster | None = None,
+        safety_number: str | None = None,
         accept_moved: bool = False,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
@@ -96,10 +103,11 @@ class Party:
         policy : Policy, optional
             What this party accepts; by default no risk code at all.
         home : Path, optional
-            Where to keep memory; ``$COTERIE_HOME`` or ``~/.coterie`` by default.
+            Where to keep memory and the institution's identity; ``$COTERIE_HOME`` or
+            ``~/.coterie`` by default.
         entropy : bytes, optional
-            32 bytes from which all of this party's chance follows; from the operating
-            system by default.
+            32 bytes from which all of this party's chance follows, and its identity;
+            from the operating system by default, and the identity of the home.
         choices : mapping, optional
             What this party decides alone; the protocol's README lists what it knows,
             for `dc` a fitted ``transformer`` and a ``rebuild_limit``.
@@ -108,7 +116,11 @@ class Party:
             sent.
         confirm : callable, optional
             Called with everything in a contribution before it is sent; False stops it.
-
+        on_roster : callable, optional
+            Called with who takes part, before anything of the data leaves; True where
+            the operator has compared the safety number with the other members.
+        safety_number : str, optional
+            What the others read: another number stops this party.
         accept_moved : bool
             Whether a later invitation to the same slot may name another address of the
             analyst, who is sent this party's token there.
@@ -119,16 +131,21 @@ class Party:
             Before anything of the data is known to the analyst.
         """
         parsed = Invitation.parse(invitation)
-        folder = PartyFolder(home or default_home(), parsed.session, parsed.slot)
+        home = home or default_home()
+        folder = PartyFolder(home, parsed.session, parsed.slot)
         if folder.exists:
             _check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or Policy()
+        meeting = Meeting(home, entropy, on_roster, safety_number)
         preview = None
         if not folder.exists:
-            preview = _first_time(parsed, folder, transport, policy, entropy)
+            preview = _first_time(parsed, folder, transport, policy, meeting)
         oversight = Oversight(on_notes=on_notes, confirm=confirm)
-        return cls(parsed, folder, transport, policy, preview, choices or {}, oversight)
+        choices = choices or {}
+        return cls(
+            parsed, folder, transport, policy, preview, choices, oversight, meeting
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -140,6 +157,17 @@ class Party:
     def terms(self) -> Terms:
         """Return the terms that were previewed."""
         return read_terms(self._identity.terms.encode())
+
+    @property
+    def identity(self) -> Institution:
+        """Return who this party is: its institution's name and key."""
+        return self._meeting.institution
+
+    @property
+    def safety_number(self) -> str | None:
+        """Return the number that the members compare, once all have joined."""
+        agreement = self.folder.load_agreement()
+        return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> None:
         """Take the slot: tell the analyst sizes and public keys.
@@ -168,9 +196,14 @@ class Party:
         if known.token is not None:
             self._choices = same_choices(known.choices, self._choices)
             return
-        here = (self.invitation.session, self.invitation.slot)
-        member = enrolment.enrol(
-            self.invitation.secret, *here, self._entropy, data.n_rows, len(data.columns)
+        member = known.member or enrolment.enrol(
+            self.invitation.secret,
+            known.terms.encode(),
+            self.invitation.slot,
+            self._entropy,
+            self._meeting.institution,
+            n_rows=data.n_rows,
+            n_columns=len(data.columns),
         )
         update = {
             "member": member,
@@ -322,6 +355,7 @@ class Party:
         """Return the agreement, once all have joined, after checking it."""
         agreement = self.folder.load_agreement()
         if agreement is not None:
+            self._meeting.compare(agreement)
             return agreement
         while watch.look().state == "recruiting":
             watch.task()
@@ -331,10 +365,11 @@ class Party:
         enrolment.check_agreement(
             agreement,
             self._identity.terms.encode(),
-            self._identity.member,
             self.invitation.secret,
+            self._identity.member,
         )
         self._policy.check_roster(agreement, self.invitation.slot)
+        self._meeting.meet(agreement, self.invitation.slot, self._policy)
         self.folder.save_agreement(agreement)
         return agreement
 
@@ -370,16 +405,17 @@ def _first_time(
     folder: PartyFolder,
     transport: Transport,
     policy: Policy,
-    entropy: bytes | None,
+    meeting: Meeting,
 ) -> Preview:
     """Return the preview of an invitation that the policy covers; remember it."""
     try:
         preview = AnalystClient(transport).preview(parsed.code)
-        _check_preview(parsed, preview, policy)
+        terms = _check_preview(parsed, preview, policy)
+        meeting.check_seat(terms, parsed.slot)
     except CoterieError:
         transport.close()
         raise
-    drawn = secrets.token_bytes(32) if entropy is None else entropy
+    drawn = meeting.entropy or secrets.token_bytes(32)
     identity = Identity(
         invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
     )
@@ -398,6 +434,8 @@ def _check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) 
             "This party joined with another invitation of this session and slot, which "
             "has another session secret: this one is not from the same coordinator."
         )
+    if (later.terms, later.coordinator) != (first.terms, first.coordinator):
+        raise GuardRefused("This invitation is for other terms than were accepted.")
     if later.is_of_same_analyst(first):
         return
     if not accept_moved:
@@ -410,8 +448,18 @@ def _check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) 
         folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
 
 
-def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:
+def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> Terms:
+    """Return the terms, if the coordinator signed them and the policy covers them."""
+    if digest(preview.terms.encode()) != parsed.terms:
+        raise AgreementMismatch(
+            "The analyst shows other terms than the coordinator signed."
+        )
     terms = read_terms(preview.terms.encode())
+    if terms.identities.coordinator != parsed.coordinator:
+        raise AgreementMismatch(
+            "Somebody else than the terms' coordinator signed them."
+        )
     if (terms.session, preview.slot) != (parsed.session, parsed.slot):
         raise AgreementMismatch("The analyst previews another session or slot.")
     policy.check_terms(terms)
+    return terms

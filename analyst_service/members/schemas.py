@@ -67,13 +67,12 @@ class PreviewRead(BaseModel):
     def of(cls, session: Session, slot: str, joins: int) -> Self:
         """Return the preview of a slot."""
         terms = read_terms(session.terms)
-        sentences = registry.risk_sentences(terms.protocol.name)
         return cls(
             session=session.id,
             slot=slot,
             state=session.state,
             terms=session.terms.decode(),
-            risks={code: sentences[code] for code in terms.risks},
+            risks=registry.risks_in(terms),
             joins=joins,
         )
 

@@ -12,8 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
-from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import About, Deadlines, Guards, Layout, read_terms
+from clustering_protocols.terms import (
+    About,
+    Deadlines,
+    Guards,
+    Identities,
+    Layout,
+    digest,
+    read_terms,
+)
 
 
 class _Choice(BaseModel):
@@ -42,6 +49,7 @@ class SessionWrite(BaseModel):
     about: About = About()
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     layout: Layout
+    identities: Identities = Identities()
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -53,6 +61,7 @@ class SessionWrite(BaseModel):
             protocol=self.protocol.name,
             params=self.protocol.params.model_dump(mode="json"),
             layout=self.layout,
+            identities=self.identities,
             seed=self.seed,
             deadlines=self.deadlines,
             guards=self.guards,
@@ -93,7 +102,7 @@ class SessionRead(BaseModel):
     deadline: datetime
     created_at: datetime
     risks: list[str]
-    safety_number: str | None = Field(description="60 digits, once all have joined.")
+    terms_digest: str = Field(description="SHA-256 of the exact text of the terms.")
 
     @classmethod
     def of(cls, session: Session, members: Iterable[Member], awaited: set[str]) -> Self:
@@ -117,7 +126,7 @@ class SessionRead(BaseModel):
             deadline=session.deadline,
             created_at=session.created_at,
             risks=list(terms.risks),
-            safety_number=session.agreement and safety_number(session.agreement),
+            terms_digest=digest(session.terms),
         )
 
 

@@ -14,6 +14,8 @@ from party_sdk.cli.output import (
     audit_line,
     json_option,
     report_lines,
+    roster_document,
+    roster_lines,
     say,
     show_notes,
     show_progress,
@@ -53,12 +55,16 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
 
     Nothing of your data is read or sent.
     """
+    from clustering_protocols.secrecy.identities import fingerprint
+
     with here.join(invitation, policy) as member:
         terms = member.terms
+        own = member.identity
     if as_json:
         say(terms.model_dump_json())
         return
     _show_terms(terms, member.invitation.slot)
+    say(f"you are {own.name or '(no name)'} {fingerprint(own.key)}")
     _show_quota(member, policy)
     _show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)
@@ -74,7 +80,7 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
 @click.option(
     "--confirm", is_flag=True, help="Show each contribution and ask before it is sent."
 )
-@here_options(invited=True)
+@here_options(invited=True, sends=True)
 @json_option
 def run(
     invitation: str,
@@ -106,7 +112,7 @@ def run(
 @picture_option
 @policy_options
 @choice_option
-@here_options()
+@here_options(sends=True)
 @json_option
 def resume(
     session_id: str,
@@ -123,6 +129,28 @@ def resume(
     """Go on from what is kept on this disk, without the invitation."""
     with here.rejoin(session_id, slot, policy, choices) as member:
         _run(member, data, labels, picture, as_json=as_json)
+
+
+@party.command()
+@click.argument("session_id")
+@click.argument("slot")
+@here_options()
+@json_option
+def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
+    """Print who takes part, and the safety number to compare.
+
+    Both come from what is kept on this disk, not from the analyst.
+    """
+    from clustering_protocols.errors import NotReady
+
+    roster = here.roster(session_id, slot)
+    if roster is None:
+        raise NotReady("Not all have joined yet, or this party has not run since.")
+    if as_json:
+        say(json.dumps(roster_document(roster)))
+        return
+    for line in roster_lines(roster):
+        say(line)
 
 
 @party.command()
@@ -236,9 +264,6 @@ def _run(
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
-    from clustering_protocols.secrecy.keys import safety_number
-
-    agreement = member.folder.load_agreement() or b""
     sizes = result.cluster_sizes
     return {
         "session": member.terms.session,
@@ -247,7 +272,7 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
         "n_rows": len(result.labels),
         "cluster_sizes": None if sizes is None else sizes.tolist(),
         "report": dict(result.report),
-        "safety_number": safety_number(agreement),
+        "safety_number": member.safety_number,
     }
 
 
@@ -296,8 +321,7 @@ def _show_quota(member: Party, policy: Policy) -> None:
 
 
 def _show_risks(member: Party) -> None:
-    from clustering_protocols.registry import risk_sentences
+    from clustering_protocols.registry import risks_in
 
-    sentences = risk_sentences(member.terms.protocol.name)
-    for code in member.terms.risks:
-        say(f"risk {code}: {sentences[code]}")
+    for code, sentence in risks_in(member.terms).items():
+        say(f"risk {code}: {sentence}")

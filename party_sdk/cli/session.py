@@ -31,6 +31,8 @@ from party_sdk.cli.output import (
     json_option,
     progress_line,
     report_lines,
+    roster_document,
+    roster_lines,
     say,
     show_progress,
 )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms import About, Layout
     from party_sdk.client import SessionStatus
     from party_sdk.coordinator import Coordinator
+    from party_sdk.identities import Acquaintances
 
 _M = TypeVar("_M", bound="BaseModel")
 _SECONDS = click.IntRange(1, 366 * 86_400)
@@ -108,6 +111,14 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     help="A named party and its place, counted from 1; instead of the two above. "
     "Places may stay empty. The title says who it is, for people.",
 )
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="SLOT=CARD",
+    help="Who alone may sit at a slot: the file of a card, or the name of an institution "
+    "that you know. Slots without one are open to whoever holds their invitation.",
+)
 @click.option("--purpose", default="", help="What the labels are for, for people.")
 @click.option(
     "--legal-basis", default="", help="What allows the session, e.g. a contract."
@@ -145,6 +156,7 @@ def create(
     row_groups: int,
     column_groups: int,
     slots: tuple[str, ...],
+    expected: tuple[str, ...],
     purpose: str,
     legal_basis: str,
     contact: str,
@@ -175,6 +187,7 @@ def create(
         seed=seed,
         deadlines=deadlines,
         guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
+        expected=_expected(expected, coordinator.acquaintances),
     )
     invitations = opened.invite()
     risks = opened.status().risks
@@ -232,13 +245,24 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
 @_pass_coordinator
 def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Say where a session stands and who is awaited."""
-    status = coordinator.session(session_id).status()
+    opened = coordinator.session(session_id)
+    status = opened.status()
+    roster = opened.roster() if status.all_joined and opened.is_ours else None
     if as_json:
-        say(status.model_dump_json())
+        members = {} if roster is None else roster_document(roster)
+        say(json.dumps(status.model_dump(mode="json") | members))
         return
     _show(status)
-    if status.state == "completed":
-        _show_summary(coordinator.session(session_id).summary())
+    for line in () if roster is None else roster_lines(roster):
+        say(line)
+    if status.all_joined and not opened.is_ours:
+        say(
+            "Members and result are shown where the session was opened: only there can "
+            "they be checked.",
+            err=True,
+        )
+    elif status.state == "completed":
+        _show_summary(opened.summary())
 
 
 @session.command()
@@ -337,6 +361,28 @@ def _layout(slots: tuple[str, ...]) -> Layout:
     return _checked(Layout, {"slots": named})
 
 
+def _expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str]:
+    """Return keys by slot of SLOT=CARD texts."""
+    from clustering_protocols.secrecy.identities import Card
+
+    keys = {}
+    for text in texts:
+        slot, found, named = text.partition("=")
+        if not found:
+            raise InvalidParameters(f"{text!r} is not SLOT=CARD.")
+        key = known.read().get(named)
+        if key is None:
+            if not Path(named).is_file():
+                raise InvalidParameters(
+                    f"{named!r} is neither the file of a card nor somebody you know."
+                )
+            card = Card.read(Path(named).read_bytes())
+            known.check(card.name, card.key)
+            key = card.key
+        keys[slot] = key
+    return keys
+
+
 def _about(words: Mapping[str, str]) -> About:
     from clustering_protocols.terms import About
 
@@ -371,5 +417,3 @@ def _show(status: SessionStatus) -> None:
         joined = f"{slot.n_rows} rows" if slot.joined_at else "has not joined"
         waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
-    if status.safety_number:
-        say(f"safety number {status.safety_number}")

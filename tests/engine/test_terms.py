@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from clustering_protocols import errors, registry
+from clustering_protocols import errors, house, registry
 from clustering_protocols.errors import (
     CoterieError,
     InvalidParameters,
@@ -156,7 +156,7 @@ def test_terms_hold_what_was_asked_for_and_the_risks_that_it_brings() -> None:
     assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
     assert drawn.protocol.params == {}
     assert drawn.protocol.version == registry.protocol("dummy").version
-    assert drawn.risks == ("dummy.row-count-is-known",)
+    assert drawn.risks == ("dummy.row-count-is-known", "house.open-slot")
     assert drawn.layout == Layout.lattice(2)
     assert registry.check_terms(drawn) == Dummy()
 
@@ -182,7 +182,8 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
         ),
     )
     always = {"colluding-party-opens-column-group"}
-    assert set(read_terms(drawn).risks) == {f"dc.{code}" for code in always | brought}
+    found = set(read_terms(drawn).risks) - {"house.open-slot"}
+    assert found == {f"dc.{code}" for code in always | brought}
 
 
 def test_equal_proposals_have_equal_terms_and_digests() -> None:
@@ -325,10 +326,10 @@ def test_terms_of_another_version_of_the_protocol_are_a_version_mismatch() -> No
     "risks",
     [
         (),
-        ("dummy.row-count-is-known", "dummy.row-count-is-known"),
-        ("dummy.row-count-is-known", "dummy.something-else"),
-        ("dc.row-count-is-known",),
-        ("row-count-is-known",),
+        ("dummy.row-count-is-known",),
+        ("house.open-slot",),
+        ("house.open-slot", "dummy.row-count-is-known"),
+        ("dummy.row-count-is-known", "dummy.row-count-is-known", "house.open-slot"),
     ],
 )
 def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
@@ -336,6 +337,65 @@ def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
 ) -> None:
     with pytest.raises(InvalidParameters, match="risks"):
         registry.check_terms(terms(risks=risks))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["dummy.something-else", "house.something-else", "dc.row-count-is-known", "risk"],
+)
+def test_a_risk_that_has_no_sentence_here_needs_a_newer_release(code: str) -> None:
+    agreed = terms()
+    with pytest.raises(VersionMismatch, match=f"'{code}' is not known.* newer release"):
+        registry.check_terms(terms(risks=(*agreed.risks, code)))
+
+
+# Identities
+
+KEY, OTHER = "ab" * 32, "cd" * 32
+
+
+@pytest.mark.parametrize(
+    ("slots", "is_open"),
+    [
+        ({}, True),
+        ({"r1c1": KEY}, True),
+        ({"r1c1": KEY, "r2c1": OTHER}, False),
+        ({"r1c1": KEY, "r2c1": KEY}, False),
+    ],
+)
+def test_a_slot_without_an_expected_institution_is_a_risk(
+    slots: dict[str, str], *, is_open: bool
+) -> None:
+    drawn = read_terms(registry.draw_up("s", proposal(identities={"slots": slots})))
+    assert ("house.open-slot" in drawn.risks) == is_open
+    registry.check_terms(drawn)
+    lying = [c for c in drawn.risks if c != "house.open-slot"]
+    if is_open:
+        with pytest.raises(InvalidParameters, match="risks"):
+            registry.check_terms(drawn.model_copy(update={"risks": tuple(lying)}))
+
+
+@pytest.mark.parametrize(
+    "identities",
+    [
+        {"slots": {"r3c1": KEY}},
+        {"slots": {"r1c1": KEY[1:]}},
+        {"slots": {"r1c1": KEY.upper()}},
+        {"coordinator": "key"},
+        {"coordinator": KEY, "analyst": KEY},
+    ],
+)
+def test_identities_of_another_form_or_of_no_slot_are_refused(
+    identities: dict[str, Any],
+) -> None:
+    with pytest.raises(ValidationError):
+        Terms.model_validate({**terms().model_dump(), "identities": identities})
+
+
+def test_every_risk_of_the_house_has_a_sentence() -> None:
+    for code, sentence in house.RISKS.items():
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
+        assert sentence.endswith(".")
 
 
 def test_terms_with_parameters_that_the_protocol_refuses_are_refused() -> None:

@@ -18,10 +18,12 @@ from click.testing import CliRunner, Result
 from support.analyst_process import Analyst, free_port, wait_for
 
 from clustering_protocols import simulation
+from clustering_protocols.enrolment import sign_terms
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import check_choices, parse_params
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from party_sdk import Party, Policy, _transport
 from party_sdk.cli import main
@@ -29,8 +31,11 @@ from party_sdk.cli.output import exit_code, progress_line, report_lines
 from party_sdk.client import SessionStatus
 from party_sdk.frames import open_table
 
+COORDINATOR = Institution("", bytes(32))
+SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
+INVITATION = f"#coterie-2/s/a/{'c' * 20}/{'0' * 64}/{SIGNED}"
 RISK = "dummy.row-count-is-known"
-ACCEPT = ("--accept-risk", RISK)
+ACCEPT = ("--accept-risk", RISK, "--accept-risk", "house.open-slot")
 
 
 class Terminal:
@@ -372,12 +377,12 @@ def test_an_entropy_file_that_is_malformed_is_refused(
 def test_equal_entropy_gives_equal_secrets(online: Terminal) -> None:
     entropy = ("--entropy-file", online.file("entropy", "ab" * 32 + "\n"))
 
-    def secret(folder: str) -> str:
+    def secret(folder: str) -> list[str]:
         online.environment["COTERIE_HOME"] = str(online.folder / folder)
         create = ("session", "create", "Wards", "--protocol", "dummy", "--id", "same")
         document = online.json(*create, "--seed", "1", *entropy)
         [invitation] = document["invitations"].values()
-        return str(invitation).rpartition("/")[2]
+        return str(invitation).split("/")[-4:]
 
     assert secret("one") == secret("two")
 
@@ -386,7 +391,7 @@ def test_equal_entropy_gives_equal_secrets(online: Terminal) -> None:
     "words",
     [
         ("session", "list"),
-        ("party", "join", f"#coterie-1/s/a/{'c' * 20}/{'0' * 64}", *ACCEPT),
+        ("party", "join", INVITATION, *ACCEPT),
     ],
     ids=["session", "party"],
 )
@@ -497,7 +502,7 @@ def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
         for line in shown.stdout.splitlines()
         if line.startswith("session ")
     ]
-    assert shown.stdout.count("#coterie-1/") == 2
+    assert shown.stdout.count("#coterie-2/") == 2
     assert RISK in shown.stderr
     status = online("session", "show", session).stdout
     assert "r1c1: has not joined" in status
@@ -523,7 +528,7 @@ def test_inspecting_shows_the_answer_and_sends_nothing(
     online("party", "join", invitation, *ACCEPT)
     assert_explained(online(*inspect, expect=7), Problem.NOT_READY)
     home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset({RISK}))
+    policy = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}))
     with Party.join(invitation, home=home, policy=policy) as party:
         party.enrol(open_table(rows, id_column="id"))
     show = ("session", "show", session)
@@ -697,6 +702,7 @@ def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
         waiting_since=now,
         deadline=now,
         risks=[],
+        terms_digest="",
     )
     assert "prepares the first round" in progress_line(status)
     failed = status.model_copy(

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(1), seed=1)
 [A] = PARTS.layout.names
-POLICY = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+POLICY = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
 HERE, THERE = "http://127.0.0.1", "http://127.0.0.1:9"
 
 
@@ -47,16 +49,8 @@ class Guest:
             self.token = party.folder.load_identity().token
 
     def invitation(self, url: str = HERE, secret: bytes | None = None) -> str:
-        session = self.session
-        return str(
-            Invitation(
-                url=url,
-                session=session.id,
-                slot=A,
-                code=session.codes[A],
-                secret=secret or session.secret,
-            )
-        )
+        secret = secret or self.session.secret
+        return self.session.invitation(A, url=url, secret=secret)
 
     def party(
         self, url: str = HERE, *, secret: bytes | None = None, moved: bool = False

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.terms import About, CONTROLS, Layout, Text, read_terms
+from clustering_protocols.terms import CONTROLS, About, Layout, Text, read_terms
 from party_sdk.cli.output import ExplainedGroup, progress_line, say
 from party_sdk.client import SessionStatus
 
@@ -114,6 +114,7 @@ def test_the_detail_of_a_sessions_end_is_said_without_controls(
         waiting_since=now,
         deadline=now,
         risks=[],
+        terms_digest="",
     )
     say(progress_line(status))
     assert "\\u001b[2Jgone" in capsys.readouterr().out

@@ -530,7 +530,7 @@ def test_the_last_to_join_starts_the_session(api: Api) -> None:
         assert session.status["state"] == "recruiting"
     session.join(LAYOUT.names[-1])
     assert session.status["state"] == "collecting"
-    assert session.status["safety_number"]
+    assert session.status["terms_digest"]
 
 
 @pytest.mark.parametrize(
@@ -541,9 +541,7 @@ def test_data_of_another_shape_than_its_group_are_refused(
     shared_api: Api, slot: str, shape: tuple[int, int], words: str
 ) -> None:
     session = shared_api.open(Dummy(), PARTS).join(A)
-    odd = session.member(slot).model_copy(
-        update={"n_rows": shape[0], "n_columns": shape[1]}
-    )
+    odd = session.member(slot, shape=shape)
     before = shared_api.stored()
     refusal = session.try_join(slot, odd)
     assert_problem(refusal, Problem.SHAPE_CONFLICT)
