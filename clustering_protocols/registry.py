@@ -157,6 +157,8 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     params = parse_params(proposal.protocol, proposal.params)
     known.check(params, proposal.layout)
     layout, identities = proposal.layout, proposal.identities
+    if unknown := identities.slots.keys() - set(layout.names):
+        raise InvalidParameters(f"identities.slots: no slot is {min(unknown)!r}.")
     terms = Terms(
         session=session,
         about=proposal.about,

@@ -117,8 +117,9 @@ class Party:
         confirm : callable, optional
             Called with everything in a contribution before it is sent; False stops it.
         on_roster : callable, optional
-            Called with who takes part, before anything of the data leaves; True where
-            the operator has compared the safety number with the other members.
+            Called with who takes part, and whether enough of them are known, before
+            anything of the data leaves; True where the operator has compared the safety
+            number with the other members.
         safety_number : str, optional
             What the others read: another number stops this party.
         accept_moved : bool

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from clustering_protocols.errors import GuardRefused, KeyNotAuthentic
 from clustering_protocols.secrecy.identities import Institution, fingerprint
@@ -79,7 +79,11 @@ class Roster:
             )
 
 
-OnRoster = Callable[[Roster], bool]
+class OnRoster(Protocol):
+    """Shows who takes part; True where the operator has compared the safety number."""
+
+    def __call__(self, roster: Roster, *, is_known: bool) -> bool:
+        """``is_known``: whether enough of the members are, so that nobody has to."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Meeting:
     entropy : bytes, optional
         What the identity is drawn from instead, where a run is repeated.
     on_roster : callable, optional
-        Shows who takes part; True where the operator has compared the safety number.
+        Shows who takes part.
     number : str, optional
         The safety number that the others read.
     """
@@ -133,14 +137,28 @@ class Meeting:
         """
         known = Acquaintances(self.home)
         roster = Roster.of(agreement, known, slot)
-        compared = self.on_roster is not None and self.on_roster(roster)
+        refused = _refusal(policy, agreement, slot, known)
+        if self.number is not None:
+            refused = None
+        is_compared = self.on_roster is not None and self.on_roster(
+            roster, is_known=refused is None
+        )
         if self.number is not None:
             roster.check_number(self.number)
-            compared = True
-        if not compared:
-            policy.check_members(agreement, slot, known.read().values())
+        if refused is not None and not is_compared:
+            raise refused
 
     def compare(self, agreement: bytes) -> None:
         """Hold an agreement that was accepted before against the number, if one is told."""
         if self.number is not None:
             Roster.of(agreement, Acquaintances(self.home)).check_number(self.number)
+
+
+def _refusal(
+    policy: Policy, agreement: bytes, slot: str, known: Acquaintances
+) -> GuardRefused | None:
+    try:
+        policy.check_members(agreement, slot, known.read().values())
+    except GuardRefused as refused:
+        return refused
+    return None

@@ -60,11 +60,13 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     with here.join(invitation, policy) as member:
         terms = member.terms
         own = member.identity
+        signed_by = here.named(member.invitation.coordinator)
     if as_json:
         say(terms.model_dump_json())
         return
     _show_terms(terms, member.invitation.slot)
-    say(f"you are {own.name or '(no name)'} {fingerprint(own.key)}")
+    say(f"signed by {signed_by}")
+    say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
     _show_quota(member, policy)
     _show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)

@@ -77,6 +77,14 @@ class PartyOptions:
 
         return PartyFolder(self.home, session_id, slot)
 
+    def named(self, key: str) -> str:
+        """Return whose key this is, as far as it is known here."""
+        from clustering_protocols.secrecy.identities import fingerprint
+        from party_sdk.identities import Acquaintances
+
+        name = Acquaintances(self.home).name_of(key) or "a key that you do not know"
+        return f"{name}: {fingerprint(key)}"
+
     def roster(self, session_id: str, slot: str) -> Roster | None:
         """Return who takes part, if that has been agreed upon."""
         from party_sdk.identities import Acquaintances
@@ -101,11 +109,11 @@ class PartyOptions:
         return self.join(kept.invitation, policy, choices)
 
 
-def _meet(roster: Roster) -> bool:
-    """Show who takes part; return whether the operator has compared the safety number."""
+def _meet(roster: Roster, *, is_known: bool) -> bool:
+    """Show who takes part; where too few are known, ask whether numbers were compared."""
     for line in roster_lines(roster):
         say(line, err=True)
-    if all(seat.known for seat in roster.seats) or not sys.stdin.isatty():
+    if is_known or not sys.stdin.isatty():
         return False
     return click.confirm("Do all members read this safety number?", err=True)
 

@@ -201,6 +201,7 @@ def test_equal_proposals_have_equal_terms_and_digests() -> None:
         ({"params": {"surplus": 1}}, "surplus"),
         ({"params": {"fail_at": "secret"}}, "fail_at"),
         ({"protocol": "dc"}, "n_clusters"),
+        ({"identities": {"slots": {"r9c9": "ab" * 32}}}, "r9c9"),
         ({"protocol": "dc", "params": {"n_clusters": 2, "features": [[{}]] * 2}}, "2"),
         (
             {

@@ -26,10 +26,11 @@ from clustering_protocols.registry import check_choices, parse_params
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from party_sdk import Party, Policy, _transport
-from party_sdk.cli import main
+from party_sdk.cli import main, party_options
 from party_sdk.cli.output import exit_code, progress_line, report_lines
 from party_sdk.client import SessionStatus
 from party_sdk.frames import open_table
+from party_sdk.roster import Roster
 
 COORDINATOR = Institution("", bytes(32))
 SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
@@ -481,6 +482,14 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     online("party", "resume", session, "r1c1", *data, "--labels", again, *ACCEPT)
     assert again.read_bytes() == labels.read_bytes()
 
+    number = document["safety_number"]
+    for line in ("you are", "r1c1: ", f"safety number {number}"):
+        assert line in done.stderr + online("party", "join", invitation, *ACCEPT).stdout
+    status = online.json("party", "status", session, "r1c1")
+    assert status["safety_number"] == number
+    assert [seat["slot"] for seat in status["members"]] == ["r1c1"]
+    assert number in online("party", "status", session, "r1c1").stdout
+
     shown = online.json("session", "show", session)
     assert (shown["state"], shown["safety_number"]) == (
         "completed",
@@ -492,6 +501,63 @@ def test_a_party_alone_runs_a_session_to_its_labels(
 
     online("party", "forget", session, "r1c1", "--yes")
     online("party", "resume", session, "r1c1", *data, expect=7)
+
+
+def test_another_safety_number_stops_the_run_before_anything_is_sent(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    other = " ".join(["00000"] * 12)
+    refused = online(*run, "--confirm-safety-number", other, expect=3)
+    assert_explained(refused, Problem.KEY_NOT_AUTHENTIC)
+    sent = online.json("party", "audit", session, "r1c1")
+    assert [entry["event"] for entry in sent] == ["joining"]
+    number = online.json("session", "show", session)["safety_number"]
+    online(*run, "--confirm-safety-number", number.replace(" ", ""))
+
+
+def test_a_slot_is_kept_for_the_institution_of_a_card(
+    online: Terminal, rows: Path
+) -> None:
+    create = ("session", "create", "Wards", "--protocol", "dummy")
+    home = online.environment["COTERIE_HOME"]
+    online.environment["COTERIE_HOME"] = str(online.folder / "north")
+    online("identity", "new", "North")
+    card = online.file("north.json", online("identity", "card").stdout)
+    online.environment["COTERIE_HOME"] = home
+    document = online.json(*create, "--expect", f"r1c1={card}")
+    assert document["risks"] == [RISK]
+    [invitation] = document["invitations"].values()
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    refused = online(*run, "--accept-risk", RISK, expect=3)
+    assert "The terms expect the key" in refused.stderr
+    online.environment["COTERIE_HOME"] = str(online.folder / "north")
+    online(*run, "--accept-risk", RISK)
+    online.environment["COTERIE_HOME"] = home
+    assert (
+        "r1c1: North (you do not know"
+        in online("session", "show", document["id"]).stdout
+    )
+    online("identity", "trust", card)
+    assert online.json(*create, "--expect", "r1c1=North")["risks"] == [RISK]
+    for wrong in ("r1c1", "r1c1=Nobody", "r9c9=North"):
+        assert_explained(
+            online(*create, "--expect", wrong, expect=5), Problem.INVALID_PARAMETERS
+        )
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_who_is_not_known_is_asked_about_where_there_is_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, *, told: bool
+) -> None:
+    monkeypatch.setattr("click.confirm", lambda *_, **__: told)
+    roster = Roster(seats=(), safety_number="1")
+    assert party_options._meet(roster, is_known=False) is False, "nobody is there"
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(party_options, "sys", terminal)
+    assert party_options._meet(roster, is_known=False) is told
+    assert party_options._meet(roster, is_known=True) is False, "nothing is asked"
 
 
 def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:

@@ -234,8 +234,8 @@ def test_a_safety_number_that_was_compared_stands_for_cards(home: Path) -> None:
     with pytest.raises(GuardRefused):
         Meeting(home).meet(ALL, A, STRICT)
     with pytest.raises(GuardRefused):
-        Meeting(home, on_roster=lambda _: False).meet(ALL, A, STRICT)
-    Meeting(home, on_roster=lambda _: True).meet(ALL, A, STRICT)
+        Meeting(home, on_roster=lambda *_, **__: False).meet(ALL, A, STRICT)
+    Meeting(home, on_roster=lambda *_, **__: True).meet(ALL, A, STRICT)
     Meeting(home, number=number).meet(ALL, A, STRICT)
     Meeting(home, number=number.replace(" ", "")).meet(ALL, A, STRICT)
 
@@ -249,7 +249,7 @@ def test_two_parties_that_are_shown_two_rosters_stop_where_they_compare(
     shown_to_b = agreement(names={C: Institution("Hospital r3c1", bytes(32))})
     told = safety_number(shown_to_b)
     for compared in (False, True):
-        meeting = Meeting(home, number=told, on_roster=lambda _, c=compared: c)
+        meeting = Meeting(home, number=told, on_roster=lambda *_, c=compared, **__: c)
         with pytest.raises(KeyNotAuthentic, match="other members than them"):
             meeting.meet(shown_to_a, A, ACCEPTING)
         with pytest.raises(KeyNotAuthentic):
