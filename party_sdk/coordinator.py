@@ -305,11 +305,11 @@ class CoordinatedSession:
         ------
         AuditBroken
             If a line was changed, or is missing, or the session was opened with other
-            terms than were signed here.
+            terms than were signed on this machine.
         """
         lines = self._client.audit(self.id)
         entries = list(hash_chain.read(lines))
-        if not entries or entries[0].get("digest") != self._kept().terms_digest:
+        if self.is_ours and not _is_opening(entries, self._kept().terms_digest):
             raise AuditBroken("The session was opened with other terms than yours.")
         for receipt in receipts:
             if receipt.get("event") == "receipt":
@@ -337,6 +337,10 @@ class CoordinatedSession:
         if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
         return _Kept.model_validate_json(self._path.read_bytes())
+
+
+def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
+    return bool(entries) and entries[0].get("digest") == terms_digest
 
 
 def _body(proposal: registry.Proposal) -> dict[str, Any]:
