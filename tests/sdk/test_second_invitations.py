@@ -12,7 +12,7 @@ import pytest
 
 from analyst_service.auth.service import AuthService
 from analyst_service.members.service import MemberService
-from clustering_protocols import simulation
+from clustering_protocols import enrolment, simulation
 from clustering_protocols.errors import (
     GuardRefused,
     InvitationExpired,
@@ -20,7 +20,8 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Layout, digest
 from party_sdk import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.invitations import Invitation
@@ -179,3 +180,29 @@ def test_a_proof_that_the_analyst_does_not_take_is_not_sent_for_ever(
         with pytest.raises(Unavailable):
             party.enrol(PARTS.data[A])
         assert len(tries) == 6
+
+
+def test_an_invitation_to_other_terms_or_of_another_coordinator_is_refused(
+    guest: Guest,
+) -> None:
+    """Whoever holds the secret, and the analyst, cannot lead a party elsewhere later."""
+    session = guest.session
+    weaker = session.drawn.replace(b'"minimum_rows":10', b'"minimum_rows":1')
+    other = Institution("", bytes(32))
+    signed = digest(session.drawn)
+    for invitation in (
+        session.invitation(A, terms=weaker),
+        session.invitation(
+            A,
+            coordinator=other.key,
+            signature=enrolment.sign_terms(other, signed),
+        ),
+    ):
+        with pytest.raises(GuardRefused, match="other terms than were accepted"):
+            Party.join(
+                invitation,
+                policy=POLICY,
+                home=guest.home,
+                transport=guest.transport(HERE),
+                accept_moved=True,
+            )
