@@ -6,7 +6,6 @@ and everything that it asks of the analyst may be asked again.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -16,8 +15,6 @@ from clustering_protocols import engine, enrolment, packets
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
-    AgreementMismatch,
-    CoterieError,
     GuardRefused,
     InvalidArray,
     KeyNotAuthentic,
@@ -30,12 +27,13 @@ from clustering_protocols.errors import (
 from clustering_protocols.registry import check_choices, check_terms
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
-from clustering_protocols.terms import Member, Terms, digest, read_terms
+from clustering_protocols.terms import Member, Terms, read_terms
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, Preview, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
+from party_sdk.joining import check_again, first_time
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
@@ -135,13 +133,13 @@ class Party:
         home = home or default_home()
         folder = PartyFolder(home, parsed.session, parsed.slot)
         if folder.exists:
-            _check_again(parsed, folder, accept_moved=accept_moved)
+            check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or Policy()
         meeting = Meeting(home, entropy, on_roster, safety_number)
         preview = None
         if not folder.exists:
-            preview = _first_time(parsed, folder, transport, policy, meeting)
+            preview = first_time(parsed, folder, transport, policy, meeting)
         oversight = Oversight(on_notes=on_notes, confirm=confirm)
         choices = choices or {}
         return cls(
@@ -399,68 +397,3 @@ class Party:
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)
         self._identity = identity
-
-
-def _first_time(
-    parsed: Invitation,
-    folder: PartyFolder,
-    transport: Transport,
-    policy: Policy,
-    meeting: Meeting,
-) -> Preview:
-    """Return the preview of an invitation that the policy covers; remember it."""
-    try:
-        preview = AnalystClient(transport).preview(parsed.code)
-        terms = _check_preview(parsed, preview, policy)
-        meeting.check_seat(terms, parsed.slot)
-    except CoterieError:
-        transport.close()
-        raise
-    drawn = meeting.entropy or secrets.token_bytes(32)
-    identity = Identity(
-        invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
-    )
-    with folder.locked():
-        if not folder.exists:  # of two that join at once the first one's draw counts
-            folder.save_identity(identity)
-    return preview
-
-
-def _check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -> None:
-    """Refuse a second invitation that would lead this party to somebody else."""
-    identity = folder.load_identity()
-    first = Invitation.parse(identity.invitation)
-    if later.secret != first.secret:
-        raise GuardRefused(
-            "This party joined with another invitation of this session and slot, which "
-            "has another session secret: this one is not from the same coordinator."
-        )
-    if (later.terms, later.coordinator) != (first.terms, first.coordinator):
-        raise GuardRefused("This invitation is for other terms than were accepted.")
-    if later.is_of_same_analyst(first):
-        return
-    if not accept_moved:
-        raise GuardRefused(
-            f"This party joined at {first.url}; this invitation names {later.url}. Its "
-            "token is not sent there. If the coordinator confirms that the analyst has "
-            "moved, say so: --moved, or accept_moved=True."
-        )
-    with folder.locked():
-        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
-
-
-def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> Terms:
-    """Return the terms, if the coordinator signed them and the policy covers them."""
-    if digest(preview.terms.encode()) != parsed.terms:
-        raise AgreementMismatch(
-            "The analyst shows other terms than the coordinator signed."
-        )
-    terms = read_terms(preview.terms.encode())
-    if terms.identities.coordinator != parsed.coordinator:
-        raise AgreementMismatch(
-            "Somebody else than the terms' coordinator signed them."
-        )
-    if (terms.session, preview.slot) != (parsed.session, parsed.slot):
-        raise AgreementMismatch("The analyst previews another session or slot.")
-    policy.check_terms(terms)
-    return terms

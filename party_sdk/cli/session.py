@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.errors import InvalidParameters
 from party_sdk.cli.options import (
     SEED,
     ca_option,
@@ -36,19 +34,19 @@ from party_sdk.cli.output import (
     say,
     show_progress,
 )
+from party_sdk.cli.session_values import (
+    read_about,
+    read_expected,
+    read_layout,
+    read_ledger,
+)
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from clustering_protocols.records import Record
-    from clustering_protocols.terms import About, Layout
     from party_sdk.client import SessionStatus
     from party_sdk.coordinator import Coordinator
-    from party_sdk.identities import Acquaintances
 
-_M = TypeVar("_M", bound="BaseModel")
 _SECONDS = click.IntRange(1, 366 * 86_400)
-_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 
 
 @click.group()
@@ -180,14 +178,14 @@ def create(
     deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
     opened = coordinator.create_session(
-        _about({"title": title, **words}),
+        read_about({"title": title, **words}),
         read_params(protocol, params),
-        _layout(slots) if slots else Layout.lattice(row_groups, column_groups),
+        read_layout(slots) if slots else Layout.lattice(row_groups, column_groups),
         session_id=session_id,
         seed=seed,
         deadlines=deadlines,
         guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
-        expected=_expected(expected, coordinator.acquaintances),
+        expected=read_expected(expected, coordinator.acquaintances),
     )
     invitations = opened.invite()
     risks = opened.status().risks
@@ -298,7 +296,7 @@ def audit(
     It tells who sent or received which digest when; the command fails if a line was
     changed.
     """
-    given = [entry for path in receipts for entry in _read_ledger(path)]
+    given = [entry for path in receipts for entry in read_ledger(path)]
     entries = coordinator.session(session_id).audit(given)
     if as_json:
         say(json.dumps(entries))
@@ -328,77 +326,6 @@ def delete(coordinator: Coordinator, session_id: str) -> None:
     A session that runs is cancelled first. The id is never free again.
     """
     coordinator.session(session_id).delete()
-
-
-def _read_ledger(path: Path) -> list[dict[str, Any]]:
-    try:
-        entries = json.loads(path.read_text())
-    except ValueError:
-        entries = None
-    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise InvalidParameters(f"{path} is not what 'party audit --json' prints.")
-    return entries
-
-
-def _layout(slots: tuple[str, ...]) -> Layout:
-    """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
-    from clustering_protocols.terms import Layout
-
-    places = [_PLACE.fullmatch(text) for text in slots]
-    if not all(places):
-        raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
-    named = [
-        {
-            "name": place[1],
-            "row": int(place[2]) - 1,
-            "column": int(place[3]) - 1,
-            "title": place[4] or "",
-        }
-        for place in places
-        if place
-    ]
-    named.sort(key=lambda slot: (slot["row"], slot["column"]))
-    return _checked(Layout, {"slots": named})
-
-
-def _expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str]:
-    """Return keys by slot of SLOT=CARD texts."""
-    from clustering_protocols.secrecy.identities import Card
-
-    keys = {}
-    for text in texts:
-        slot, found, named = text.partition("=")
-        if not found:
-            raise InvalidParameters(f"{text!r} is not SLOT=CARD.")
-        key = known.read().get(named)
-        if key is None:
-            if not Path(named).is_file():
-                raise InvalidParameters(
-                    f"{named!r} is neither the file of a card nor somebody you know."
-                )
-            card = Card.read(Path(named).read_bytes())
-            known.check(card.name, card.key)
-            key = card.key
-        keys[slot] = key
-    return keys
-
-
-def _about(words: Mapping[str, str]) -> About:
-    from clustering_protocols.terms import About
-
-    return _checked(About, words)
-
-
-def _checked(model: type[_M], values: Mapping[str, Any]) -> _M:
-    """Return a model of values; :class:`InvalidParameters` names what does not fit."""
-    from pydantic import ValidationError
-
-    from clustering_protocols.registry import explain
-
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise InvalidParameters(explain(error)) from None
 
 
 def _show_summary(summary: Record) -> None:
