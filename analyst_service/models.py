@@ -141,6 +141,9 @@ class Member(Base):
     x25519: Mapped[str | None] = mapped_column(_DIGEST)
     ed25519: Mapped[str | None] = mapped_column(_DIGEST)
     mark: Mapped[str | None] = mapped_column(_DIGEST)
+    institution: Mapped[str | None] = mapped_column(sa.String(100))
+    identity: Mapped[str | None] = mapped_column(_DIGEST)
+    signature: Mapped[str | None] = mapped_column(sa.String(128))
     joins: Mapped[int] = mapped_column(server_default="0")
 
 

@@ -167,7 +167,8 @@ class _Member:
     ) -> None:
         self.session, self.slot, self.entropy = session, slot, keys[slot]
         self.rows = Rows(n_rows)
-        line = simulation.member(session, slot, keys, self.rows)
+        terms = client.preview(code).terms.encode()
+        line = simulation.member(terms, slot, keys, self.rows)
         proof = enrolment.prove(self.entropy, session, line, code, joins=0)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)

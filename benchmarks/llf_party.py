@@ -44,7 +44,7 @@ def main() -> None:
     _compile(len(data.columns))
     print("ready", flush=True)
     sys.stdin.readline()
-    risks = frozenset({"llf.parties-see-all-centroids"})
+    risks = frozenset({"llf.parties-see-all-centroids", "house.open-slot"})
     policy = Policy(accepted_risks=risks)
     with Party.join(invitation, policy=policy, home=folder / slot) as party:
         party.run(data)

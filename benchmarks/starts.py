@@ -69,20 +69,16 @@ def analyst(environment: dict[str, str]) -> float:
 
 def agreement() -> bytes:
     """Return the agreement of a session of `dc` with two parties."""
-    from clustering_protocols import enrolment, registry, simulation
+    import numpy as np
+
+    from clustering_protocols import simulation
+    from clustering_protocols.data import MatrixSource
+    from clustering_protocols.protocols.dc import DataCollaboration
     from clustering_protocols.terms import Layout
 
-    session, layout = "starts", Layout.lattice(2)
-    keys = simulation.entropies(0, session, layout.names)
-    secret = enrolment.session_secret(keys[simulation.COORDINATOR], session)
-    proposal = registry.Proposal(
-        protocol="dc", params={"n_clusters": 2}, layout=layout, seed=0
-    )
-    roster = {
-        slot: enrolment.enrol(secret, session, slot, keys[slot], 100, 8)
-        for slot in layout.names
-    }
-    return enrolment.agree(registry.draw_up(session, proposal), roster)
+    layout = Layout.lattice(2)
+    data = {slot: MatrixSource(np.zeros((100, 8))) for slot in layout.names}
+    return simulation.agree(DataCollaboration(n_clusters=2), layout, data, 0, "starts")
 
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:

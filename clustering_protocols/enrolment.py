@@ -9,11 +9,15 @@ from cryptography.exceptions import InvalidSignature
 
 from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic
 from clustering_protocols.randomness import derive_key, length_prefixed
-from clustering_protocols.secrecy.keys import Line, PartyKeys, check_mark, mark
+from clustering_protocols.secrecy.identities import Institution, check_signature
+from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
 from clustering_protocols.terms import (
     Agreement,
+    Line,
     Member,
+    Terms,
     canonical_json,
+    digest,
     read_agreement,
     read_terms,
 )
@@ -24,12 +28,90 @@ def session_secret(entropy: bytes, session: str) -> bytes:
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 
+# The coordinator's word on the terms
+
+
+def sign_terms(coordinator: Institution, terms_digest: str) -> str:
+    """Return the coordinator's signature (hex) under the digest of its own terms."""
+    return coordinator.sign(_terms_signed(terms_digest))
+
+
+def check_terms_signature(coordinator: str, terms_digest: str, signature: str) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the holder of this key signed the terms."""
+    check_signature(coordinator, _terms_signed(terms_digest), signature)
+
+
+def _terms_signed(terms_digest: str) -> bytes:
+    return length_prefixed("coterie/terms/1", terms_digest)
+
+
+# A party's line of the roster
+
+
 def enrol(
-    secret: bytes, session: str, slot: str, entropy: bytes, n_rows: int, n_columns: int
+    secret: bytes,
+    terms: bytes,
+    slot: str,
+    entropy: bytes,
+    institution: Institution,
+    *,
+    n_rows: int,
+    n_columns: int,
 ) -> Member:
-    """Return a party's line of the roster: its sizes, public keys and their mark."""
-    line = Line(slot, PartyKeys(entropy, session, slot).public, n_rows, n_columns)
-    return Member(**line._asdict(), mark=mark(secret, session, line))
+    """Return a party's line of the roster for these terms (exact bytes).
+
+    It is marked with the session secret, which shows that the party was invited, and
+    signed by its institution, which shows who it is.
+    """
+    session = read_terms(terms).session
+    line = Line(
+        slot=slot,
+        n_rows=n_rows,
+        n_columns=n_columns,
+        keys=PartyKeys(entropy, session, slot).public,
+        institution=institution.name,
+        identity=institution.key,
+    )
+    written = _written(session, digest(terms), line)
+    return Member(
+        **line.model_dump(),
+        mark=mark(secret, written),
+        signature=institution.sign(written),
+    )
+
+
+def check_line(terms: bytes, member: Member) -> None:
+    """Refuse a line that its institution did not sign, or of another institution.
+
+    Raises
+    ------
+    KeyNotAuthentic
+        If the signature is not under this line in a session of these terms (exact
+        bytes), or the terms expect somebody else at the slot.
+    """
+    _check_line(read_terms(terms), digest(terms), member)
+
+
+def _check_line(terms: Terms, terms_digest: str, member: Member) -> None:
+    expected = terms.identities.slots.get(member.slot, member.identity)
+    if member.identity != expected:
+        raise KeyNotAuthentic(
+            f"Slot {member.slot!r} is taken by another institution than the terms expect."
+        )
+    written = _written(terms.session, terms_digest, member.line)
+    try:
+        check_signature(member.identity, written, member.signature)
+    except KeyNotAuthentic:
+        raise KeyNotAuthentic(
+            f"The line of slot {member.slot!r} is not what its institution signed."
+        ) from None
+
+
+def _written(session: str, terms_digest: str, line: Line) -> bytes:
+    """Return what mark and signature cover: the line, for these terms alone."""
+    return length_prefixed(
+        "coterie/line/1", session, terms_digest, canonical_json(line)
+    )
 
 
 def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
@@ -73,9 +155,19 @@ def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
 
 
 def check_agreement(
-    agreement: bytes, accepted_terms: bytes, own: Member, secret: bytes
+    agreement: bytes,
+    accepted_terms: bytes,
+    secret: bytes,
+    own: Member | None = None,
 ) -> None:
-    """Refuse an agreement that is not what this party joined.
+    """Refuse an agreement that is not the one that was joined.
+
+    Parameters
+    ----------
+    accepted_terms : bytes
+        Those that a party has accepted, or that its coordinator drew up.
+    own : Member, optional
+        What a party said of itself; a coordinator has said nothing.
 
     Raises
     ------
@@ -83,12 +175,16 @@ def check_agreement(
         If the terms are not byte for byte those accepted, or the party's own line of
         the roster differs from what it sent.
     KeyNotAuthentic
-        If keys or sizes of anybody were not marked with the session secret.
+        If anybody's line was not marked with the session secret, was not signed by its
+        institution for this session, or is of another institution than was expected.
     """
     agreed, terms = read_agreement(agreement)
     if agreed.terms.encode() != accepted_terms:
         raise AgreementMismatch("The terms changed after they were accepted.")
-    if agreed.member(own.slot) != own:
+    if own is not None and agreed.member(own.slot) != own:
         raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
+    terms_digest = digest(accepted_terms)
     for member in agreed.roster:
-        check_mark(secret, terms.session, member.line, member.mark)
+        written = _written(terms.session, terms_digest, member.line)
+        check_mark(secret, member.slot, written, member.mark)
+        _check_line(terms, terms_digest, member)

@@ -205,8 +205,8 @@ class Problem(Enum):
     KEY_NOT_AUTHENTIC = Facts(
         "key-not-authentic",
         403,
-        "A public key in the agreement was not made with the session secret",
-        "Somebody changed a key on the way. Stop and tell the coordinator.",
+        "A key or a signature is not that of whom it is given out for",
+        "Stop and tell the coordinator, on a way that the analyst does not control.",
     )
     ENVELOPE_REFUSED = Facts(
         "envelope-refused",

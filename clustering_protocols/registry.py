@@ -6,6 +6,7 @@ the API schema and its risk codes get its folder's name in front.
 
 from __future__ import annotations
 
+import json
 import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -14,13 +15,16 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
-from clustering_protocols import protocols
+from clustering_protocols import house, protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
 from clustering_protocols.terms import (
+    About,
     Deadlines,
     Guards,
+    Identities,
     Layout,
     Name,
     ProtocolChoice,
@@ -35,10 +39,11 @@ from clustering_protocols.terms import (
 class Proposal(Value):
     """What a coordinator asks for; :func:`draw_up` makes it into terms."""
 
-    title: str = ""
+    about: About = About()
     protocol: Name
     params: dict[str, Any]
     layout: Layout
+    identities: Identities = Identities()
     seed: int
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -74,6 +79,17 @@ def risk_sentences(name: str) -> dict[str, str]:
     }
 
 
+def risks_of(params: Params, layout: Layout, identities: Identities) -> dict[str, str]:
+    """Return every risk code of a session with its sentence: its protocol's, the house's."""
+    name = name_of(params)
+    own, whole = risk_sentences(name), house.RISKS
+    codes = (f"{name}.{code}" for code in protocol(name).risks_of(params, layout))
+    found = {code: own[code] for code in codes}
+    for code in house.risks_of(layout, identities):
+        found[f"{house.PREFIX}.{code}"] = whole[code]
+    return found
+
+
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:
     """Return checked parameters; :class:`InvalidParameters` names the field."""
     try:
@@ -81,6 +97,32 @@ def parse_params(name: str, values: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         raise InvalidParameters(explain(error)) from None
     return params
+
+
+def defaults(params: type[Params]) -> dict[str, Any]:
+    """Return the defaults of a protocol's parameters as JSON values.
+
+    Terms do not hold them, so that a default changes with a new version of the protocol
+    alone.
+    """
+    return {
+        name: to_jsonable_python(field.get_default(call_default_factory=True))
+        for name, field in params.model_fields.items()
+        if not field.is_required()
+    }
+
+
+def chosen(params: Params) -> dict[str, Any]:
+    """Return the parameters that differ from their defaults, as JSON values.
+
+    A parameter of several parts is given with all of them, or not at all.
+    """
+    usual = defaults(type(params))
+    return {
+        name: value
+        for name, value in params.model_dump(mode="json").items()
+        if name not in usual or json.dumps(value) != json.dumps(usual[name])
+    }
 
 
 def check_choices(name: str, given: Iterable[str]) -> None:
@@ -95,7 +137,7 @@ def check_choices(name: str, given: Iterable[str]) -> None:
 
 
 def draw_up(session: str, proposal: Proposal) -> bytes:
-    """Return the terms of a session as canonical bytes: defaults and risks filled in.
+    """Return the terms of a session as canonical bytes, with the risks that they bring.
 
     Raises
     ------
@@ -105,20 +147,21 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     known = protocol(proposal.protocol)
     params = parse_params(proposal.protocol, proposal.params)
     known.check(params, proposal.layout)
-    codes = known.risks_of(params, proposal.layout)
+    layout, identities = proposal.layout, proposal.identities
+    if unknown := identities.slots.keys() - set(layout.names):
+        raise InvalidParameters(f"identities.slots: no slot is {min(unknown)!r}.")
     terms = Terms(
         session=session,
-        title=proposal.title,
+        about=proposal.about,
         protocol=ProtocolChoice(
-            name=proposal.protocol,
-            version=known.version,
-            params=params.model_dump(mode="json"),
+            name=proposal.protocol, version=known.version, params=chosen(params)
         ),
-        layout=proposal.layout,
+        layout=layout,
+        identities=identities,
         seed=proposal.seed,
         deadlines=proposal.deadlines,
         guards=proposal.guards,
-        risks=tuple(f"{proposal.protocol}.{code}" for code in codes),
+        risks=tuple(risks_of(params, layout, identities)),
     )
     return canonical_json(terms)
 
@@ -132,7 +175,7 @@ def check_terms(terms: Terms) -> Params:
     Raises
     ------
     VersionMismatch
-        If the protocol has another version here.
+        If the protocol has another version here, or a risk is not known here.
     InvalidParameters
         If parameters, layout or the list of risks are not what this release computes.
     """
@@ -144,12 +187,32 @@ def check_terms(terms: Terms) -> Params:
         )
     params = parse_params(choice.name, choice.params)
     known.check(params, terms.layout)
-    codes = known.risks_of(params, terms.layout)
-    if terms.risks != tuple(f"{choice.name}.{code}" for code in codes):
+    _check_known(choice.name, terms.risks)
+    if terms.risks != tuple(risks_of(params, terms.layout, terms.identities)):
         raise InvalidParameters(
             "The terms list other risks than their parameters bring."
         )
     return params
+
+
+def _check_known(name: str, codes: Iterable[str]) -> None:
+    """Refuse risks that have no sentence here: what they say cannot be accepted."""
+    known = {f"{house.PREFIX}.{code}" for code in house.RISKS} | set(
+        risk_sentences(name)
+    )
+    for code in codes:
+        if code not in known:
+            raise VersionMismatch(
+                f"The risk {code!r} is not known here: the session needs a newer release."
+            )
+
+
+def risks_in(terms: Terms) -> dict[str, str]:
+    """Return the risks that terms list, with a sentence each.
+
+    Raises what :func:`check_terms` raises: sentences go with codes that hold.
+    """
+    return risks_of(check_terms(terms), terms.layout, terms.identities)
 
 
 def session_context(agreement: bytes) -> SessionContext:

@@ -13,13 +13,22 @@ from collections import Counter
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
-from clustering_protocols.secrecy.keys import Line, PublicKeys
+from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
+from clustering_protocols.secrecy.keys import PublicKeys
 
-TERMS_VERSION: Final = 1
+TERMS_VERSION: Final = 2
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -33,10 +42,40 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Slot(Value):
+class Section(Value):
+    """A value of which only what is used is written: no None, empty text or mapping.
+
+    So what is added to a section later changes no terms that do not use it.
+    """
+
+    @model_serializer(mode="wrap")
+    def _write_what_is_used(
+        self, write: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        return {
+            name: value
+            for name, value in written.items()
+            if value not in (None, "", {})
+        }
+
+
+class About(Section):
+    """What a session is for, in words for people."""
+
+    title: Text = Field(default="", description="One line, no control characters.")
+    purpose: Text = Field(default="", description="What the labels are for.")
+    legal_basis: Text = Field(
+        default="", description="What allows it, e.g. a contract."
+    )
+    contact: Text = Field(default="", description="Whom to ask.")
+
+
+class Slot(Section):
     """One place in the lattice: row group and column group, counted from 0."""
 
     name: Name = Field(description="How this place is called, e.g. hospital-a.")
+    title: Text = Field(default="", description="Who sits there, for people.")
     row: int = Field(ge=0, lt=10_000, description="Row group: the same people.")
     column: int = Field(ge=0, lt=10_000, description="Column group: the same features.")
 
@@ -125,6 +164,15 @@ class Layout(Value):
         return tuple(slot.name for slot in self.slots if slot.column == column)
 
 
+class Identities(Section):
+    """Who a session is between: the public keys of institutions (Ed25519, hex)."""
+
+    coordinator: Key | None = Field(default=None, description="Signs the terms.")
+    slots: dict[Name, Key] = Field(
+        default={}, description="Who is expected where; other slots are open."
+    )
+
+
 class Deadlines(Value):
     """How long the analyst waits, in seconds."""
 
@@ -138,41 +186,68 @@ class Guards(Value):
     minimum_rows: int = Field(default=10, ge=1, description="Rows of each party.")
 
 
-class ProtocolChoice(Value):
-    """A protocol of the catalogue with its complete parameters."""
+class ProtocolChoice(Section):
+    """A protocol of the catalogue, with the parameters that differ from its defaults."""
 
     name: Name
     version: int
-    params: dict[str, Any]
+    params: dict[str, Any] = {}
 
 
-class Terms(Value):
+class Terms(Section):
     """What a party agrees to when it joins."""
 
     coterie: int = TERMS_VERSION
     session: Name
-    title: Text
+    about: About = About()
     protocol: ProtocolChoice
     layout: Layout
+    identities: Identities = Identities()
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards
     risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if unknown := self.identities.slots.keys() - set(self.layout.names):
+            raise ValueError(f"no slot has the name {min(unknown)!r}")
+        return self
 
-class Member(Value):
-    """One line of the roster."""
+    @property
+    def title(self) -> str:
+        """Return how people call the session: its title, or its name without one."""
+        return self.about.title or self.session
+
+
+class Line(Value):
+    """What a party says of itself in the roster."""
 
     slot: Name
     n_rows: int = Field(ge=1, lt=2**40)
     n_columns: int = Field(ge=1, lt=2**20)
     keys: PublicKeys
-    mark: str = Field(pattern=r"^[0-9a-f]{64}$")
+    institution: InstitutionName = Field(
+        description="As it calls itself; may be empty."
+    )
+    identity: Key = Field(description="Its institution's public key.")
+
+
+class Member(Line):
+    """One line of the roster, as it was signed.
+
+    See :func:`clustering_protocols.enrolment.enrol`.
+    """
+
+    mark: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
+    )
+    signature: Signature = Field(description="Of the line, with the identity's key.")
 
     @property
     def line(self) -> Line:
-        """Return what the mark covers: all but itself."""
-        return Line(self.slot, self.keys, self.n_rows, self.n_columns)
+        """Return what mark and signature cover: all but themselves."""
+        return Line.model_validate(self.model_dump(exclude={"mark", "signature"}))
 
 
 class Agreement(Value):

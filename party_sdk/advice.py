@@ -27,7 +27,7 @@ from clustering_protocols.suitability import (
     RoundBudget,
     Shape,
 )
-from clustering_protocols.terms import Layout, Slot
+from clustering_protocols.terms import Identities, Layout, Slot
 
 _ALIGNMENT: Final = {"alignment": {"method": "ecdh"}}
 
@@ -211,14 +211,12 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
     known = registry.protocol(name)
     given = _params(situation, name, way) or {}
     params = registry.parse_params(name, given)
-    sentences = registry.risk_sentences(name)
-    codes = [f"{name}.{code}" for code in known.risks_of(params, layout)]
     return Fit(
         protocol=name,
         way=way,
         params=given,
         layout=layout,
-        risks={code: sentences[code] for code in codes},
+        risks=registry.risks_of(params, layout, Identities()),
         stages=[stage.name for stage in known.stages(params, layout)],
         learns=known.learns,
         figures=figures(name, way.name, situation.partitioning),

@@ -13,28 +13,62 @@ from pydantic import BaseModel
 
 from clustering_protocols import engine, hash_chain, registry
 from clustering_protocols.contract import Params
-from clustering_protocols.enrolment import session_secret
-from clustering_protocols.errors import AuditBroken, InvalidParameters, NotReady
+from clustering_protocols.enrolment import (
+    check_agreement,
+    session_secret,
+    sign_terms,
+)
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    AuditBroken,
+    InvalidParameters,
+    NotReady,
+)
 from clustering_protocols.records import Record
-from clustering_protocols.terms import NAME_PATTERN, Deadlines, Guards, Layout
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import (
+    NAME_PATTERN,
+    About,
+    Deadlines,
+    Guards,
+    Identities,
+    Layout,
+    digest,
+)
 from clustering_protocols.wire.answers import SessionLine, SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home, private_folder, write_private
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, end_of
+from party_sdk.identities import Acquaintances, OwnIdentity
 from party_sdk.invitations import Invitation
+from party_sdk.roster import Roster
 
 _WATCH_SECONDS = 1.0
 
 
 class _Kept(BaseModel):
-    """What a coordinator keeps of a session: the session secret comes from it."""
+    """What a coordinator keeps of a session: the secret of it, and its own terms."""
 
     url: str
     entropy: str
+    terms: str
+    coordinator: str
+    signature: str
+
+    @property
+    def terms_digest(self) -> str:
+        """Return the digest of the terms that the coordinator signed."""
+        return digest(self.terms.encode())
+
+    def secret(self, session: str) -> bytes:
+        """Return the session secret."""
+        return session_secret(bytes.fromhex(self.entropy), session)
 
     def __repr__(self) -> str:
         return "<Kept>"
+
+    __str__ = __repr__
 
 
 class Coordinator:
@@ -46,10 +80,11 @@ class Coordinator:
     key : str
         A coordinator's key (``coterie key create``).
     home : Path, optional
-        Where to keep the sessions' secrets; ``$COTERIE_HOME`` or ``~/.coterie``.
+        Where to keep the sessions' secrets and the institution's identity;
+        ``$COTERIE_HOME`` or ``~/.coterie``.
     entropy : bytes, optional
-        32 bytes from which session secrets follow; from the operating system by
-        default.
+        32 bytes from which session secrets and identity follow; from the operating
+        system by default, and the identity of the home.
     """
 
     def __init__(
@@ -63,7 +98,7 @@ class Coordinator:
     ) -> None:
         self._url = url
         self.entropy = entropy
-        self._home = (home or default_home()) / "sessions"
+        self._home = home or default_home()
         self._transport = transport or Transport(url)
         self._client = AnalystClient(self._transport, key)
 
@@ -75,7 +110,7 @@ class Coordinator:
 
     def create_session(
         self,
-        title: str,
+        about: str | About,
         params: Params,
         layout: Layout,
         *,
@@ -83,13 +118,14 @@ class Coordinator:
         seed: int | None = None,
         deadlines: Deadlines | None = None,
         guards: Guards | None = None,
+        expected: Mapping[str, str] | None = None,
     ) -> CoordinatedSession:
-        """Open a session.
+        """Open a session, and sign its terms.
 
         Parameters
         ----------
-        title : str
-            For people.
+        about : str or About
+            For people: a title, or with it purpose, legal basis and contact.
         params : Params
             Of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
         layout : Layout
@@ -99,26 +135,77 @@ class Coordinator:
             changes nothing.
         seed : int, optional
             Of the analyst's random starts; drawn by default.
+        expected : mapping, optional
+            By slot, the public key of the institution that alone may sit there; other
+            slots are open to whoever has their invitation.
+
+        Raises
+        ------
+        AgreementMismatch
+            If the analyst drew up other terms than these.
         """
-        session_id = session_id or _id_from(title)
+        about = About(title=about) if isinstance(about, str) else about
+        session_id = session_id or _id_from(about.title)
         if not re.fullmatch(NAME_PATTERN, session_id):
             raise InvalidParameters(
                 f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
             )
-        body = {
-            "title": title,
-            "protocol": {
-                "name": registry.name_of(params),
-                "params": params.model_dump(mode="json"),
-            },
-            "layout": layout.model_dump(mode="json"),
-            "seed": secrets.randbits(52) if seed is None else seed,
-            "deadlines": (deadlines or Deadlines()).model_dump(mode="json"),
-            "guards": (guards or Guards()).model_dump(mode="json"),
-        }
-        self._keep(session_id)
-        self._client.put_session(session_id, body)
+        institution = self._institution()
+        proposal = registry.Proposal(
+            about=about,
+            protocol=registry.name_of(params),
+            params=params.model_dump(mode="json"),
+            layout=layout,
+            identities=Identities(
+                coordinator=institution.key, slots=dict(expected or {})
+            ),
+            seed=secrets.randbits(52) if seed is None else seed,
+            deadlines=deadlines or Deadlines(),
+            guards=guards or Guards(),
+        )
+        terms = registry.draw_up(session_id, proposal)
+        self._open(session_id, proposal, terms, institution)
         return self.session(session_id)
+
+    def _open(
+        self,
+        session_id: str,
+        proposal: registry.Proposal,
+        terms: bytes,
+        institution: Institution,
+    ) -> None:
+        """Keep what the session needs, and have the analyst open it."""
+        path = private_folder(self._home / "sessions") / f"{session_id}.json"
+        before = path.read_bytes() if path.exists() else None
+        entropy = self.entropy or secrets.token_bytes(32)
+        kept = _Kept(
+            url=self._url,
+            entropy=_Kept.model_validate_json(before).entropy
+            if before
+            else entropy.hex(),
+            terms=terms.decode(),
+            coordinator=institution.key,
+            signature=sign_terms(institution, digest(terms)),
+        )
+        if before is None:
+            write_private(path, kept.model_dump_json().encode())
+        status = self._client.put_session(session_id, _body(proposal))
+        if status.terms_digest != kept.terms_digest:
+            raise AgreementMismatch(
+                "The analyst drew up other terms than were asked for: it runs another "
+                "release, or changed them."
+            )
+        write_private(path, kept.model_dump_json().encode())
+
+    @property
+    def acquaintances(self) -> Acquaintances:
+        """Return whom this coordinator knows by a card."""
+        return Acquaintances(self._home)
+
+    def _institution(self) -> Institution:
+        if self.entropy is not None:
+            return Institution.drawn(self.entropy)
+        return OwnIdentity(self._home).load_or_make()
 
     def session(self, session_id: str) -> CoordinatedSession:
         """Return a session that was opened before."""
@@ -133,13 +220,6 @@ class Coordinator:
             found += page.sessions
         return found
 
-    def _keep(self, session_id: str) -> None:
-        path = private_folder(self._home) / f"{session_id}.json"
-        if not path.exists():
-            entropy = self.entropy or secrets.token_bytes(32)
-            kept = _Kept(url=self._url, entropy=entropy.hex())
-            write_private(path, kept.model_dump_json().encode())
-
 
 class CoordinatedSession:
     """One session, seen by its coordinator."""
@@ -153,14 +233,20 @@ class CoordinatedSession:
         """Return a new invitation per slot, by default for all that are free.
 
         Hand them over on a channel that the analyst cannot read: each holds the
-        session secret, with which parties know each other's keys.
+        session secret, which says who was invited, and your signature under the terms.
         """
         kept = self._kept()
-        secret = session_secret(bytes.fromhex(kept.entropy), self.id)
         return {
             slot: str(
                 Invitation(
-                    url=kept.url, session=self.id, slot=slot, code=code, secret=secret
+                    url=kept.url,
+                    session=self.id,
+                    slot=slot,
+                    code=code,
+                    secret=kept.secret(self.id),
+                    terms=kept.terms_digest,
+                    coordinator=kept.coordinator,
+                    signature=kept.signature,
                 )
             )
             for slot, code in self._client.invite(self.id, slots).items()
@@ -188,8 +274,26 @@ class CoordinatedSession:
 
     def summary(self) -> Record:
         """Return what the terms let the coordinator read of the result."""
+        return engine.read_result(self._agreement(), self._client.result(self.id))
+
+    def roster(self) -> Roster:
+        """Return who takes part, and the safety number, computed and checked here.
+
+        Raises
+        ------
+        NotReady
+            Until all have joined.
+        AgreementMismatch, KeyNotAuthentic
+            If terms or roster are not those that were signed.
+        """
+        return Roster.of(self._agreement(), Acquaintances(self._home))
+
+    def _agreement(self) -> bytes:
+        """Return the agreement, after holding it against what was signed here."""
+        kept = self._kept()
         agreement = self._client.agreement(self.id)
-        return engine.read_result(agreement, self._client.result(self.id))
+        check_agreement(agreement, kept.terms.encode(), kept.secret(self.id))
+        return agreement
 
     def audit(self, receipts: Iterable[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
         """Return who sent or received which digest when, after checking the chain.
@@ -203,10 +307,13 @@ class CoordinatedSession:
         Raises
         ------
         AuditBroken
-            If a line was changed, or is missing.
+            If a line was changed, or is missing, or the session was opened with other
+            terms than were signed on this machine.
         """
         lines = self._client.audit(self.id)
         entries = list(hash_chain.read(lines))
+        if self.is_ours and not _is_opening(entries, self._kept().terms_digest):
+            raise AuditBroken("The session was opened with other terms than yours.")
         for receipt in receipts:
             if receipt.get("event") == "receipt":
                 _check_receipt(receipt, lines, entries)
@@ -220,11 +327,30 @@ class CoordinatedSession:
         """Remove all of it but its audit at the analyst; one that runs is cancelled."""
         self._client.delete(self.id)
 
+    @property
+    def is_ours(self) -> bool:
+        """Return whether the session was opened on this machine."""
+        return self._path.exists()
+
+    @property
+    def _path(self) -> Path:
+        return self._home / "sessions" / f"{self.id}.json"
+
     def _kept(self) -> _Kept:
-        path = self._home / f"{self.id}.json"
-        if not path.exists():
+        if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
-        return _Kept.model_validate_json(path.read_bytes())
+        return _Kept.model_validate_json(self._path.read_bytes())
+
+
+def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
+    return bool(entries) and entries[0].get("digest") == terms_digest
+
+
+def _body(proposal: registry.Proposal) -> dict[str, Any]:
+    """Return what the analyst is asked for, in its own form."""
+    body = proposal.model_dump(mode="json")
+    params = body.pop("params")
+    return {**body, "protocol": {"name": proposal.protocol, "params": params}}
 
 
 def _check_receipt(

@@ -2,7 +2,9 @@
 
 The analyst's address, and after the ``#`` what names the session: the one-time code,
 which is sent to the analyst, and the session secret, which never is (the part of an
-address after ``#`` is not sent by any HTTP client).
+address after ``#`` is not sent by any HTTP client). Then the digest of the terms, the
+coordinator's public key, and the signature with which the coordinator stands for them:
+terms that the analyst has changed do not fit.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.enrolment import check_terms_signature
+from clustering_protocols.errors import InvalidParameters, KeyNotAuthentic
 from clustering_protocols.terms import NAME_PATTERN
 
-_VERSION = "coterie-1"
+_VERSION = "coterie-2"
 _NAME = NAME_PATTERN.strip("^$")
 _FORM = re.compile(
     rf"(?P<url>https?://[^\s#]+)#{_VERSION}/(?P<session>{_NAME})/"
-    rf"(?P<slot>{_NAME})/(?P<code>[\w-]+)/(?P<secret>[0-9a-f]{{64}})"
+    rf"(?P<slot>{_NAME})/(?P<code>[\w-]+)/(?P<secret>[0-9a-f]{{64}})/"
+    r"(?P<terms>[0-9a-f]{64})/(?P<coordinator>[0-9a-f]{64})/(?P<signature>[0-9a-f]{128})"
 )
 
 
@@ -31,22 +35,43 @@ class Invitation:
     slot: str
     code: str = field(repr=False)
     secret: bytes = field(repr=False)
+    terms: str  # their digest
+    coordinator: str
+    signature: str = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
-        """Return the invitation in a string; :class:`InvalidParameters` if none is."""
+        """Return the invitation in a string.
+
+        Raises
+        ------
+        InvalidParameters
+            If it is none, or the coordinator did not sign what it says of the terms.
+        """
         found = _FORM.fullmatch(text.strip())
         if found is None or not _is_address(found["url"]):
             raise InvalidParameters(
                 "This is not an invitation; it has the form "
-                f"https://analyst#{_VERSION}/session/slot/code/secret."
+                f"https://analyst#{_VERSION}/session/slot/code/secret/terms/"
+                "coordinator/signature."
             )
+        try:
+            check_terms_signature(
+                found["coordinator"], found["terms"], found["signature"]
+            )
+        except KeyNotAuthentic:
+            raise InvalidParameters(
+                "This is not an invitation as its coordinator signed it."
+            ) from None
         return cls(
             url=found["url"],
             session=found["session"],
             slot=found["slot"],
             code=found["code"],
             secret=bytes.fromhex(found["secret"]),
+            terms=found["terms"],
+            coordinator=found["coordinator"],
+            signature=found["signature"],
         )
 
     def is_of_same_analyst(self, other: Invitation) -> bool:
@@ -56,7 +81,8 @@ class Invitation:
     def __str__(self) -> str:
         """Return the string to hand over, on a channel that the analyst cannot read."""
         named = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
-        return f"{self.url}#{_VERSION}/{named}"
+        signed = f"{self.terms}/{self.coordinator}/{self.signature}"
+        return f"{self.url}#{_VERSION}/{named}/{signed}"
 
 
 def _place(url: str) -> tuple[str, str | None, int | None, str]:

@@ -6,7 +6,6 @@ and everything that it asks of the analyst may be asked again.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -16,8 +15,6 @@ from clustering_protocols import engine, enrolment, packets
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
-    AgreementMismatch,
-    CoterieError,
     GuardRefused,
     InvalidArray,
     KeyNotAuthentic,
@@ -28,6 +25,8 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from clustering_protocols.registry import check_choices, check_terms
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.terms import Member, Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
@@ -36,10 +35,12 @@ from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
+from party_sdk.joining import check_again, first_time
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
+from party_sdk.roster import Meeting, OnRoster
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -65,6 +66,7 @@ class Party:
         preview: Preview | None,
         choices: Mapping[str, Any],
         oversight: Oversight,
+        meeting: Meeting,
     ) -> None:
         self.invitation = invitation
         self.folder = folder
@@ -74,6 +76,7 @@ class Party:
         self._policy = policy
         self._choices = choices
         self._oversight = oversight
+        self._meeting = meeting
         self._identity = folder.load_identity()
 
     @classmethod
@@ -88,6 +91,8 @@ class Party:
         choices: Mapping[str, Any] | None = None,
         on_notes: OnNotes | None = None,
         confirm: Confirm | None = None,
+        on_roster: OnRoster | None = None,
+        safety_number: str | None = None,
         accept_moved: bool = False,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
@@ -98,10 +103,11 @@ class Party:
         policy : Policy, optional
             What this party accepts; by default no risk code at all.
         home : Path, optional
-            Where to keep memory; ``$COTERIE_HOME`` or ``~/.coterie`` by default.
+            Where to keep memory and the institution's identity; ``$COTERIE_HOME`` or
+            ``~/.coterie`` by default.
         entropy : bytes, optional
-            32 bytes from which all of this party's chance follows; from the operating
-            system by default.
+            32 bytes from which all of this party's chance follows, and its identity;
+            from the operating system by default, and the identity of the home.
         choices : mapping, optional
             What this party decides alone; the protocol's README lists what it knows,
             for `dc` a fitted ``transformer`` and a ``rebuild_limit``.
@@ -110,7 +116,12 @@ class Party:
             sent.
         confirm : callable, optional
             Called with everything in a contribution before it is sent; False stops it.
-
+        on_roster : callable, optional
+            Called with who takes part, and whether enough of them are known, before
+            anything of the data leaves; True where the operator has compared the safety
+            number with the other members.
+        safety_number : str, optional
+            What the others read: another number stops this party.
         accept_moved : bool
             Whether a later invitation to the same slot may name another address of the
             analyst, who is sent this party's token there.
@@ -121,16 +132,21 @@ class Party:
             Before anything of the data is known to the analyst.
         """
         parsed = Invitation.parse(invitation)
-        folder = PartyFolder(home or default_home(), parsed.session, parsed.slot)
+        home = home or default_home()
+        folder = PartyFolder(home, parsed.session, parsed.slot)
         if folder.exists:
-            _check_again(parsed, folder, accept_moved=accept_moved)
+            check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or Policy()
+        meeting = Meeting(home, entropy, on_roster, safety_number)
         preview = None
         if not folder.exists:
-            preview = _first_time(parsed, folder, transport, policy, entropy)
+            preview = first_time(parsed, folder, transport, policy, meeting)
         oversight = Oversight(on_notes=on_notes, confirm=confirm)
-        return cls(parsed, folder, transport, policy, preview, choices or {}, oversight)
+        choices = choices or {}
+        return cls(
+            parsed, folder, transport, policy, preview, choices, oversight, meeting
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +158,17 @@ class Party:
     def terms(self) -> Terms:
         """Return the terms that were previewed."""
         return read_terms(self._identity.terms.encode())
+
+    @property
+    def identity(self) -> Institution:
+        """Return who this party is: its institution's name and key."""
+        return self._meeting.institution
+
+    @property
+    def safety_number(self) -> str | None:
+        """Return the number that the members compare, once all have joined."""
+        agreement = self.folder.load_agreement()
+        return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> None:
         """Take the slot: tell the analyst sizes and public keys.
@@ -170,9 +197,14 @@ class Party:
         if known.token is not None:
             self._choices = same_choices(known.choices, self._choices)
             return
-        here = (self.invitation.session, self.invitation.slot)
-        member = enrolment.enrol(
-            self.invitation.secret, *here, self._entropy, data.n_rows, len(data.columns)
+        member = known.member or enrolment.enrol(
+            self.invitation.secret,
+            known.terms.encode(),
+            self.invitation.slot,
+            self._entropy,
+            self._meeting.institution,
+            n_rows=data.n_rows,
+            n_columns=len(data.columns),
         )
         update = {
             "member": member,
@@ -325,6 +357,7 @@ class Party:
         """Return the agreement, once all have joined, after checking it."""
         agreement = self.folder.load_agreement()
         if agreement is not None:
+            self._meeting.compare(agreement)
             return agreement
         while watch.look().state is SessionState.RECRUITING:
             watch.task()
@@ -334,10 +367,11 @@ class Party:
         enrolment.check_agreement(
             agreement,
             self._identity.terms.encode(),
-            self._identity.member,
             self.invitation.secret,
+            self._identity.member,
         )
         self._policy.check_roster(agreement, self.invitation.slot)
+        self._meeting.meet(agreement, self.invitation.slot, self._policy)
         self.folder.save_agreement(agreement)
         return agreement
 
@@ -369,55 +403,3 @@ class Party:
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)
         self._identity = identity
-
-
-def _first_time(
-    parsed: Invitation,
-    folder: PartyFolder,
-    transport: Transport,
-    policy: Policy,
-    entropy: bytes | None,
-) -> Preview:
-    """Return the preview of an invitation that the policy covers; remember it."""
-    try:
-        preview = AnalystClient(transport).preview(parsed.code)
-        _check_preview(parsed, preview, policy)
-    except CoterieError:
-        transport.close()
-        raise
-    drawn = secrets.token_bytes(32) if entropy is None else entropy
-    identity = Identity(
-        invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
-    )
-    with folder.locked():
-        if not folder.exists:  # of two that join at once the first one's draw counts
-            folder.save_identity(identity)
-    return preview
-
-
-def _check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -> None:
-    """Refuse a second invitation that would lead this party to somebody else."""
-    identity = folder.load_identity()
-    first = Invitation.parse(identity.invitation)
-    if later.secret != first.secret:
-        raise GuardRefused(
-            "This party joined with another invitation of this session and slot, which "
-            "has another session secret: this one is not from the same coordinator."
-        )
-    if later.is_of_same_analyst(first):
-        return
-    if not accept_moved:
-        raise GuardRefused(
-            f"This party joined at {first.url}; this invitation names {later.url}. Its "
-            "token is not sent there. If the coordinator confirms that the analyst has "
-            "moved, say so: --moved, or accept_moved=True."
-        )
-    with folder.locked():
-        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
-
-
-def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> None:
-    terms = read_terms(preview.terms.encode())
-    if (terms.session, preview.slot) != (parsed.session, parsed.slot):
-        raise AgreementMismatch("The analyst previews another session or slot.")
-    policy.check_terms(terms)

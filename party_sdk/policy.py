@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from clustering_protocols.errors import GuardRefused, RiskNotAccepted
 
 if TYPE_CHECKING:
     from clustering_protocols.terms import Terms
+
+_LEAST_KNOWN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,11 @@ class Policy:
         party, where rows are aligned by their ids. Every id may be a guess at one of
         this party's: a register of the whole town reads off who of the town is a
         patient here. Such a register is named by its numbers, and let in by hand.
+    least_known : int, optional
+        Fewest other members whose cards were trusted, unless their safety number was
+        compared. By default two, or all where there are fewer, of a session whose terms
+        name the institution of every slot, and none where `house.open-slot` has been
+        accepted by name.
     epsilon_limit, epsilon_total : float, optional
         Largest ε of differential privacy that one session, and all sessions on one
         table together, may cost each person. Answers without noise cost an infinite ε.
@@ -38,6 +46,7 @@ class Policy:
     protocols: frozenset[str] | None = None
     minimum_rows: int = 10
     ids_per_row: float = 10.0
+    least_known: int | None = None
     epsilon_limit: float | None = None
     epsilon_total: float | None = None
 
@@ -51,15 +60,15 @@ class Policy:
         GuardRefused, VersionMismatch, InvalidParameters
         """
         # not above: the help of the commands tells the defaults of a policy
-        from clustering_protocols.registry import check_terms, risk_sentences
+        from clustering_protocols.registry import check_terms, risks_in
 
         self._check_epsilon(check_terms(terms).epsilon_per_person)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
-        for code in terms.risks:
+        for code, sentence in risks_in(terms).items():
             if code not in self.accepted_risks:
-                raise RiskNotAccepted(f"{code}: {risk_sentences(name)[code]}")
+                raise RiskNotAccepted(f"{code}: {sentence}")
 
     def _check_epsilon(self, epsilon: float) -> None:
         """Refuse what is too much for one session, whatever others have cost."""
@@ -95,6 +104,40 @@ class Policy:
                     f"{brought / own:.4g} times as many, and learn which of them you "
                     f"hold; 'ids_per_row' is {self.ids_per_row:g}."
                 )
+
+    def check_members(
+        self, agreement: bytes, slot: str, known: Collection[str]
+    ) -> None:
+        """Refuse to sit with too few members whose cards were trusted.
+
+        A coordinator may invent institutions; those that are known here it cannot.
+
+        Parameters
+        ----------
+        known : collection of str
+            The public keys of the trusted cards.
+
+        Raises
+        ------
+        GuardRefused
+            With how many are known.
+        """
+        from clustering_protocols.terms import read_agreement
+
+        agreed, terms = read_agreement(agreement)
+        own = agreed.member(slot).identity
+        others = [m.identity for m in agreed.roster if m.identity != own]
+        named = len(terms.identities.slots) == len(terms.layout.slots)
+        least = self.least_known
+        if least is None:
+            least = _LEAST_KNOWN if named else 0
+        needed, found = min(least, len(others)), len(set(others) & set(known))
+        if found < needed:
+            raise GuardRefused(
+                f"You know {found} of the {len(others)} other members; 'least_known' is "
+                f"{needed}. Trust their cards (coterie identity trust), or compare the "
+                "safety number with them (--confirm-safety-number)."
+            )
 
     def check_rows(self, terms: Terms, n_rows: int) -> None:
         """Refuse to take part with too few rows; :class:`GuardRefused`."""

@@ -62,12 +62,11 @@ class JoinWrite(BaseModel):
 def preview_of(session: Session, slot: str, joins: int) -> Preview:
     """Return the preview of a slot."""
     terms = read_terms(session.terms)
-    sentences = registry.risk_sentences(terms.protocol.name)
     return Preview(
         session=session.name,
         slot=slot,
         state=SessionState(session.state),
         terms=session.terms.decode(),
-        risks={code: sentences[code] for code in terms.risks},
+        risks=registry.risks_in(terms),
         joins=joins,
     )

@@ -18,7 +18,7 @@ from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.settings import Settings
 from clustering_protocols import terms as wire
-from clustering_protocols.enrolment import agree, check_proof
+from clustering_protocols.enrolment import agree, check_line, check_proof
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidParameters,
@@ -106,6 +106,7 @@ class MemberService:
             raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
         if invitation.used_at is not None and _line(own) != joining:
             raise InvitationUsed(f"Slot {own.slot!r} is taken.")
+        check_line(session.terms, joining)
         check_proof(joining, session.name, code, own.joins, proof)
         if invitation.used_at is None:
             self._take(session, members, own, joining, invitation)
@@ -159,7 +160,8 @@ class MemberService:
         invitation.used_at = own.joined_at = now
         own.n_rows, own.n_columns = joining.n_rows, joining.n_columns
         own.x25519, own.ed25519 = joining.keys.x25519, joining.keys.ed25519
-        own.mark = joining.mark
+        own.mark, own.signature = joining.mark, joining.signature
+        own.institution, own.identity = joining.institution, joining.identity
         digest = sha256(joining.model_dump_json().encode()).hexdigest()
         self._put(own, SlotState.JOINED, digest=digest)
         if all(member.state == SlotState.JOINED for member in members.values()):
@@ -239,6 +241,9 @@ def _line(member: Member) -> wire.Member:
             "n_rows": member.n_rows,
             "n_columns": member.n_columns,
             "keys": PublicKeys.model_validate(member, from_attributes=True),
+            "institution": member.institution,
+            "identity": member.identity,
             "mark": member.mark,
+            "signature": member.signature,
         }
     )

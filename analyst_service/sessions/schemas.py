@@ -11,8 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
-from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import Deadlines, Guards, Layout, Text, read_terms
+from clustering_protocols.terms import (
+    About,
+    Deadlines,
+    Guards,
+    Identities,
+    Layout,
+    digest,
+    read_terms,
+)
 from clustering_protocols.wire.answers import (
     AuditPage,
     SessionLine,
@@ -46,11 +53,10 @@ class SessionWrite(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: Text = Field(
-        default="", description="For people; one line, without control characters."
-    )
+    about: About = About()
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     layout: Layout
+    identities: Identities = Identities()
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -58,10 +64,11 @@ class SessionWrite(BaseModel):
     def proposal(self) -> registry.Proposal:
         """Return the same in the words of the protocol package."""
         return registry.Proposal(
-            title=self.title,
+            about=self.about,
             protocol=self.protocol.name,
             params=self.protocol.params.model_dump(mode="json"),
             layout=self.layout,
+            identities=self.identities,
             seed=self.seed,
             deadlines=self.deadlines,
             guards=self.guards,
@@ -91,7 +98,7 @@ def status_of(
         deadline=session.deadline,
         created_at=session.created_at,
         risks=list(terms.risks),
-        safety_number=session.agreement and safety_number(session.agreement),
+        terms_digest=digest(session.terms),
     )
 
 

@@ -151,7 +151,7 @@ class SessionService:
             id=self._free_id(caller, session_id),
             name=session_id,
             owner_id=caller.principal_id,
-            title=proposal.title,
+            title=proposal.about.title,
             terms=terms,
             state=SessionState.RECRUITING.value,
             round=0,

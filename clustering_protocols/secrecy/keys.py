@@ -1,9 +1,9 @@
 """A party's keys for one session, and how others know that they are its own.
 
 Both key pairs are drawn from the party's entropy. The public halves travel through the
-analyst, who could swap them; so each party marks its own, with the sizes of its data,
-with an HMAC under the *session secret*, which the invitations carry and the analyst
-never sees.
+analyst, who could swap them; so each party's institution signs them, with the sizes of
+its data (:mod:`.identities`), and the party marks them with an HMAC under the *session
+secret*, which the invitations carry and the analyst never sees.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hmac
 from functools import cached_property, lru_cache
 from hashlib import sha256, sha512
-from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
@@ -89,37 +88,25 @@ def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
     return PartyKeys(entropy, session, slot)
 
 
-class Line(NamedTuple):
-    """What a party says of itself, and marks: slot, keys, rows and columns."""
-
-    slot: str
-    keys: PublicKeys
-    n_rows: int
-    n_columns: int
-
-
-def mark(session_secret: bytes, session: str, line: Line) -> str:
+def mark(session_secret: bytes, line: bytes) -> str:
     """Return the HMAC-SHA256 (hex) that ties a party's line to a session."""
-    keys, sizes = line.keys, (line.n_rows, line.n_columns)
-    bound = length_prefixed(
-        "coterie/mark/1", session, line.slot, keys.x25519, keys.ed25519, *sizes
-    )
+    bound = length_prefixed("coterie/mark/2", line)
     return hmac.new(session_secret, bound, sha256).hexdigest()
 
 
-def check_mark(session_secret: bytes, session: str, line: Line, marked: str) -> None:
+def check_mark(session_secret: bytes, slot: str, line: bytes, marked: str) -> None:
     """Raise :class:`KeyNotAuthentic` unless the mark was made with this secret."""
-    expected = mark(session_secret, session, line)
+    expected = mark(session_secret, line)
     if not hmac.compare_digest(expected.encode(), marked.encode()):
-        raise KeyNotAuthentic(
-            f"The keys or sizes of slot {line.slot!r} carry a foreign mark."
-        )
+        raise KeyNotAuthentic(f"The line of slot {slot!r} carries a foreign mark.")
 
 
 def safety_number(agreement: bytes) -> str:
     """Return 60 digits (12 groups of five, 199 bits) over the bytes of an agreement.
 
-    For those who want to compare the roster, its keys and the terms by telephone.
+    Its members compare them by telephone: two who read the same digits have the same
+    terms, names, identities, session keys and sizes. Whoever shows the number computes
+    it, from an agreement that it has checked: nobody takes it from the analyst.
     """
     digest = sha512(length_prefixed("coterie/safety/1", agreement)).digest()
     groups = [int.from_bytes(digest[5 * i : 5 * i + 5], "big") for i in range(12)]

@@ -10,7 +10,8 @@ from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.registry import Proposal
-from clustering_protocols.terms import Layout, Member
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import About, Identities, Layout, Member, read_terms
 
 ANALYST = "analyst"
 COORDINATOR = "coordinator"
@@ -27,24 +28,28 @@ def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]
 
 
 def member(
-    session: str, slot: str, entropies: Mapping[str, bytes], source: DataSource
+    terms: bytes, slot: str, entropies: Mapping[str, bytes], source: DataSource
 ) -> Member:
     """Return a slot's line of the roster.
 
     Parameters
     ----------
+    terms : bytes
+        The exact bytes of the session's terms.
     entropies : mapping of role to bytes
         Of the slot, and of the coordinator whose invitation it answers.
     source : DataSource
         Its numbers of rows and columns stand in the roster.
     """
+    session = read_terms(terms).session
     return enrolment.enrol(
         enrolment.session_secret(entropies[COORDINATOR], session),
-        session,
+        terms,
         slot,
         entropies[slot],
-        source.n_rows,
-        len(source.columns),
+        Institution.drawn(entropies[slot]),
+        n_rows=source.n_rows,
+        n_columns=len(source.columns),
     )
 
 
@@ -66,15 +71,15 @@ def agree(
     """
     for source in data.values():
         params.check_rows(source)
+    keys = entropies(seed, session, layout.names)
     proposal = Proposal(
-        title=session,
+        about=About(title=session),
         protocol=registry.name_of(params),
         params=params.model_dump(mode="json"),
         layout=layout,
+        identities=Identities(coordinator=Institution.drawn(keys[COORDINATOR]).key),
         seed=seed,
     )
-    keys = entropies(seed, session, layout.names)
-    roster = {
-        slot: member(session, slot, keys, source) for slot, source in data.items()
-    }
-    return enrolment.agree(registry.draw_up(session, proposal), roster)
+    terms = registry.draw_up(session, proposal)
+    roster = {slot: member(terms, slot, keys, source) for slot, source in data.items()}
+    return enrolment.agree(terms, roster)

@@ -47,12 +47,17 @@ class SessionStatus(BaseModel):
     deadline: AwareDatetime
     created_at: AwareDatetime
     risks: list[str]
-    safety_number: str | None = Field(description="60 digits, once all have joined.")
+    terms_digest: str = Field(description="SHA-256 of the exact text of the terms.")
 
     @property
     def awaited(self) -> list[str]:
         """Return the names of the slots for which the session waits."""
         return [slot.name for slot in self.slots if slot.awaited]
+
+    @property
+    def all_joined(self) -> bool:
+        """Return whether every slot is taken, so that there is an agreement."""
+        return all(slot.joined_at for slot in self.slots)
 
     @property
     def over(self) -> bool:

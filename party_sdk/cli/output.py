@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from clustering_protocols.wire.states import SessionState
 
 if TYPE_CHECKING:
     from clustering_protocols.wire.answers import SessionStatus
+    from party_sdk.roster import Roster
 
 _GROUP = "coterie.commands"
 _OURS = frozenset({"analyst_service", "clustering_protocols", "party_sdk"})
@@ -135,6 +137,22 @@ def show_notes(notes: Mapping[str, Any]) -> None:
     for name, value in notes.items():
         shown = f"{value:.4g}" if isinstance(value, float) else value
         say(f"  {name}: {shown}", err=True)
+
+
+def roster_lines(roster: Roster) -> Iterator[str]:
+    """Yield who sits where, and the number that the members compare."""
+    for seat in roster.seats:
+        name = seat.name or "gives no name"
+        known = "" if seat.known else " (you do not know this key)"
+        sizes = f"{seat.n_rows} rows, {seat.n_columns} columns"
+        yield f"{seat.slot}: {name}{known}, {sizes}; {seat.fingerprint}"
+    yield f"safety number {roster.safety_number}"
+
+
+def roster_document(roster: Roster) -> dict[str, Any]:
+    """Return the same as a JSON value."""
+    members = [asdict(seat) for seat in roster.seats]
+    return {"members": members, "safety_number": roster.safety_number}
 
 
 def report_lines(values: Mapping[str, Any], between: str = ": ") -> Iterator[str]:

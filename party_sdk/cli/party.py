@@ -14,6 +14,8 @@ from party_sdk.cli.output import (
     audit_line,
     json_option,
     report_lines,
+    roster_document,
+    roster_lines,
     say,
     show_notes,
     show_progress,
@@ -32,6 +34,7 @@ from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
+    from clustering_protocols.terms import Terms
     from party_sdk.frames import Result
     from party_sdk.inspection import Inspection
     from party_sdk.participant import Party
@@ -52,14 +55,18 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
 
     Nothing of your data is read or sent.
     """
+    from clustering_protocols.secrecy.identities import fingerprint
+
     with here.join(invitation, policy) as member:
         terms = member.terms
+        own = member.identity
+        signed_by = here.named(member.invitation.coordinator)
     if as_json:
         say(terms.model_dump_json())
         return
-    named = terms.title or terms.session
-    say(f"{named}: {terms.protocol.name}, as {member.invitation.slot}")
-    say(f"parameters {json.dumps(terms.protocol.params)}")
+    _show_terms(terms, member.invitation.slot)
+    say(f"signed by {signed_by}")
+    say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
     _show_quota(member, policy)
     _show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)
@@ -75,7 +82,7 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
 @click.option(
     "--confirm", is_flag=True, help="Show each contribution and ask before it is sent."
 )
-@here_options(invited=True)
+@here_options(invited=True, sends=True)
 @json_option
 def run(
     invitation: str,
@@ -124,7 +131,7 @@ def decline(
 @picture_option
 @policy_options
 @choice_option
-@here_options()
+@here_options(sends=True)
 @json_option
 def resume(
     session_id: str,
@@ -141,6 +148,28 @@ def resume(
     """Go on from what is kept on this disk, without the invitation."""
     with here.rejoin(session_id, slot, policy, choices) as member:
         _run(member, data, labels, picture, as_json=as_json)
+
+
+@party.command()
+@click.argument("session_id")
+@click.argument("slot")
+@here_options()
+@json_option
+def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
+    """Print who takes part, and the safety number to compare.
+
+    Both come from what is kept on this disk, not from the analyst.
+    """
+    from clustering_protocols.errors import NotReady
+
+    roster = here.roster(session_id, slot)
+    if roster is None:
+        raise NotReady("Not all have joined yet, or this party has not run since.")
+    if as_json:
+        say(json.dumps(roster_document(roster)))
+        return
+    for line in roster_lines(roster):
+        say(line)
 
 
 @party.command()
@@ -254,9 +283,6 @@ def _run(
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
-    from clustering_protocols.secrecy.keys import safety_number
-
-    agreement = member.folder.load_agreement() or b""
     sizes = result.cluster_sizes
     return {
         "session": member.terms.session,
@@ -265,7 +291,7 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
         "n_rows": len(result.labels),
         "cluster_sizes": None if sizes is None else sizes.tolist(),
         "report": dict(result.report),
-        "safety_number": safety_number(agreement),
+        "safety_number": member.safety_number,
     }
 
 
@@ -290,6 +316,17 @@ def _show_inspection(found: Inspection) -> None:
         )
 
 
+def _show_terms(terms: Terms, slot: str) -> None:
+    """Say what a session is about, and every parameter with its value."""
+    from clustering_protocols.registry import check_terms
+
+    say(f"{terms.title}: {terms.protocol.name}, as {slot}")
+    for name in ("purpose", "legal_basis", "contact"):
+        if told := getattr(terms.about, name):
+            say(f"{name.replace('_', ' ')}: {told}")
+    say(f"parameters {check_terms(terms).model_dump_json()}")
+
+
 def _show_quota(member: Party, policy: Policy) -> None:
     """Say how many ids others may hold against this party's, where any are compared."""
     from clustering_protocols.registry import check_terms
@@ -303,8 +340,7 @@ def _show_quota(member: Party, policy: Policy) -> None:
 
 
 def _show_risks(member: Party) -> None:
-    from clustering_protocols.registry import risk_sentences
+    from clustering_protocols.registry import risks_in
 
-    sentences = risk_sentences(member.terms.protocol.name)
-    for code in member.terms.risks:
-        say(f"risk {code}: {sentences[code]}")
+    for code, sentence in risks_in(member.terms).items():
+        say(f"risk {code}: {sentence}")

@@ -21,7 +21,7 @@ from party_sdk.cli.options import (
     read_entropy,
     read_values,
 )
-from party_sdk.cli.output import show_notes
+from party_sdk.cli.output import roster_lines, say, show_notes
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from party_sdk.memory import PartyFolder
     from party_sdk.participant import Party
     from party_sdk.responder import Confirm
+    from party_sdk.roster import Roster
 
 Command = Callable[..., Any]
 
@@ -43,6 +44,7 @@ class PartyOptions:
     allow_http: bool
     entropy_file: Path | None = None
     moved: bool = False
+    safety_number: str | None = None
 
     def join(
         self,
@@ -64,6 +66,8 @@ class PartyOptions:
             choices=choices,
             on_notes=show_notes,
             confirm=confirm,
+            on_roster=_meet,
+            safety_number=self.safety_number,
             accept_moved=self.moved,
         )
 
@@ -83,6 +87,26 @@ class PartyOptions:
 
         return PartyFolder(self.home, session_id, slot)
 
+    def named(self, key: str) -> str:
+        """Return whose key this is, as far as it is known here."""
+        from clustering_protocols.secrecy.identities import fingerprint
+        from party_sdk.identities import Acquaintances
+
+        name = Acquaintances(self.home).name_of(key) or "a key that you do not know"
+        return f"{name}: {fingerprint(key)}"
+
+    def roster(self, session_id: str, slot: str) -> Roster | None:
+        """Return who takes part, if that has been agreed upon."""
+        from party_sdk.identities import Acquaintances
+        from party_sdk.roster import Roster
+
+        folder = self.folder(session_id, slot)
+        folder.load_identity()
+        agreement = folder.load_agreement()
+        if agreement is None:
+            return None
+        return Roster.of(agreement, Acquaintances(self.home), slot)
+
     def rejoin(
         self,
         session_id: str,
@@ -100,6 +124,22 @@ class PartyOptions:
         return Transport(url, ca_file=self.ca_file, allow_http=self.allow_http)
 
 
+def _meet(roster: Roster, *, is_known: bool) -> bool:
+    """Show who takes part; where too few are known, ask whether numbers were compared."""
+    for line in roster_lines(roster):
+        say(line, err=True)
+    if is_known or not sys.stdin.isatty():
+        return False
+    return click.confirm("Do all members read this safety number?", err=True)
+
+
+_number_option = click.option(
+    "--confirm-safety-number",
+    "safety_number",
+    metavar="DIGITS",
+    help="The safety number as the other members read it to you: another one stops the "
+    "run before anything of your data is sent.",
+)
 _moved_option = click.option(
     "--moved",
     is_flag=True,
@@ -108,10 +148,13 @@ _moved_option = click.option(
 )
 
 
-def here_options(*, invited: bool = False) -> Callable[[Command], Command]:
-    """Add the options of :class:`Here`; the command takes ``here``.
+def here_options(
+    *, invited: bool = False, sends: bool = False
+) -> Callable[[Command], Command]:
+    """Add the options of :class:`PartyOptions`; the command takes ``here``.
 
-    ``invited``: those too of a command that is given an invitation.
+    ``invited``: those too of a command that is given an invitation; ``sends``: of one
+    that sends what comes of the data.
     """
 
     def decorate(command: Command) -> Command:
@@ -123,6 +166,7 @@ def here_options(*, invited: bool = False) -> Callable[[Command], Command]:
             allow_http: bool,
             entropy_file: Path | None = None,
             moved: bool = False,
+            safety_number: str | None = None,
             **rest: Any,
         ) -> Any:
             here = PartyOptions(
@@ -131,10 +175,12 @@ def here_options(*, invited: bool = False) -> Callable[[Command], Command]:
                 allow_http=allow_http,
                 entropy_file=entropy_file,
                 moved=moved,
+                safety_number=safety_number,
             )
             return command(*args, here=here, **rest)
 
         wrapped = home_option(ca_option(http_option(gathered)))
+        wrapped = _number_option(wrapped) if sends else wrapped
         return entropy_option(_moved_option(wrapped)) if invited else wrapped
 
     return decorate
@@ -172,6 +218,13 @@ def policy_options(command: Command) -> Command:
         "of your rows.",
     )
     @click.option(
+        "--least-known",
+        type=click.IntRange(0),
+        help="Guard: fewest other members whose cards you trusted, unless you compare the "
+        "safety number. By default two, or all where there are fewer; none where you "
+        "accepted house.open-slot.",
+    )
+    @click.option(
         "--epsilon-limit",
         type=click.FloatRange(min=0),
         help="Guard: largest ε that a session may cost each person; answers without "
@@ -189,6 +242,7 @@ def policy_options(command: Command) -> Command:
         protocols: tuple[str, ...],
         minimum_rows: int,
         ids_per_row: float,
+        least_known: int | None,
         epsilon_limit: float | None,
         epsilon_total: float | None,
         **rest: Any,
@@ -198,6 +252,7 @@ def policy_options(command: Command) -> Command:
             protocols=frozenset(protocols) or None,
             minimum_rows=minimum_rows,
             ids_per_row=ids_per_row,
+            least_known=least_known,
             epsilon_limit=epsilon_limit,
             epsilon_total=epsilon_total,
         )

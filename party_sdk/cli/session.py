@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.errors import InvalidParameters, explain
 from clustering_protocols.wire.states import SessionState, SlotState
 from party_sdk.cli.options import (
     SEED,
@@ -32,18 +30,24 @@ from party_sdk.cli.output import (
     json_option,
     progress_line,
     report_lines,
+    roster_document,
+    roster_lines,
     say,
     show_progress,
+)
+from party_sdk.cli.session_values import (
+    read_about,
+    read_expected,
+    read_layout,
+    read_ledger,
 )
 
 if TYPE_CHECKING:
     from clustering_protocols.records import Record
-    from clustering_protocols.terms import Layout
     from clustering_protocols.wire.answers import SessionStatus, SlotStatus
     from party_sdk.coordinator import Coordinator
 
 _SECONDS = click.IntRange(1, 366 * 86_400)
-_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)")
 
 
 @click.group()
@@ -102,10 +106,23 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     "--slot",
     "slots",
     multiple=True,
-    metavar="NAME=ROW,COLUMN",
+    metavar="NAME=ROW,COLUMN[,TITLE]",
     help="A named party and its place, counted from 1; instead of the two above. "
-    "Places may stay empty.",
+    "Places may stay empty. The title says who it is, for people.",
 )
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="SLOT=CARD",
+    help="Who alone may sit at a slot: the file of a card, or the name of an institution "
+    "that you know. Slots without one are open to whoever holds their invitation.",
+)
+@click.option("--purpose", default="", help="What the labels are for, for people.")
+@click.option(
+    "--legal-basis", default="", help="What allows the session, e.g. a contract."
+)
+@click.option("--contact", default="", help="Whom parties may ask.")
 @click.option(
     "--id", "session_id", help="Id of the session; made from the title by default."
 )
@@ -138,6 +155,10 @@ def create(
     row_groups: int,
     column_groups: int,
     slots: tuple[str, ...],
+    expected: tuple[str, ...],
+    purpose: str,
+    legal_basis: str,
+    contact: str,
     session_id: str | None,
     seed: int | None,
     join_within: int | None,
@@ -153,17 +174,19 @@ def create(
     """
     from clustering_protocols.terms import Deadlines, Guards, Layout
 
+    words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
     waits = {"recruiting": join_within, "round": answer_within}
     deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
     opened = coordinator.create_session(
-        title,
+        read_about({"title": title, **words}),
         read_params(protocol, params),
-        _layout(slots) if slots else Layout.lattice(row_groups, column_groups),
+        read_layout(slots) if slots else Layout.lattice(row_groups, column_groups),
         session_id=session_id,
         seed=seed,
         deadlines=deadlines,
         guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
+        expected=read_expected(expected, coordinator.acquaintances),
     )
     invitations = opened.invite()
     risks = opened.status().risks
@@ -221,13 +244,24 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
 @_pass_coordinator
 def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Say where a session stands and who is awaited."""
-    status = coordinator.session(session_id).status()
+    opened = coordinator.session(session_id)
+    status = opened.status()
+    roster = opened.roster() if status.all_joined and opened.is_ours else None
     if as_json:
-        say(status.model_dump_json())
+        members = {} if roster is None else roster_document(roster)
+        say(json.dumps(status.model_dump(mode="json") | members))
         return
     _show(status)
-    if status.state == SessionState.COMPLETED:
-        _show_summary(coordinator.session(session_id).summary())
+    for line in () if roster is None else roster_lines(roster):
+        say(line)
+    if status.all_joined and not opened.is_ours:
+        say(
+            "Members and result are shown where the session was opened: only there can "
+            "they be checked.",
+            err=True,
+        )
+    elif status.state == SessionState.COMPLETED:
+        _show_summary(opened.summary())
 
 
 @session.command()
@@ -263,7 +297,7 @@ def audit(
     It tells who sent or received which digest when; the command fails if a line was
     changed.
     """
-    given = [entry for path in receipts for entry in _read_ledger(path)]
+    given = [entry for path in receipts for entry in read_ledger(path)]
     entries = coordinator.session(session_id).audit(given)
     if as_json:
         say(json.dumps(entries))
@@ -295,37 +329,6 @@ def delete(coordinator: Coordinator, session_id: str) -> None:
     coordinator.session(session_id).delete()
 
 
-def _read_ledger(path: Path) -> list[dict[str, Any]]:
-    try:
-        entries = json.loads(path.read_text())
-    except ValueError:
-        entries = None
-    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise InvalidParameters(f"{path} is not what 'party audit --json' prints.")
-    return entries
-
-
-def _layout(slots: tuple[str, ...]) -> Layout:
-    """Return the layout of NAME=ROW,COLUMN texts."""
-    from pydantic import ValidationError
-
-    from clustering_protocols.terms import Layout
-
-    places = [_PLACE.fullmatch(text) for text in slots]
-    if not all(places):
-        raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
-    named = [
-        {"name": place[1], "row": int(place[2]) - 1, "column": int(place[3]) - 1}
-        for place in places
-        if place
-    ]
-    named.sort(key=lambda slot: (slot["row"], slot["column"]))
-    try:
-        return Layout.model_validate({"slots": named})
-    except ValidationError as error:
-        raise InvalidParameters(explain(error)) from None
-
-
 def _show_summary(summary: Record) -> None:
     """Print what the coordinator may read of the result: numbers and short lists."""
     for line in report_lines(summary.values, between=" "):
@@ -349,5 +352,3 @@ def _show(status: SessionStatus) -> None:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
         waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
-    if status.safety_number:
-        say(f"safety number {status.safety_number}")

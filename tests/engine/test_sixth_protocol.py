@@ -63,10 +63,10 @@ def test_the_dummy_under_another_name_runs_through_service_sdk_and_cli(
         opened = json.loads(
             coterie(here, *created, "--param", "n_clusters=3", "--json")
         )
-        assert opened["risks"] == ["parrot.row-count-is-known"]
+        assert opened["risks"] == ["parrot.row-count-is-known", "house.open-slot"]
         labels = tmp_path / "labels.csv"
         run = ["party", "run", opened["invitations"]["r1c1"], "--data", str(data)]
-        accepted = ["--accept-risk", "parrot.row-count-is-known"]
+        accepted = [w for code in opened["risks"] for w in ("--accept-risk", code)]
         coterie(here, *run, *accepted, "--labels", str(labels))
         coterie(here, "session", "watch", opened["id"])
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import unicodedata
 from collections import Counter
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from clustering_protocols import errors, registry
+from clustering_protocols import errors, house, registry
 from clustering_protocols.errors import (
     CoterieError,
     InvalidParameters,
@@ -35,6 +37,8 @@ from clustering_protocols.terms import (
     read_agreement,
     read_terms,
 )
+
+DEFAULTS = Path(__file__).with_name("defaults.json")
 
 # Layouts
 
@@ -148,12 +152,12 @@ def terms(**changes: Any) -> Terms:
     return read_terms(registry.draw_up("s", proposal())).model_copy(update=changes)
 
 
-def test_terms_are_drawn_up_with_all_defaults_and_risks_filled_in() -> None:
-    drawn = read_terms(registry.draw_up("s", proposal(title="T")))
-    assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (1, "s", "T", 7)
-    assert drawn.protocol.params == Dummy().model_dump(mode="json")
+def test_terms_hold_what_was_asked_for_and_the_risks_that_it_brings() -> None:
+    drawn = read_terms(registry.draw_up("s", proposal(about={"title": "T"})))
+    assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
+    assert drawn.protocol.params == {}
     assert drawn.protocol.version == registry.protocol("dummy").version
-    assert drawn.risks == ("dummy.row-count-is-known",)
+    assert drawn.risks == ("dummy.row-count-is-known", "house.open-slot")
     assert drawn.layout == Layout.lattice(2)
     assert registry.check_terms(drawn) == Dummy()
 
@@ -179,7 +183,7 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
         ),
     )
     always = {"upload-shows-distances", "colluding-party-opens-column-group"}
-    shared = {f"dc.{code}" for code in shared_risks.RISKS}
+    shared = {"house.open-slot", *(f"dc.{code}" for code in shared_risks.RISKS)}
     own = set(read_terms(drawn).risks) - shared
     assert own == {f"dc.{code}" for code in always | brought}
 
@@ -199,6 +203,7 @@ def test_equal_proposals_have_equal_terms_and_digests() -> None:
         ({"params": {"surplus": 1}}, "surplus"),
         ({"params": {"fail_at": "secret"}}, "fail_at"),
         ({"protocol": "dc"}, "n_clusters"),
+        ({"identities": {"slots": {"r9c9": "ab" * 32}}}, "r9c9"),
         ({"protocol": "dc", "params": {"n_clusters": 2, "features": [[{}]] * 2}}, "2"),
         (
             {
@@ -219,7 +224,63 @@ def test_a_proposal_that_does_not_fit_is_refused_by_the_name_of_the_field(
     assert "secret" not in refused.value.detail
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+def test_a_section_that_is_not_used_is_not_written() -> None:
+    written = json.loads(registry.draw_up("s", proposal()))
+    assert written.keys() == {
+        *("coterie", "session", "protocol", "layout", "seed"),
+        *("deadlines", "guards", "risks"),
+    }
+    assert written["protocol"].keys() == {"name", "version"}
+    assert written["layout"]["slots"][0].keys() == {"name", "row", "column"}
+
+
+def test_what_people_read_is_written_where_it_is_said() -> None:
+    about = {"title": "T", "purpose": "P", "legal_basis": "L", "contact": "C"}
+    places = {"slots": [{"name": "a", "row": 0, "column": 0, "title": "St. Mary's"}]}
+    written = registry.draw_up("s", proposal(about=about, layout=places))
+    assert json.loads(written)["about"] == about
+    assert json.loads(written)["layout"] == places
+    assert read_terms(written).layout.slot("a").title == "St. Mary's"
+    assert canonical_json(read_terms(written)) == written
+
+
+def test_a_session_without_a_title_is_called_by_its_name() -> None:
+    assert terms().title == "s"
+
+
+# Parameters: what differs from the defaults
+
+every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+
+
+@every_protocol
+def test_a_reader_fills_in_the_defaults(name: str) -> None:
+    known = registry.protocol(name)
+    usual = registry.defaults(known.params)
+    for example in known.examples():
+        written = registry.chosen(example.params)
+        assert registry.parse_params(name, written) == example.params
+        assert all(usual.get(key, ...) != value for key, value in written.items())
+        assert example.params.model_dump(mode="json") == usual | written
+
+
+@every_protocol
+def test_a_default_changes_with_a_new_version_of_the_protocol_alone(name: str) -> None:
+    """Terms that were drawn up before would mean something else without one.
+
+    Raise ``version`` of the protocol, and record: COTERIE_WRITE_DEFAULTS=1.
+    """
+    known = registry.protocol(name)
+    found = {"version": known.version, "defaults": registry.defaults(known.params)}
+    recorded = json.loads(DEFAULTS.read_text())
+    if os.environ.get("COTERIE_WRITE_DEFAULTS") == "1":
+        written = json.dumps(recorded | {name: found}, indent=2, sort_keys=True)
+        DEFAULTS.write_text(written + "\n")
+        return
+    assert recorded[name] == json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 99])
 def test_terms_of_another_version_are_a_version_mismatch(version: int) -> None:
     with pytest.raises(VersionMismatch):
         read_terms(canonical_json(terms(coterie=version)))
@@ -268,10 +329,10 @@ def test_terms_of_another_version_of_the_protocol_are_a_version_mismatch() -> No
     "risks",
     [
         (),
-        ("dummy.row-count-is-known", "dummy.row-count-is-known"),
-        ("dummy.row-count-is-known", "dummy.something-else"),
-        ("dc.row-count-is-known",),
-        ("row-count-is-known",),
+        ("dummy.row-count-is-known",),
+        ("house.open-slot",),
+        ("house.open-slot", "dummy.row-count-is-known"),
+        ("dummy.row-count-is-known", "dummy.row-count-is-known", "house.open-slot"),
     ],
 )
 def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
@@ -279,6 +340,65 @@ def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
 ) -> None:
     with pytest.raises(InvalidParameters, match="risks"):
         registry.check_terms(terms(risks=risks))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["dummy.something-else", "house.something-else", "dc.row-count-is-known", "risk"],
+)
+def test_a_risk_that_has_no_sentence_here_needs_a_newer_release(code: str) -> None:
+    agreed = terms()
+    with pytest.raises(VersionMismatch, match=f"'{code}' is not known.* newer release"):
+        registry.check_terms(terms(risks=(*agreed.risks, code)))
+
+
+# Identities
+
+KEY, OTHER = "ab" * 32, "cd" * 32
+
+
+@pytest.mark.parametrize(
+    ("slots", "is_open"),
+    [
+        ({}, True),
+        ({"r1c1": KEY}, True),
+        ({"r1c1": KEY, "r2c1": OTHER}, False),
+        ({"r1c1": KEY, "r2c1": KEY}, False),
+    ],
+)
+def test_a_slot_without_an_expected_institution_is_a_risk(
+    slots: dict[str, str], *, is_open: bool
+) -> None:
+    drawn = read_terms(registry.draw_up("s", proposal(identities={"slots": slots})))
+    assert ("house.open-slot" in drawn.risks) == is_open
+    registry.check_terms(drawn)
+    lying = [c for c in drawn.risks if c != "house.open-slot"]
+    if is_open:
+        with pytest.raises(InvalidParameters, match="risks"):
+            registry.check_terms(drawn.model_copy(update={"risks": tuple(lying)}))
+
+
+@pytest.mark.parametrize(
+    "identities",
+    [
+        {"slots": {"r3c1": KEY}},
+        {"slots": {"r1c1": KEY[1:]}},
+        {"slots": {"r1c1": KEY.upper()}},
+        {"coordinator": "key"},
+        {"coordinator": KEY, "analyst": KEY},
+    ],
+)
+def test_identities_of_another_form_or_of_no_slot_are_refused(
+    identities: dict[str, Any],
+) -> None:
+    with pytest.raises(ValidationError):
+        Terms.model_validate({**terms().model_dump(), "identities": identities})
+
+
+def test_every_risk_of_the_house_has_a_sentence() -> None:
+    for code, sentence in house.RISKS.items():
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
+        assert sentence.endswith(".")
 
 
 def test_terms_with_parameters_that_the_protocol_refuses_are_refused() -> None:

@@ -122,6 +122,7 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
         "--labels",
     ]
     common += [str(out), "--accept-risk", "dummy.row-count-is-known"]
+    common += ["--accept-risk", "house.open-slot"]
     entropy = ["--entropy-file", str(key_file)]
     run = [COTERIE, "party", "run", crowd.invitations["r1c1"], *common, *entropy]
     process = subprocess.Popen(

@@ -87,11 +87,14 @@ class Stranger:
     """A party without our SDK."""
 
     def __init__(self, generated: Generated, slot: str, code: str) -> None:
+        shown = generated.model("CodeWrite", {"code": code})
+        preview = generated.call("members.preview", None, body=shown).parsed
+        terms = preview.terms.encode()
         self.generated, self.slot = generated, slot
         self.data = PARTS.data[slot]
         keys = simulation.entropies(7, "s", LAYOUT.names)
         self.entropy = keys[slot]
-        member = simulation.member("s", slot, keys, self.data)
+        member = simulation.member(terms, slot, keys, self.data)
         body = generated.model(
             "JoinWrite",
             {

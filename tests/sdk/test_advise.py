@@ -22,7 +22,8 @@ from clustering_protocols.terms import Layout
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
 from party_sdk.cli.options import read_params
-from party_sdk.cli.session import _layout, create
+from party_sdk.cli.session import create
+from party_sdk.cli.session_values import read_layout
 
 PARTITIONINGS = ("horizontal", "vertical", "mixed")
 SITUATIONS = [
@@ -210,7 +211,7 @@ def test_the_command_is_understood(situation: Situation) -> None:
             given[name] for name in ("slots", "row_groups", "column_groups")
         )
         assert (
-            _layout(slots) if slots else Layout.lattice(rows, columns)
+            read_layout(slots) if slots else Layout.lattice(rows, columns)
         ) == fit.layout
 
 

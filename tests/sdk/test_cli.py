@@ -18,19 +18,25 @@ from click.testing import CliRunner, Result
 from support.analyst_process import Analyst, free_port, wait_for
 
 from clustering_protocols import simulation
+from clustering_protocols.enrolment import sign_terms
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import check_choices, parse_params
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import Party, Policy, _transport
-from party_sdk.cli import main
+from party_sdk.cli import main, party_options
 from party_sdk.cli.output import exit_code, progress_line, report_lines
 from party_sdk.frames import open_table
+from party_sdk.roster import Roster
 
+COORDINATOR = Institution("", bytes(32))
+SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
+INVITATION = f"#coterie-2/s/a/{'c' * 20}/{'0' * 64}/{SIGNED}"
 RISK = "dummy.row-count-is-known"
-ACCEPT = ("--accept-risk", RISK)
+ACCEPT = ("--accept-risk", RISK, "--accept-risk", "house.open-slot")
 
 
 class Terminal:
@@ -372,12 +378,12 @@ def test_an_entropy_file_that_is_malformed_is_refused(
 def test_equal_entropy_gives_equal_secrets(online: Terminal) -> None:
     entropy = ("--entropy-file", online.file("entropy", "ab" * 32 + "\n"))
 
-    def secret(folder: str) -> str:
+    def secret(folder: str) -> list[str]:
         online.environment["COTERIE_HOME"] = str(online.folder / folder)
         create = ("session", "create", "Wards", "--protocol", "dummy", "--id", "same")
         document = online.json(*create, "--seed", "1", *entropy)
         [invitation] = document["invitations"].values()
-        return str(invitation).rpartition("/")[2]
+        return str(invitation).split("/")[-4:]
 
     assert secret("one") == secret("two")
 
@@ -386,7 +392,7 @@ def test_equal_entropy_gives_equal_secrets(online: Terminal) -> None:
     "words",
     [
         ("session", "list"),
-        ("party", "join", f"#coterie-1/s/a/{'c' * 20}/{'0' * 64}", *ACCEPT),
+        ("party", "join", INVITATION, *ACCEPT),
     ],
     ids=["session", "party"],
 )
@@ -476,6 +482,14 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     online("party", "resume", session, "r1c1", *data, "--labels", again, *ACCEPT)
     assert again.read_bytes() == labels.read_bytes()
 
+    number = document["safety_number"]
+    for line in ("you are", "r1c1: ", f"safety number {number}"):
+        assert line in done.stderr + online("party", "join", invitation, *ACCEPT).stdout
+    status = online.json("party", "status", session, "r1c1")
+    assert status["safety_number"] == number
+    assert [seat["slot"] for seat in status["members"]] == ["r1c1"]
+    assert number in online("party", "status", session, "r1c1").stdout
+
     shown = online.json("session", "show", session)
     assert (shown["state"], shown["safety_number"]) == (
         "completed",
@@ -502,6 +516,63 @@ def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> Non
     online("party", "decline", invitation, *both, expect=2)
 
 
+def test_another_safety_number_stops_the_run_before_anything_is_sent(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    other = " ".join(["00000"] * 12)
+    refused = online(*run, "--confirm-safety-number", other, expect=3)
+    assert_explained(refused, Problem.KEY_NOT_AUTHENTIC)
+    sent = online.json("party", "audit", session, "r1c1")
+    assert [entry["event"] for entry in sent] == ["joining"]
+    number = online.json("session", "show", session)["safety_number"]
+    online(*run, "--confirm-safety-number", number.replace(" ", ""))
+
+
+def test_a_slot_is_kept_for_the_institution_of_a_card(
+    online: Terminal, rows: Path
+) -> None:
+    create = ("session", "create", "Wards", "--protocol", "dummy")
+    home = online.environment["COTERIE_HOME"]
+    online.environment["COTERIE_HOME"] = str(online.folder / "north")
+    online("identity", "new", "North")
+    card = online.file("north.json", online("identity", "card").stdout)
+    online.environment["COTERIE_HOME"] = home
+    document = online.json(*create, "--expect", f"r1c1={card}")
+    assert document["risks"] == [RISK]
+    [invitation] = document["invitations"].values()
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    refused = online(*run, "--accept-risk", RISK, expect=3)
+    assert "The terms expect the key" in refused.stderr
+    online.environment["COTERIE_HOME"] = str(online.folder / "north")
+    online(*run, "--accept-risk", RISK)
+    online.environment["COTERIE_HOME"] = home
+    assert (
+        "r1c1: North (you do not know"
+        in online("session", "show", document["id"]).stdout
+    )
+    online("identity", "trust", card)
+    assert online.json(*create, "--expect", "r1c1=North")["risks"] == [RISK]
+    for wrong in ("r1c1", "r1c1=Nobody", "r9c9=North"):
+        assert_explained(
+            online(*create, "--expect", wrong, expect=5), Problem.INVALID_PARAMETERS
+        )
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_who_is_not_known_is_asked_about_where_there_is_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, *, told: bool
+) -> None:
+    monkeypatch.setattr("click.confirm", lambda *_, **__: told)
+    roster = Roster(seats=(), safety_number="1")
+    assert party_options._meet(roster, is_known=False) is False, "nobody is there"
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(party_options, "sys", terminal)
+    assert party_options._meet(roster, is_known=False) is told
+    assert party_options._meet(roster, is_known=True) is False, "nothing is asked"
+
+
 def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
     create = ("session", "create", "Wards", "--protocol", "dummy", "--row-groups", "2")
     shown = online(*create)
@@ -510,7 +581,7 @@ def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
         for line in shown.stdout.splitlines()
         if line.startswith("session ")
     ]
-    assert shown.stdout.count("#coterie-1/") == 2
+    assert shown.stdout.count("#coterie-2/") == 2
     assert RISK in shown.stderr
     status = online("session", "show", session).stdout
     assert "r1c1: has not joined" in status
@@ -536,7 +607,7 @@ def test_inspecting_shows_the_answer_and_sends_nothing(
     online("party", "join", invitation, *ACCEPT)
     assert_explained(online(*inspect, expect=7), Problem.NOT_READY)
     home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset({RISK}))
+    policy = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}))
     with Party.join(invitation, home=home, policy=policy) as party:
         party.enrol(open_table(rows, id_column="id"))
     show = ("session", "show", session)
@@ -716,6 +787,7 @@ def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
         waiting_since=now,
         deadline=now,
         risks=[],
+        terms_digest="",
     )
     assert "prepares the first round" in progress_line(status)
     failed = status.model_copy(

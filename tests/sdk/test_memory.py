@@ -11,14 +11,25 @@ from hashlib import sha256
 from pathlib import Path
 from unittest.mock import Mock
 
+import httpx
 import pytest
 
 from clustering_protocols import codec
 from clustering_protocols.contract import Memory
 from clustering_protocols.engine import Journal
-from clustering_protocols.errors import Equivocation, InvalidParameters, NotReady
+from clustering_protocols.enrolment import sign_terms
+from clustering_protocols.errors import (
+    CoterieError,
+    Equivocation,
+    InvalidParameters,
+    NotReady,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Layout
 from party_sdk import Coordinator
 from party_sdk._files import default_home, write_private
+from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Answered, Identity, PartyFolder
@@ -33,7 +44,7 @@ ANSWERED = Answered(
     after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
 )
 IDENTITY = Identity(
-    invitation="https://a#coterie-1/s/a/code/secret",
+    invitation="https://a#coterie-2/s/a/code/secret",
     entropy="e" * 64,
     terms="{}",
     token="pt_token",
@@ -78,10 +89,19 @@ def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
 
 @pytest.mark.usefixtures("open_umask")
 def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
-    with Coordinator("http://127.0.0.1", "key", home=tmp_path) as coordinator:
-        coordinator._keep("s")
+    refusing = httpx.MockTransport(lambda _: httpx.Response(404))
+    http = httpx.Client(base_url="http://127.0.0.1", transport=refusing)
+    transport = Transport("http://127.0.0.1", patience=0, http=http)
+    with (
+        Coordinator(
+            "http://127.0.0.1", "key", home=tmp_path, transport=transport
+        ) as coordinator,
+        pytest.raises(CoterieError),
+    ):
+        coordinator.create_session("s", Dummy(), Layout.lattice(1))
     [kept] = (tmp_path / "sessions").iterdir()
-    assert (mode(kept), mode(kept.parent)) == (0o600, 0o700)
+    for private in (kept, tmp_path / "identity.json"):
+        assert (mode(private), mode(private.parent)) == (0o600, 0o700)
 
 
 def test_a_crash_while_writing_leaves_the_old_content_whole(
@@ -232,12 +252,16 @@ def test_another_party_on_the_same_machine_may_run(
 # Invitations
 
 SECRET = bytes(range(32))
+COORDINATOR = Institution("", bytes(32))
 INVITATION = Invitation(
     url="https://analyst.example:8443",
     session="wards-2026",
     slot="hospital-a",
     code="a_b-C1" * 4,
     secret=SECRET,
+    terms="ab" * 32,
+    coordinator=COORDINATOR.key,
+    signature=sign_terms(COORDINATOR, "ab" * 32),
 )
 
 
@@ -265,7 +289,7 @@ def test_an_invitation_shows_no_secret() -> None:
     [
         ("https://analyst.example:8443", ""),
         ("https://", "ftp://"),
-        ("#coterie-1", "#coterie-2"),
+        ("#coterie-2", "#coterie-1"),
         ("#", ""),
         ("wards-2026", ""),
         ("wards-2026", ".."),
@@ -279,6 +303,10 @@ def test_an_invitation_shows_no_secret() -> None:
         (SECRET.hex(), SECRET.hex() + "00"),
         (SECRET.hex(), "x" * 64),
         (SECRET.hex(), SECRET.hex() + "/more"),
+        ("ab" * 32, "ac" + "ab" * 31),
+        (COORDINATOR.key, Institution("", bytes(31) + b"1").key),
+        (INVITATION.signature, "00" * 64),
+        ("/" + INVITATION.signature, ""),
     ],
 )
 def test_what_is_no_invitation_is_refused_without_repeating_it(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support.analyst_process import wait_for
 
-from clustering_protocols import codec, packets, registry, simulation
+from clustering_protocols import codec, enrolment, packets, registry, simulation
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -37,12 +37,19 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
-from clustering_protocols.secrecy.keys import Line, PartyKeys, mark
-from clustering_protocols.terms import Guards, Layout, Terms, read_terms
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
+from clustering_protocols.terms import (
+    Guards,
+    Layout,
+    Member,
+    Terms,
+    digest,
+    read_terms,
+)
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import Party, Policy, Result
 from party_sdk._transport import Transport
-from party_sdk.invitations import Invitation
 from party_sdk.resume_checks import fingerprint, same_choices
 
 if TYPE_CHECKING:
@@ -57,7 +64,8 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
-ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+RISKS = ("dummy.row-count-is-known", "house.open-slot")
+ACCEPTING = Policy(accepted_risks=frozenset(RISKS))
 
 
 # The policy, without anybody to talk to
@@ -149,7 +157,9 @@ def test_the_guard_on_rows_is_on_by_default() -> None:
     ("change", "expected"),
     [
         ({"risks": ()}, InvalidParameters),
-        ({"risks": ("dummy.row-count-is-known", "dummy.more")}, InvalidParameters),
+        ({"risks": ("dummy.row-count-is-known",)}, InvalidParameters),
+        ({"risks": (*RISKS, "dummy.more")}, VersionMismatch),
+        ({"risks": (*RISKS, "house.more")}, VersionMismatch),
         ({"protocol": {"version": 99}}, VersionMismatch),
         ({"protocol": {"name": "unknown"}}, InvalidParameters),
         ({"protocol": {"params": {"n_clusters": 0}}}, InvalidParameters),
@@ -193,41 +203,45 @@ class Table:
     """A party in the SDK, its session at a running analyst, and who stands between."""
 
     def __init__(
-        self, api: Api, home: Path, parts: simulation.Split, params: Dummy, **more: Any
+        self,
+        api: Api,
+        home: Path,
+        parts: simulation.Split,
+        params: Dummy,
+        *,
+        named: bool = False,
+        **more: Any,
     ) -> None:
         self.api = api
         self.home = home
         self.parts = parts
-        self.session: ByHand = api.open(params, parts, **more)
+        self.session: ByHand = api.open(params, parts, named=named, **more)
         self.between = Between(api.client._transport, None)
         others = parts.layout.names[1:]
         if others:
             self.session.join(*others, turn=False)
 
     def invitation(self) -> str:
-        return str(
-            Invitation(
-                url="http://127.0.0.1",
-                session=self.session.id,
-                slot=A,
-                code=self.session.codes[A],
-                secret=self.session.secret,
-            )
-        )
+        return self.session.invitation(A)
 
-    def party(self, tamper: Tamper | None = None, policy: Policy = ACCEPTING) -> Party:
+    def party(
+        self, tamper: Tamper | None = None, policy: Policy = ACCEPTING, **more: Any
+    ) -> Party:
         self.between.tamper = tamper
         http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
         return Party.join(
-            self.invitation(),
+            more.pop("invitation", None) or self.invitation(),
             policy=policy,
             home=self.home,
             entropy=self.session.keys[A],
             transport=Transport("http://127.0.0.1", patience=0, http=http),
+            **more,
         )
 
-    def run(self, tamper: Tamper | None = None, data: Any = None) -> Result:
-        with self.party(tamper) as party:
+    def run(
+        self, tamper: Tamper | None = None, data: Any = None, **more: Any
+    ) -> Result:
+        with self.party(tamper, **more) as party:
             rows = self.parts.data[A] if data is None else data
             return party.run(rows, on_progress=self.others_answer)
 
@@ -322,16 +336,35 @@ PREVIEWS: dict[str, tuple[Callable[[dict[str, Any]], object], type[CoterieError]
     "another session": (in_terms(session="another"), AgreementMismatch),
     "another slot": (lambda d: d.update(slot="another"), AgreementMismatch),
     "risks that were left out": (in_terms(risks=[]), InvalidParameters),
-    "terms of another version": (in_terms(coterie=2), VersionMismatch),
+    "terms of another version": (in_terms(coterie=3), VersionMismatch),
     "terms that are none": (lambda d: d.update(terms="{}"), Malformed),
     "a surplus field in the terms": (in_terms(surprise=1), Malformed),
+    "another coordinator": (
+        in_terms(identities={"coordinator": "ab" * 32}),
+        AgreementMismatch,
+    ),
 }
 
 
 @pytest.mark.parametrize("what", PREVIEWS)
 def test_a_preview_that_does_not_hold_is_refused(alone: Table, what: str) -> None:
+    """The coordinator has signed these terms: they are refused for what they are."""
     change, expected = PREVIEWS[what]
+    shown: dict[str, Any] = {"terms": alone.session.drawn.decode()}
+    change(shown)
+    signed = alone.session.invitation(A, terms=shown["terms"].encode())
     with pytest.raises(expected):
+        alone.party(on("POST", "/preview", in_json(change)), invitation=signed)
+    assert_only_previewed(alone)
+
+
+@pytest.mark.threat(82)
+@pytest.mark.parametrize("what", [what for what in PREVIEWS if "slot" not in what])
+def test_terms_that_the_coordinator_did_not_sign_are_refused(
+    alone: Table, what: str
+) -> None:
+    change, _ = PREVIEWS[what]
+    with pytest.raises(AgreementMismatch, match="other terms than the coordinator"):
         alone.party(on("POST", "/preview", in_json(change)))
     assert_only_previewed(alone)
 
@@ -382,15 +415,36 @@ def swap_keys(slot: str, secret: bytes | None = None) -> Callable[[Any], None]:
         [line] = [m for m in document["roster"] if m["slot"] == slot]
         line["keys"] = keys.model_dump(mode="json")
         if secret is not None:
-            sizes = line["n_rows"], line["n_columns"]
-            line["mark"] = mark(secret, "s", Line(slot, keys, *sizes))
+            agreed = document["terms"].encode()
+            line["mark"] = mark(secret, written(agreed, line))
+
+    return change
+
+
+def written(agreed: bytes, line: dict[str, Any]) -> bytes:
+    session = read_terms(agreed).session
+    return enrolment._written(session, digest(agreed), Member(**line).line)
+
+
+def sit_in(slot: str, secret: bytes) -> Callable[[Any], None]:
+    """Sit in another's place with the session secret: the analyst and a party together."""
+    who = Institution("", bytes(32))
+
+    def change(document: dict[str, Any]) -> None:
+        agreed = document["terms"].encode()
+        [line] = [m for m in document["roster"] if m["slot"] == slot]
+        session = read_terms(agreed).session
+        line["keys"] = PartyKeys(bytes(32), session, slot).public.model_dump()
+        line["identity"] = who.key
+        signed = written(agreed, line)
+        line |= {"mark": mark(secret, signed), "signature": who.sign(signed)}
 
     return change
 
 
 NEW_TERMS = (AgreementMismatch, "terms changed after they were accepted")
 NEW_LINE = (AgreementMismatch, "changed the line of slot 'r1c1'")
-SWAPPED = (KeyNotAuthentic, "keys or sizes of slot 'r2c1' carry a foreign mark")
+SWAPPED = (KeyNotAuthentic, "line of slot 'r2c1' carries a foreign mark")
 NO_AGREEMENT = (Malformed, "not agreement")
 NO_ROSTER = (Malformed, "each slot of the layout once")
 AGREEMENTS: dict[
@@ -398,7 +452,9 @@ AGREEMENTS: dict[
 ] = {
     "another seed than was previewed": (in_terms(seed=9), NEW_TERMS),
     "more clusters than were previewed": (
-        lambda d: d.update(terms=d["terms"].replace(":3,", ":4,")),
+        lambda d: d.update(
+            terms=d["terms"].replace('"n_clusters":3', '"n_clusters":4')
+        ),
         NEW_TERMS,
     ),
     "a space in the terms": (lambda d: d.update(terms=d["terms"] + " "), NEW_TERMS),
@@ -413,6 +469,10 @@ AGREEMENTS: dict[
     "another's columns changed": (
         lambda d: d["roster"][1].update(n_columns=1),
         SWAPPED,
+    ),
+    "another's signature missing": (
+        lambda d: d["roster"][1].pop("signature"),
+        NO_AGREEMENT,
     ),
     "another's mark missing": (lambda d: d["roster"][1].pop("mark"), NO_AGREEMENT),
     "a party left out": (lambda d: d["roster"].pop(), NO_ROSTER),
@@ -429,6 +489,21 @@ def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> N
         pair.run(on("GET", "/agreement", in_json(change)))
     assert pair.between.sent("/contribution") == []
     assert not (pair.home / "parties" / pair.session.id / A / "memory.arrays").exists()
+
+
+@pytest.mark.threat(34)
+@pytest.mark.parametrize("named", [True, False])
+def test_an_analyst_with_the_session_secret_sits_at_open_slots_alone(
+    running: Api, home: Path, *, named: bool
+) -> None:
+    """Open, a safety number that somebody compares tells it; named, everybody is told."""
+    table = Table(running, home, PAIR, Dummy(n_clusters=3), named=named)
+    honest = table.session.agreement()
+    sitting = on("GET", "/agreement", in_json(sit_in(B, table.session.secret)))
+    with pytest.raises(KeyNotAuthentic, match="another inst" if named else "elsewhere"):
+        table.run(sitting, safety_number=safety_number(honest))
+    assert table.between.sent("/contribution") == []
+    assert table.party().folder.load_agreement() is None
 
 
 @pytest.mark.threat(34)

@@ -12,7 +12,7 @@ import pytest
 
 from analyst_service.auth.service import AuthService
 from analyst_service.members.service import MemberService
-from clustering_protocols import simulation
+from clustering_protocols import enrolment, simulation
 from clustering_protocols.errors import (
     GuardRefused,
     InvitationExpired,
@@ -20,7 +20,8 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Layout, digest
 from party_sdk import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.invitations import Invitation
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(1), seed=1)
 [A] = PARTS.layout.names
-POLICY = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+POLICY = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
 HERE, THERE = "http://127.0.0.1", "http://127.0.0.1:9"
 
 
@@ -47,16 +50,8 @@ class Guest:
             self.token = party.folder.load_identity().token
 
     def invitation(self, url: str = HERE, secret: bytes | None = None) -> str:
-        session = self.session
-        return str(
-            Invitation(
-                url=url,
-                session=session.id,
-                slot=A,
-                code=session.codes[A],
-                secret=secret or session.secret,
-            )
-        )
+        secret = secret or self.session.secret
+        return self.session.invitation(A, url=url, secret=secret)
 
     def party(
         self, url: str = HERE, *, secret: bytes | None = None, moved: bool = False
@@ -185,3 +180,29 @@ def test_a_proof_that_the_analyst_does_not_take_is_not_sent_for_ever(
         with pytest.raises(Unavailable):
             party.enrol(PARTS.data[A])
         assert len(tries) == 6
+
+
+def test_an_invitation_to_other_terms_or_of_another_coordinator_is_refused(
+    guest: Guest,
+) -> None:
+    """Whoever holds the secret, and the analyst, cannot lead a party elsewhere later."""
+    session = guest.session
+    weaker = session.drawn.replace(b'"minimum_rows":10', b'"minimum_rows":1')
+    other = Institution("", bytes(32))
+    signed = digest(session.drawn)
+    for invitation in (
+        session.invitation(A, terms=weaker),
+        session.invitation(
+            A,
+            coordinator=other.key,
+            signature=enrolment.sign_terms(other, signed),
+        ),
+    ):
+        with pytest.raises(GuardRefused, match="other terms than were accepted"):
+            Party.join(
+                invitation,
+                policy=POLICY,
+                home=guest.home,
+                transport=guest.transport(HERE),
+                accept_moved=True,
+            )

@@ -24,7 +24,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 
-OURS = {"analyst_service", "clustering_protocols", "party_sdk", "support"}
+OURS = {"analyst_service", "clustering_protocols", "coterie", "party_sdk", "support"}
 LISTING = {"click", "colorama"}  # the latter on Windows
 VALUES = {
     "annotated_types",
@@ -100,6 +100,8 @@ def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[s
         ["party", "run"],
         ["session"],
         ["session", "create"],
+        ["identity"],
+        ["identity", "trust"],
         ["simulate"],
         ["demo"],
         ["advise"],
@@ -205,6 +207,9 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         assert coterie("session", "list") <= CLIENT | OPTIONAL
         assert coterie("session", "show", "done") <= CLIENT | OPTIONAL
         assert coterie("session", "audit", "done") <= CLIENT | OPTIONAL
+        assert coterie("identity", "new", "North") <= LISTING | VALUES
+        assert coterie("identity", "card") <= LISTING | VALUES
+        assert coterie("identity", "trust", "--list") <= LISTING | VALUES
         with analyst.coordinator(tmp_path / "home") as coordinator:
             [invitation] = coordinator.session("open").invite().values()
             risks = coordinator.session("open").status().risks

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.terms import CONTROLS, Layout, Text, read_terms
+from clustering_protocols.terms import CONTROLS, About, Layout, Text, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli.output import ExplainedGroup, progress_line, say
 
@@ -39,9 +39,15 @@ def test_a_title_that_a_terminal_would_obey_is_refused_on_both_sides(what: str) 
     title = f"Wards{OBEYED[what]}of 2030"
     with pytest.raises(ValidationError):
         TypeAdapter(Text).validate_python(title)
-    proposal = Proposal(protocol="dummy", params={}, layout=Layout.lattice(1), seed=0)
+    proposal = Proposal(
+        about=About(title="here"),
+        protocol="dummy",
+        params={},
+        layout=Layout.lattice(1),
+        seed=0,
+    )
     terms = draw_up("s", proposal).decode()
-    forged = terms.replace('"title":""', f'"title":{_as_json(title)}')
+    forged = terms.replace('"title":"here"', f'"title":{_as_json(title)}')
     assert forged != terms
     with pytest.raises(Malformed):
         read_terms(forged.encode())
@@ -112,6 +118,7 @@ def test_the_detail_of_a_sessions_end_is_said_without_controls(
         waiting_since=now,
         deadline=now,
         risks=[],
+        terms_digest="",
     )
     say(progress_line(status))
     assert "\\u001b[2Jgone" in capsys.readouterr().out

@@ -31,7 +31,6 @@ from clustering_protocols.wire.answers import Receipt
 from party_sdk import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
-from party_sdk.invitations import Invitation
 from party_sdk.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -43,7 +42,9 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
-ACCEPTING = Policy(accepted_risks=frozenset({"dummy.row-count-is-known"}))
+ACCEPTING = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
 
 
 # The chain, without anybody
@@ -206,16 +207,10 @@ class Alone:
 
     def party(self) -> Party:
         http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
-        invitation = Invitation(
-            url="http://127.0.0.1",
-            session=self.session.id,
-            slot=self.slot,
-            code=self.session.codes[self.slot],
-            secret=self.session.secret,
-        )
+        invitation = self.session.invitation(self.slot)
         transport = Transport("http://127.0.0.1", patience=0, http=http)
         return Party.join(
-            str(invitation), policy=ACCEPTING, home=self.home, transport=transport
+            invitation, policy=ACCEPTING, home=self.home, transport=transport
         )
 
     def run(self) -> None:

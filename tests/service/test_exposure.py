@@ -148,7 +148,7 @@ PROBLEM = {"type", "title", "status", "detail", "remedy", "request_id"}
 SESSION = {
     *("id", "title", "protocol", "state", "reason", "detail", "round", "attempt"),
     *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
-    *("created_at", "risks", "safety_number", "progress"),
+    *("created_at", "risks", "terms_digest", "progress"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
 }
@@ -308,7 +308,7 @@ def test_a_name_that_stands_twice_is_refused(world: World, what: str) -> None:
 def test_more_rows_than_there_is_room_for_are_refused_before_any_work(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
     rows = api.service.settings.max_body_bytes // 8 + 1
-    member = session.member(A).model_copy(update={"n_rows": rows})
+    member = session.member(A, shape=(rows, 3))
     before = api.stored()
     refusal = session.try_join(A, member)
     assert refusal.status_code == 422

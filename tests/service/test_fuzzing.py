@@ -199,7 +199,7 @@ def test_a_hostile_title_is_given_back_as_it_came_or_refused(
 ) -> None:
     key = world.api.key()
     path = f"/v1/sessions/s-{sha256(title.encode()).hexdigest()[:16]}"
-    body = {**world.sessions[0].terms, "title": title}
+    body = {**world.sessions[0].terms, "about": {"title": title}}
     response = world.api.send("PUT", path, key, json=body)
     if response.status_code == 201:
         assert world.api.send("GET", path, key).json()["title"] == title

@@ -163,7 +163,7 @@ def test_what_another_session_holds_too_stays(each_api: Api) -> None:
 @pytest.mark.threat(40)
 @pytest.mark.parametrize("state", ["recruiting", "collecting", "completed"])
 def test_deleting_leaves_the_audit_and_nothing_else(each_api: Api, state: str) -> None:
-    session = each_api.open(Dummy(), PARTS, title="ward 7").join(A)
+    session = each_api.open(Dummy(), PARTS, about={"title": "ward 7"}).join(A)
     if state != "recruiting":
         session.join(B)
         session.answer(A, turn=False)

@@ -142,7 +142,7 @@ def test_opening_a_session_again_with_the_same_terms_changes_nothing(
 
 
 OTHER_TERMS: dict[str, dict[str, Any]] = {
-    "title": {"title": "Another"},
+    "title": {"about": {"title": "Another"}},
     "seed": {"seed": 1},
     "parameter": {"protocol": {"name": "dummy", "params": {"n_clusters": 3}}},
     "protocol": {"protocol": {"name": "dc", "params": {"n_clusters": 3}}},
@@ -175,11 +175,14 @@ def test_a_session_id_with_other_terms_is_taken(shared_api: Api, what: str) -> N
         {"layout": {"slots": [{"name": "a", "row": 1, "column": 0}]}},
         {"seed": -1},
         {"seed": 2**53},
-        {"title": "x" * 201},
-        {"title": "a\0b"},
-        {"title": "a\x1b[8mb"},
-        {"title": "a\u202eb"},
-        {"title": "\ud800"},
+        {"identities": {"slots": {"z": "ab" * 32}}},
+        {"identities": {"slots": {A: "ab"}}},
+        {"identities": {"coordinator": ""}},
+        {"about": {"title": "x" * 201}},
+        {"about": {"title": "a\0b"}},
+        {"about": {"title": "a\x1b[8mb"}},
+        {"about": {"title": "a\u202eb"}},
+        {"about": {"title": "\ud800"}},
         {"deadlines": {"round": 0}},
         {"guards": {"minimum_rows": 0}},
         {"surprise": 1},
@@ -467,7 +470,7 @@ def preview(api: Api, code: str) -> httpx.Response:
 
 
 def test_a_preview_shows_terms_and_risks_and_uses_nothing_up(shared_api: Api) -> None:
-    session = shared_api.open(Dummy(), PARTS, title="Wards")
+    session = shared_api.open(Dummy(), PARTS, about={"title": "Wards"})
     before = shared_api.stored()
     shown = [preview(shared_api, session.codes[A]).json() for _ in range(2)]
     assert shared_api.stored() == before
@@ -598,7 +601,7 @@ def test_the_last_to_join_starts_the_session(api: Api) -> None:
         assert session.status["state"] == "recruiting"
     session.join(LAYOUT.names[-1])
     assert session.status["state"] == "collecting"
-    assert session.status["safety_number"]
+    assert session.status["terms_digest"]
 
 
 @pytest.mark.parametrize(
@@ -609,9 +612,7 @@ def test_data_of_another_shape_than_its_group_are_refused(
     shared_api: Api, slot: str, shape: tuple[int, int], words: str
 ) -> None:
     session = shared_api.open(Dummy(), PARTS).join(A)
-    odd = session.member(slot).model_copy(
-        update={"n_rows": shape[0], "n_columns": shape[1]}
-    )
+    odd = session.member(slot, shape=shape)
     before = shared_api.stored()
     refusal = session.try_join(slot, odd)
     assert_problem(refusal, Problem.SHAPE_CONFLICT)

@@ -309,7 +309,7 @@ def test_a_database_that_is_really_full_says_so(start_api: StartApi) -> None:
         statuses = set()
         for number in range(40):
             path = f"/v1/sessions/s-{number}"
-            body = {**session.terms, "title": "x" * 200}
+            body = {**session.terms, "about": {"title": "x" * 200}}
             answer = api.send("PUT", path, session.key, json=body)
             statuses.add(answer.status_code)
         assert statuses == {201, 507}

@@ -196,7 +196,7 @@ def test_checking_stops_at_the_first_item_of_a_list_that_is_wrong(what: str) -> 
 
 def test_what_is_valid_is_read_as_before() -> None:
     body = {
-        "title": "Wards",
+        "about": {"title": "Wards"},
         "layout": PARTS.layout.model_dump(mode="json"),
         "protocol": {"name": "dummy", "params": {"n_clusters": 3}},
     }

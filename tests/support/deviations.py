@@ -216,7 +216,7 @@ def _another_address(context: _Context) -> Lie:
 def _weaker_terms(context: _Context) -> Lie:
     """Say the digest of an agreement whose terms differ in one parameter."""
     terms = context.session.session.terms
-    params = dict(terms.protocol.params)
+    params = context.session.session.params.model_dump(mode="json")
     name = context.rng.choice(sorted(params))
     params[name] = None
     choice = terms.protocol.model_copy(update={"params": params})

@@ -25,13 +25,16 @@ from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.models import Base
 from analyst_service.process_context import Service
+from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract import Memory, Params
-from clustering_protocols.registry import name_of
-from clustering_protocols.terms import Member
+from clustering_protocols.registry import draw_up, name_of
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Member, digest
 from party_sdk import _requests
 from party_sdk._transport import Transport
+from party_sdk.invitations import Invitation
 from support.databases import write_current_file
 
 
@@ -221,8 +224,10 @@ class ByHand:
         api: Api,
         params: Params,
         parts: simulation.Split,
+        expected: Mapping[str, str] | None = None,
         *,
         session: str | None = None,
+        named: bool = False,
         **more: Any,
     ) -> None:
         self.api = api
@@ -230,15 +235,25 @@ class ByHand:
         self.id = session or f"s-{secrets.token_hex(4)}"
         self.path = f"/v1/sessions/{self.id}"
         self.key = api.key()
+        self.keys = simulation.entropies(7, self.id, parts.layout.names)
+        self.coordinator = Institution.drawn(self.keys[simulation.COORDINATOR])
+        if named:
+            expected = {
+                slot: Institution.drawn(self.keys[slot]).key
+                for slot in parts.layout.names
+            }
         self.terms = {
             "protocol": {
                 "name": name_of(params),
                 "params": params.model_dump(mode="json"),
             },
             "layout": parts.layout.model_dump(mode="json"),
+            "identities": {
+                "coordinator": self.coordinator.key,
+                "slots": dict(expected or {}),
+            },
             **more,
         }
-        self.keys = simulation.entropies(7, self.id, parts.layout.names)
         self.secret = enrolment.session_secret(
             self.keys[simulation.COORDINATOR], self.id
         )
@@ -260,9 +275,50 @@ class ByHand:
         codes: dict[str, str] = response.json()["codes"]
         return codes
 
-    def member(self, slot: str, entropy: bytes | None = None) -> Member:
-        keys = self.keys | ({slot: entropy} if entropy else {})
-        return simulation.member(self.id, slot, keys, self.parts.data[slot])
+    @property
+    def drawn(self) -> bytes:
+        """The exact bytes of the terms, as the coordinator draws them up."""
+        return draw_up(self.id, SessionWrite.model_validate(self.terms).proposal())
+
+    def agreement(self) -> bytes:
+        """The agreement, once all have joined, made of what they said."""
+        roster = {slot: self.member(slot) for slot in self.parts.layout.names}
+        return enrolment.agree(self.drawn, roster)
+
+    def invitation(self, slot: str, terms: bytes | None = None, **more: Any) -> str:
+        """What the coordinator hands to a party, by default for the session's terms."""
+        signed = digest(terms or self.drawn)
+        named = {
+            "url": "http://127.0.0.1",
+            "session": self.id,
+            "slot": slot,
+            "code": self.codes[slot],
+            "secret": self.secret,
+            "terms": signed,
+            "coordinator": self.coordinator.key,
+            "signature": enrolment.sign_terms(self.coordinator, signed),
+        }
+        return str(Invitation(**{**named, **more}))
+
+    def member(
+        self,
+        slot: str,
+        entropy: bytes | None = None,
+        shape: tuple[int, int] | None = None,
+        institution: Institution | None = None,
+    ) -> Member:
+        """A line of the roster, marked and signed, of what a party may say of itself."""
+        key, data = entropy or self.keys[slot], self.parts.data[slot]
+        n_rows, n_columns = shape or (data.n_rows, len(data.columns))
+        return enrolment.enrol(
+            self.secret,
+            self.drawn,
+            slot,
+            key,
+            institution or Institution.drawn(key),
+            n_rows=n_rows,
+            n_columns=n_columns,
+        )
 
     def joining(
         self, slot: str, member: Member | None = None, entropy: bytes | None = None

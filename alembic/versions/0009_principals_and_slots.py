@@ -1,14 +1,14 @@
 """Whose keys and ids are whose, and where the party of each slot stands.
 
-Revision: 0008
-Follows: 0007
+Revision: 0009
+Follows: 0008
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 

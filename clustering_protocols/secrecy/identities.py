@@ -1,0 +1,119 @@
+"""Who an institution is, in all of its sessions: a name and an Ed25519 key.
+
+The key signs for one purpose at a time: every signature covers a label that says which.
+Others know the public half from a *card*, a small file that they got on a way of their
+own, or from the terms of a session, in which the coordinator expects it at a slot.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Final, Literal
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from clustering_protocols.errors import KeyNotAuthentic, Malformed
+from clustering_protocols.limits import CONTROLS
+from clustering_protocols.randomness import derive_key, length_prefixed
+
+Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+InstitutionName = Annotated[str, Field(max_length=100, pattern=rf"^[^{CONTROLS}]*$")]
+
+_GROUP: Final = 4
+
+
+class Card(BaseModel):
+    """What an institution hands out: its name and public key, signed with the key.
+
+    The signature shows that whoever wrote the card holds the key; that the name is
+    theirs, only the way on which the card came can show.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    coterie_card: Literal[1] = 1
+    name: InstitutionName = Field(min_length=1)
+    key: Key
+    signature: Signature
+
+    @classmethod
+    def read(cls, text: bytes) -> Card:
+        """Return the card in received bytes.
+
+        Raises
+        ------
+        Malformed
+            If it is none.
+        KeyNotAuthentic
+            If name or key were changed since it was signed.
+        """
+        try:
+            card = cls.model_validate_json(text)
+        except ValidationError:
+            raise Malformed("This is not the card of an institution.") from None
+        check_signature(card.key, _carded(card.name, card.key), card.signature)
+        return card
+
+
+class Institution:
+    """The private side: an institution's name and the 32 bytes that its key is."""
+
+    def __init__(self, name: str, seed: bytes) -> None:
+        self.name = name
+        self.seed = seed
+        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+
+    @classmethod
+    def drawn(cls, entropy: bytes) -> Institution:
+        """Return the nameless institution that 32 bytes of entropy stand for.
+
+        For runs that are repeated bit for bit; others make a key once and keep it.
+        """
+        return cls("", derive_key(entropy, "coterie/identity/1"))
+
+    @cached_property
+    def key(self) -> str:
+        """Return the public key, as hex."""
+        return self._private.public_key().public_bytes_raw().hex()
+
+    @property
+    def card(self) -> Card:
+        """Return the card to hand out."""
+        return Card(
+            name=self.name,
+            key=self.key,
+            signature=self.sign(_carded(self.name, self.key)),
+        )
+
+    def sign(self, content: bytes) -> str:
+        """Return the signature (hex) under bytes that begin with what they are for."""
+        return self._private.sign(content).hex()
+
+    def __repr__(self) -> str:
+        return f"<Institution {self.name!r}>"
+
+
+def check_signature(key: str, content: bytes, signature: str) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the holder of a key signed these bytes."""
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public.verify(bytes.fromhex(signature), content)
+    except (InvalidSignature, ValueError):
+        raise KeyNotAuthentic(
+            f"The key {fingerprint(key)[:19]} … did not sign what goes under its name."
+        ) from None
+
+
+def fingerprint(key: str) -> str:
+    """Return a public key for people to compare: 16 groups of four hex digits."""
+    return " ".join(key[i : i + _GROUP] for i in range(0, len(key), _GROUP))
+
+
+def _carded(name: str, key: str) -> bytes:
+    return length_prefixed("coterie/card/1", name, key)

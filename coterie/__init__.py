@@ -1,0 +1,78 @@
+"""All that a program needs to coordinate a session, or to take part in one.
+
+    from coterie import Coordinator, DataCollaboration, Layout, Party, Policy
+
+Beside the names below, the parameters of every protocol are here under their own names.
+A name is imported when it is asked for, and with it what it needs.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clustering_protocols.protocols.dc import Anchor, DataCollaboration, Feature
+    from clustering_protocols.protocols.dummy import Dummy
+    from clustering_protocols.protocols.fccm import CoClustering
+    from clustering_protocols.protocols.llf import LosslessFederated, Range
+    from clustering_protocols.protocols.omnifc import OmniFC, Spread
+    from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
+    from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
+    from party_sdk.coordinator import Coordinator
+    from party_sdk.frames import Result
+    from party_sdk.participant import Party
+    from party_sdk.policy import Policy
+
+__all__ = [
+    "About",
+    "Anchor",
+    "CoClustering",
+    "Coordinator",
+    "DataCollaboration",
+    "Deadlines",
+    "Dummy",
+    "Feature",
+    "Guards",
+    "Layout",
+    "LosslessFederated",
+    "OmniFC",
+    "Party",
+    "Policy",
+    "Privacy",
+    "ProductQuantisation",
+    "Range",
+    "Result",
+    "Slot",
+    "Spread",
+]
+
+_TERMS = "clustering_protocols.terms"
+_MODULES = {
+    "About": _TERMS,
+    "Coordinator": "party_sdk.coordinator",
+    "Deadlines": _TERMS,
+    "Guards": _TERMS,
+    "Layout": _TERMS,
+    "Party": "party_sdk.participant",
+    "Policy": "party_sdk.policy",
+    "Result": "party_sdk.frames",
+    "Slot": _TERMS,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is asked for."""
+    module = _MODULES.get(name)
+    if module is not None:
+        return getattr(import_module(module), name)
+    for offered in _protocols() if not name.startswith("_") else ():
+        if name in offered.__all__ and name != "PROTOCOL":
+            return getattr(offered, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _protocols() -> list[Any]:
+    """Return the package of every protocol: a new folder is found like the others."""
+    home = import_module("clustering_protocols.protocols")
+    names = sorted(found.name for found in iter_modules(home.__path__))
+    return [import_module(f"{home.__name__}.{name}") for name in names]

@@ -1,0 +1,93 @@
+"""How the texts that `coterie session …` is given are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from clustering_protocols.errors import InvalidParameters
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from clustering_protocols.terms import About, Layout
+    from party_sdk.identities import Acquaintances
+
+_M = TypeVar("_M", bound="BaseModel")
+_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
+
+
+def read_ledger(path: Path) -> list[dict[str, Any]]:
+    """Return the entries that a party's ``party audit --json`` printed into a file."""
+    try:
+        entries = json.loads(path.read_text())
+    except ValueError:
+        entries = None
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise InvalidParameters(f"{path} is not what 'party audit --json' prints.")
+    return entries
+
+
+def read_layout(slots: tuple[str, ...]) -> Layout:
+    """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
+    from clustering_protocols.terms import Layout
+
+    places = [_PLACE.fullmatch(text) for text in slots]
+    if not all(places):
+        raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
+    named = [
+        {
+            "name": place[1],
+            "row": int(place[2]) - 1,
+            "column": int(place[3]) - 1,
+            "title": place[4] or "",
+        }
+        for place in places
+        if place
+    ]
+    named.sort(key=lambda slot: (slot["row"], slot["column"]))
+    return _checked(Layout, {"slots": named})
+
+
+def read_expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str]:
+    """Return keys by slot of SLOT=CARD texts."""
+    from clustering_protocols.secrecy.identities import Card
+
+    keys = {}
+    for text in texts:
+        slot, found, named = text.partition("=")
+        if not found:
+            raise InvalidParameters(f"{text!r} is not SLOT=CARD.")
+        key = known.read().get(named)
+        if key is None:
+            if not Path(named).is_file():
+                raise InvalidParameters(
+                    f"{named!r} is neither the file of a card nor somebody you know."
+                )
+            card = Card.read(Path(named).read_bytes())
+            known.check(card.name, card.key)
+            key = card.key
+        keys[slot] = key
+    return keys
+
+
+def read_about(words: Mapping[str, str]) -> About:
+    """Return title, purpose, legal basis and contact."""
+    from clustering_protocols.terms import About
+
+    return _checked(About, words)
+
+
+def _checked(model: type[_M], values: Mapping[str, Any]) -> _M:
+    """Return a model of values; :class:`InvalidParameters` names what does not fit."""
+    from pydantic import ValidationError
+
+    from clustering_protocols.errors import explain
+
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InvalidParameters(explain(error)) from None

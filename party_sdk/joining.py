@@ -1,0 +1,80 @@
+"""What a party checks of an invitation before it takes the slot."""
+
+from __future__ import annotations
+
+import secrets
+
+from clustering_protocols.errors import AgreementMismatch, CoterieError, GuardRefused
+from clustering_protocols.terms import Terms, digest, read_terms
+from clustering_protocols.wire.answers import Preview
+from party_sdk._transport import Transport
+from party_sdk.client import AnalystClient
+from party_sdk.invitations import Invitation
+from party_sdk.memory import Identity, PartyFolder
+from party_sdk.policy import Policy
+from party_sdk.roster import Meeting
+
+
+def first_time(
+    parsed: Invitation,
+    folder: PartyFolder,
+    transport: Transport,
+    policy: Policy,
+    meeting: Meeting,
+) -> Preview:
+    """Return the preview of an invitation that the policy covers; remember it."""
+    try:
+        preview = AnalystClient(transport).preview(parsed.code)
+        terms = _check_preview(parsed, preview, policy)
+        meeting.check_seat(terms, parsed.slot)
+    except CoterieError:
+        transport.close()
+        raise
+    drawn = meeting.entropy or secrets.token_bytes(32)
+    identity = Identity(
+        invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
+    )
+    with folder.locked():
+        if not folder.exists:  # of two that join at once the first one's draw counts
+            folder.save_identity(identity)
+    return preview
+
+
+def check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -> None:
+    """Refuse a second invitation that would lead this party to somebody else."""
+    identity = folder.load_identity()
+    first = Invitation.parse(identity.invitation)
+    if later.secret != first.secret:
+        raise GuardRefused(
+            "This party joined with another invitation of this session and slot, which "
+            "has another session secret: this one is not from the same coordinator."
+        )
+    if (later.terms, later.coordinator) != (first.terms, first.coordinator):
+        raise GuardRefused("This invitation is for other terms than were accepted.")
+    if later.is_of_same_analyst(first):
+        return
+    if not accept_moved:
+        raise GuardRefused(
+            f"This party joined at {first.url}; this invitation names {later.url}. Its "
+            "token is not sent there. If the coordinator confirms that the analyst has "
+            "moved, say so: --moved, or accept_moved=True."
+        )
+    with folder.locked():
+        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
+
+
+def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> Terms:
+    """Return the terms, if the coordinator signed them and the policy covers them."""
+    if digest(preview.terms.encode()) != parsed.terms:
+        raise AgreementMismatch(
+            "The analyst shows other terms than the coordinator signed."
+        )
+    terms = read_terms(preview.terms.encode())
+    if terms.identities.coordinator != parsed.coordinator:
+        raise AgreementMismatch(
+            "Somebody else than the terms' coordinator signed them."
+        )
+    if (terms.session, preview.slot) != (parsed.session, parsed.slot):
+        raise AgreementMismatch("The analyst previews another session or slot.")
+    policy.check_terms(terms)
+    return terms

@@ -1,0 +1,164 @@
+"""Who takes part in a session, as an operator reads it before anything leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from clustering_protocols.errors import GuardRefused, KeyNotAuthentic
+from clustering_protocols.secrecy.identities import Institution, fingerprint
+from clustering_protocols.secrecy.keys import safety_number
+from clustering_protocols.terms import Terms, read_agreement
+from party_sdk.identities import Acquaintances, OwnIdentity
+from party_sdk.policy import Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """One slot and who sits there.
+
+    Attributes
+    ----------
+    name : str
+        That of the trusted card; without one, what the institution calls itself.
+    known : bool
+        Whether its card was trusted here, or it is the reader's own institution.
+    """
+
+    slot: str
+    name: str
+    known: bool
+    fingerprint: str
+    n_rows: int
+    n_columns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roster:
+    """All slots, and the number that the members compare."""
+
+    seats: tuple[Seat, ...]
+    safety_number: str
+
+    @classmethod
+    def of(
+        cls, agreement: bytes, known: Acquaintances, own: str | None = None
+    ) -> Roster:
+        """Return who takes part in a checked agreement; ``own`` is the reader's slot.
+
+        Raises
+        ------
+        GuardRefused
+            If somebody gives the name of an institution that is known with another key.
+        """
+        agreed, _ = read_agreement(agreement)
+        self_key = None if own is None else agreed.member(own).identity
+        seats = []
+        for member in agreed.roster:
+            known.check(member.institution, member.identity)
+            pinned = known.name_of(member.identity)
+            seat = Seat(
+                slot=member.slot,
+                name=pinned or member.institution,
+                known=pinned is not None or member.identity == self_key,
+                fingerprint=fingerprint(member.identity),
+                n_rows=member.n_rows,
+                n_columns=member.n_columns,
+            )
+            seats.append(seat)
+        return cls(seats=tuple(seats), safety_number=safety_number(agreement))
+
+    def check_number(self, told: str) -> None:
+        """Refuse unless the others read the same safety number, however it is spaced."""
+        if "".join(told.split()) != "".join(self.safety_number.split()):
+            raise KeyNotAuthentic(
+                f"The safety number is {self.safety_number} here, and {told} elsewhere: "
+                "somebody has shown you other members than them."
+            )
+
+
+class OnRoster(Protocol):
+    """Shows who takes part; True where the operator has compared the safety number."""
+
+    def __call__(self, roster: Roster, *, is_known: bool) -> bool:
+        """``is_known``: whether enough of the members are, so that nobody has to."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How one party knows who it is, and whom it sits with.
+
+    Attributes
+    ----------
+    home : Path
+        Whose identity and acquaintances count.
+    entropy : bytes, optional
+        What the identity is drawn from instead, where a run is repeated.
+    on_roster : callable, optional
+        Shows who takes part.
+    number : str, optional
+        The safety number that the others read.
+    """
+
+    home: Path
+    entropy: bytes | None = None
+    on_roster: OnRoster | None = None
+    number: str | None = None
+
+    @cached_property
+    def institution(self) -> Institution:
+        """Return who this party is; on first use of a home a new identity."""
+        if self.entropy is not None:
+            return Institution.drawn(self.entropy)
+        return OwnIdentity(self.home).load_or_make()
+
+    def check_seat(self, terms: Terms, slot: str) -> None:
+        """Refuse a slot at which the terms expect another institution than this one."""
+        own = self.institution.key
+        expected = terms.identities.slots.get(slot, own)
+        if own != expected:
+            raise GuardRefused(
+                f"The terms expect the key {fingerprint(expected)} at slot {slot!r}; "
+                f"yours is {fingerprint(own)}."
+            )
+
+    def meet(self, agreement: bytes, slot: str, policy: Policy) -> None:
+        """Refuse a checked agreement whose members are not known well enough.
+
+        Raises
+        ------
+        KeyNotAuthentic
+            If the others read another safety number.
+        GuardRefused
+            If a known name shows another key, or too few of the others are known and
+            nobody has compared the safety number.
+        """
+        known = Acquaintances(self.home)
+        roster = Roster.of(agreement, known, slot)
+        refused = _refusal(policy, agreement, slot, known)
+        if self.number is not None:
+            refused = None
+        is_compared = self.on_roster is not None and self.on_roster(
+            roster, is_known=refused is None
+        )
+        if self.number is not None:
+            roster.check_number(self.number)
+        if refused is not None and not is_compared:
+            raise refused
+
+    def compare(self, agreement: bytes) -> None:
+        """Hold an agreement that was accepted before against the number, if one is told."""
+        if self.number is not None:
+            Roster.of(agreement, Acquaintances(self.home)).check_number(self.number)
+
+
+def _refusal(
+    policy: Policy, agreement: bytes, slot: str, known: Acquaintances
+) -> GuardRefused | None:
+    try:
+        policy.check_members(agreement, slot, known.read().values())
+    except GuardRefused as refused:
+        return refused
+    return None

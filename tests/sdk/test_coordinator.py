@@ -1,0 +1,192 @@
+"""A coordinator that holds what the analyst says against what it signed itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from clustering_protocols import enrolment, simulation
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    AuditBroken,
+    KeyNotAuthentic,
+    NotReady,
+    SessionExists,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import safety_number
+from clustering_protocols.terms import About, Layout, digest, read_terms
+from party_sdk import Coordinator, Party, Policy
+from party_sdk.client import AnalystClient
+from party_sdk.coordinator import CoordinatedSession
+from party_sdk.identities import OwnIdentity
+from party_sdk.invitations import Invitation
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+PARTS = simulation.split(np.eye(24)[:, :3], Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+POLICY = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
+
+
+@pytest.fixture
+def coordinator(api: Api, home: Path) -> Coordinator:
+    return Coordinator(
+        "http://127.0.0.1", api.key(), home=home, transport=api.transport()
+    )
+
+
+@pytest.fixture
+def joined(api: Api, coordinator: Coordinator, home: Path) -> CoordinatedSession:
+    """A session that two institutions have joined."""
+    session = coordinator.create_session("wards", Dummy(), PARTS.layout)
+    for slot, invitation in session.invite().items():
+        here = {"home": home / slot, "transport": api.transport()}
+        OwnIdentity(home / slot).make(f"Hospital {slot}")
+        Party.join(invitation, policy=POLICY, **here).enrol(PARTS.data[slot])
+    return session
+
+
+def in_agreement(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[dict[str, Any]], object]
+) -> None:
+    honest = AnalystClient.agreement
+
+    def agreement(self: AnalystClient, session: str) -> bytes:
+        told = json.loads(honest(self, session))
+        change(told)
+        return json.dumps(told).encode()
+
+    monkeypatch.setattr(AnalystClient, "agreement", agreement)
+
+
+def test_an_invitation_holds_the_digest_of_the_coordinators_own_terms(
+    api: Api, coordinator: Coordinator, home: Path
+) -> None:
+    about = About(title="Wards", purpose="Fewer falls.", contact="The registry")
+    session = coordinator.create_session(about, Dummy(), PARTS.layout)
+    told = api.send("POST", "/v1/join/preview", json={"code": "c" * 20})
+    assert told.status_code == 404
+    for invitation in session.invite().values():
+        found = Invitation.parse(invitation)
+        shown = api.send("POST", "/v1/join/preview", json={"code": found.code}).json()
+        assert digest(shown["terms"].encode()) == found.terms
+        terms = read_terms(shown["terms"].encode())
+        assert terms.about == about
+        own = OwnIdentity(home).load().key
+        assert terms.identities.coordinator == found.coordinator == own
+
+
+def test_terms_that_the_analyst_drew_up_otherwise_are_noticed_at_once(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = AnalystClient.put_session
+
+    def weaker(self: AnalystClient, session: str, body: dict[str, Any]) -> Any:
+        return honest(self, session, {**body, "guards": {"minimum_rows": 1}})
+
+    monkeypatch.setattr(AnalystClient, "put_session", weaker)
+    with pytest.raises(AgreementMismatch, match="other terms than were asked for"):
+        coordinator.create_session("wards", Dummy(), PARTS.layout)
+
+
+def test_an_analyst_that_lies_about_the_digest_too_is_noticed_by_the_parties(
+    api: Api, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    honest = AnalystClient.put_session
+    signed: list[str] = []
+
+    def weaker(self: AnalystClient, session: str, body: dict[str, Any]) -> Any:
+        status = honest(self, session, {**body, "guards": {"minimum_rows": 1}})
+        [kept] = (home / "sessions").iterdir()
+        signed.append(digest(json.loads(kept.read_text())["terms"].encode()))
+        return status.model_copy(update={"terms_digest": signed[0]})
+
+    monkeypatch.setattr(AnalystClient, "put_session", weaker)
+    session = coordinator.create_session("wards", Dummy(), PARTS.layout)
+    with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
+        Party.join(
+            session.invite()[A],
+            policy=POLICY,
+            home=home / A,
+            transport=api.transport(),
+        )
+    with pytest.raises(AuditBroken, match="other terms than yours"):
+        session.audit()
+
+
+def test_who_takes_part_is_computed_from_the_agreement(
+    joined: CoordinatedSession,
+) -> None:
+    roster = joined.roster()
+    assert [seat.name for seat in roster.seats] == [f"Hospital {A}", f"Hospital {B}"]
+    assert not any(seat.known for seat in roster.seats)
+    content = joined._client.agreement(joined.id)
+    assert roster.safety_number == safety_number(content)
+    assert joined.audit()[0]["event"] == "opened"
+
+
+CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], type[Exception]]] = {
+    "terms": (
+        lambda d: d.update(terms=d["terms"].replace(":10", ":11")),
+        AgreementMismatch,
+    ),
+    "name": (lambda d: d["roster"][1].update(institution="B"), KeyNotAuthentic),
+    "rows": (lambda d: d["roster"][1].update(n_rows=2), KeyNotAuthentic),
+    "identity": (
+        lambda d: d["roster"][1].update(identity=Institution("", bytes(32)).key),
+        KeyNotAuthentic,
+    ),
+}
+
+
+@pytest.mark.threat(34)
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_coordinator_shows_no_agreement_that_was_not_signed(
+    joined: CoordinatedSession, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    change, expected = CHANGES[what]
+    in_agreement(monkeypatch, change)
+    with pytest.raises(expected):
+        joined.roster()
+    with pytest.raises(expected):
+        joined.summary()
+
+
+def test_another_session_under_the_same_id_changes_no_invitation(
+    coordinator: Coordinator,
+) -> None:
+    first = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
+    before = Invitation.parse(first.invite()[A])
+    with pytest.raises(SessionExists):
+        coordinator.create_session("b", Dummy(), PARTS.layout, session_id="same")
+    after = Invitation.parse(first.invite()[A])
+    assert (after.terms, after.secret) == (before.terms, before.secret)
+
+
+def test_what_cannot_be_checked_here_is_not_shown(
+    joined: CoordinatedSession, home: Path
+) -> None:
+    elsewhere = CoordinatedSession(joined.id, joined._client, home / "elsewhere")
+    assert not elsewhere.is_ours
+    for shown in (elsewhere.roster, elsewhere.summary, elsewhere.invite):
+        with pytest.raises(NotReady):
+            shown()
+    assert elsewhere.audit() == joined.audit()  # the chain can be
+
+
+def test_a_signature_says_nothing_about_other_terms(joined: CoordinatedSession) -> None:
+    kept = joined._kept()
+    enrolment.check_terms_signature(kept.coordinator, kept.terms_digest, kept.signature)
+    with pytest.raises(KeyNotAuthentic):
+        enrolment.check_terms_signature(kept.coordinator, "0" * 64, kept.signature)
+    assert kept.entropy not in f"{kept!r}{kept}"

@@ -1,0 +1,440 @@
+"""Whom a party knows, and with whom it sits down."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from clustering_protocols import enrolment, simulation
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    GuardRefused,
+    InvalidParameters,
+    KeyNotAuthentic,
+    NotReady,
+    RiskNotAccepted,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import safety_number
+from clustering_protocols.terms import Layout, digest, read_agreement
+from party_sdk import Party, Policy
+from party_sdk.cli import main
+from party_sdk.client import AnalystClient, Preview
+from party_sdk.identities import Acquaintances, OwnIdentity
+from party_sdk.roster import Meeting, Roster
+from party_sdk.watch import Watch
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+ROWS = np.random.default_rng(0).normal(size=(36, 3))
+PARTS = simulation.split(ROWS, Layout.lattice(3), seed=1)
+A, B, C = PARTS.layout.names
+RISK = "dummy.row-count-is-known"
+ACCEPTING = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}))
+STRICT = Policy(accepted_risks=frozenset({RISK}))
+
+
+def institution(slot: str) -> Institution:
+    return Institution(f"Hospital {slot}", slot.encode().ljust(32))
+
+
+# One's own identity
+
+
+def test_an_identity_is_made_on_first_use_and_kept_for_its_owner_alone(
+    home: Path,
+) -> None:
+    with pytest.raises(NotReady, match="identity new"):
+        OwnIdentity(home).load()
+    made = OwnIdentity(home).load_or_make()
+    assert made.name == ""
+    assert OwnIdentity(home).load().key == OwnIdentity(home).load_or_make().key
+    path = home / "identity.json"
+    assert (path.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert made.key not in {OwnIdentity(home / "other").load_or_make().key, "0" * 64}
+
+
+def test_one_that_was_made_on_first_use_gets_a_name_and_keeps_its_key(
+    home: Path,
+) -> None:
+    first = OwnIdentity(home).load_or_make()
+    named = OwnIdentity(home).make("St. Mary's")
+    assert (named.key, named.name) == (first.key, "St. Mary's")
+    with pytest.raises(GuardRefused, match=r"St\. Mary.s.*--replace"):
+        OwnIdentity(home).make("Another")
+    assert OwnIdentity(home).load().name == "St. Mary's"
+    other = OwnIdentity(home).make("Another", replace=True)
+    assert other.key != first.key
+    assert OwnIdentity(home).load().name == "Another"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[8m", "x" * 101])
+def test_a_name_that_cannot_be_shown_is_refused(home: Path, name: str) -> None:
+    with pytest.raises(InvalidParameters):
+        OwnIdentity(home).make(name)
+    with pytest.raises(NotReady):
+        OwnIdentity(home).load()
+
+
+def test_of_many_that_make_an_identity_at_once_all_have_one(home: Path) -> None:
+    keys: list[str] = []
+    start = threading.Barrier(8)
+
+    def make() -> None:
+        start.wait()
+        keys.append(OwnIdentity(home).load_or_make().key)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(keys) == 8
+    assert len(set(keys)) == 1
+
+
+# Whom one knows
+
+
+def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
+    known = Acquaintances(home)
+    assert known.read() == {}
+    for slot in (A, B):
+        known.trust(institution(slot).card)
+        known.trust(institution(slot).card)
+    assert known.read() == {f"Hospital {s}": institution(s).key for s in (A, B)}
+    assert known.name_of(institution(A).key) == f"Hospital {A}"
+    assert known.name_of(institution(C).key) is None
+    known.forget(f"Hospital {A}")
+    with pytest.raises(NotReady):
+        known.forget(f"Hospital {A}")
+    assert known.read() == {f"Hospital {B}": institution(B).key}
+    assert (home / "known.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "name", ["St. Mary's", "st. mary's", "ST.  MARY'S ", "\uff33t. Mary's"]
+)
+def test_a_known_name_is_never_given_another_key(home: Path, name: str) -> None:
+    known = Acquaintances(home)
+    known.trust(Institution("St. Mary's", bytes(32)).card)
+    before = known.read()
+    other = Institution(name, bytes(31) + b"1")
+    with pytest.raises(GuardRefused, match="is known here with the key"):
+        known.trust(other.card)
+    with pytest.raises(GuardRefused, match="known here"):
+        known.check(name, other.key)
+    assert known.read() == before
+    known.check(name, before["St. Mary's"])
+    known.check("St. Mark's", other.key)
+
+
+def test_one_key_has_one_name(home: Path) -> None:
+    known = Acquaintances(home)
+    known.trust(Institution("St. Mary's", bytes(32)).card)
+    with pytest.raises(GuardRefused, match=r"as that of \"St\. Mary"):
+        known.trust(Institution("St. Mark's", bytes(32)).card)
+
+
+# With whom one sits down
+
+
+def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes:
+    """Return an agreement of three institutions, of whom the terms name some."""
+    from clustering_protocols import registry
+    from clustering_protocols.registry import Proposal
+    from clustering_protocols.terms import Identities
+
+    sitting = {slot: institution(slot) for slot in PARTS.layout.names} | (names or {})
+    expected = {slot: sitting[slot].key for slot in named}
+    proposal = Proposal(
+        protocol="dummy",
+        params={},
+        layout=PARTS.layout,
+        identities=Identities(slots=expected),
+        seed=1,
+    )
+    terms = registry.draw_up("s", proposal)
+    roster = {
+        slot: enrolment.enrol(
+            bytes(32), terms, slot, slot.encode(), who, n_rows=12, n_columns=3
+        )
+        for slot, who in sitting.items()
+    }
+    return enrolment.agree(terms, roster)
+
+
+ALL = agreement(A, B, C)
+OPEN = agreement(A, B)
+
+
+@pytest.mark.parametrize(
+    ("content", "least", "known", "refused"),
+    [
+        (ALL, None, [], True),
+        (ALL, None, [B], True),
+        (ALL, None, [B, C], False),
+        (ALL, 1, [B], False),
+        (ALL, 0, [], False),
+        (ALL, 9, [B, C], False),
+        (ALL, 9, [B], True),
+        (ALL, 1, [A], True),
+        (OPEN, None, [], False),
+        (OPEN, 1, [], True),
+        (OPEN, 2, [B], True),
+        (OPEN, 2, [B, C], False),
+    ],
+)
+def test_enough_of_the_others_have_to_be_known(
+    content: bytes, least: int | None, known: list[str], *, refused: bool
+) -> None:
+    keys = [institution(slot).key for slot in known]
+    policy = Policy(least_known=least)
+    if not refused:
+        policy.check_members(content, A, keys)
+        return
+    with pytest.raises(
+        GuardRefused, match=f"You know {len(set(known) - {A})} of the 2"
+    ):
+        policy.check_members(content, A, keys)
+
+
+def test_one_known_institution_at_two_slots_is_one() -> None:
+    twice = {B: institution(B), C: institution(B)}
+    content = agreement(A, B, C, names=twice)
+    with pytest.raises(GuardRefused, match="You know 1 of the 2"):
+        Policy().check_members(content, A, [institution(B).key])
+
+
+def test_a_known_name_with_another_key_is_refused_whatever_was_compared(
+    home: Path,
+) -> None:
+    impostor = Institution(f"Hospital {B}", bytes(32))
+    content = agreement(names={B: impostor})
+    Acquaintances(home).trust(institution(B).card)
+    meeting = Meeting(home, number=safety_number(content))
+    with pytest.raises(GuardRefused, match=f"'Hospital {B}' is known here"):
+        meeting.meet(content, A, ACCEPTING)
+    Acquaintances(home).forget(f"Hospital {B}")
+    meeting.meet(content, A, ACCEPTING)
+
+
+def test_a_safety_number_that_was_compared_stands_for_cards(home: Path) -> None:
+    number = safety_number(ALL)
+    with pytest.raises(GuardRefused):
+        Meeting(home).meet(ALL, A, STRICT)
+    with pytest.raises(GuardRefused):
+        Meeting(home, on_roster=lambda *_, **__: False).meet(ALL, A, STRICT)
+    Meeting(home, on_roster=lambda *_, **__: True).meet(ALL, A, STRICT)
+    Meeting(home, number=number).meet(ALL, A, STRICT)
+    Meeting(home, number=number.replace(" ", "")).meet(ALL, A, STRICT)
+
+
+@pytest.mark.threat(34)
+def test_two_parties_that_are_shown_two_rosters_stop_where_they_compare(
+    home: Path,
+) -> None:
+    """Each roster holds by itself: every line in it is marked and signed."""
+    shown_to_a = agreement()
+    shown_to_b = agreement(names={C: Institution("Hospital r3c1", bytes(32))})
+    told = safety_number(shown_to_b)
+    for compared in (False, True):
+        meeting = Meeting(home, number=told, on_roster=lambda *_, c=compared, **__: c)
+        with pytest.raises(KeyNotAuthentic, match="other members than them"):
+            meeting.meet(shown_to_a, A, ACCEPTING)
+        with pytest.raises(KeyNotAuthentic):
+            meeting.compare(shown_to_a)
+    meeting.compare(shown_to_b)
+
+
+def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
+    Acquaintances(home).trust(Institution("The North", institution(B).seed).card)
+    roster = Roster.of(ALL, Acquaintances(home), A)
+    assert [(seat.name, seat.known) for seat in roster.seats] == [
+        (f"Hospital {A}", True),
+        ("The North", True),
+        (f"Hospital {C}", False),
+    ]
+    assert roster.safety_number == safety_number(ALL)
+
+
+# A party, and an analyst that is not honest
+
+
+class Guests:
+    """A session in this process, and the parties of three homes."""
+
+    def __init__(self, api: Api, folder: Path, *named: str) -> None:
+        self.api, self.folder = api, folder
+        self.who = {slot: OwnIdentity(self.home(slot)).make(slot) for slot in (A, B, C)}
+        expected = {slot: self.who[slot].key for slot in named}
+        params = Dummy(n_clusters=3)
+        self.session: ByHand = api.open(params, PARTS, expected=expected)
+
+    def home(self, slot: str) -> Path:
+        return self.folder / slot
+
+    def party(self, slot: str, policy: Policy = ACCEPTING, **more: Any) -> Party:
+        return Party.join(
+            more.pop("invitation", self.session.invitation(slot)),
+            policy=policy,
+            home=more.pop("home", self.home(slot)),
+            transport=self.api.transport(),
+            **more,
+        )
+
+
+@pytest.fixture
+def guests(api: Api, tmp_path: Path) -> Callable[..., Guests]:
+    folders = (tmp_path / f"homes-{number}" for number in count())
+    return lambda *named: Guests(api, next(folders), *named)
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
+    """Have the analyst show other terms than it was given."""
+    honest = AnalystClient.preview
+
+    def preview(self: AnalystClient, code: str) -> Preview:
+        told = honest(self, code)
+        return told.model_copy(update={"terms": change(told.terms)})
+
+    monkeypatch.setattr(AnalystClient, "preview", preview)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"n_clusters":3', '"n_clusters":1'),
+        ('"minimum_rows":10', '"minimum_rows":1'),
+        ('"round":86400', '"round":86401'),
+        ("}", " }"),
+    ],
+)
+def test_terms_that_the_analyst_changed_before_anybody_saw_them_are_refused(
+    guests: Callable[..., Guests],
+    monkeypatch: pytest.MonkeyPatch,
+    old: str,
+    new: str,
+) -> None:
+    here = guests()
+    shown(monkeypatch, lambda terms: terms.replace(old, new, 1))
+    with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
+        here.party(A)
+    assert not (here.home(A) / "parties").exists()
+
+
+def test_terms_of_another_coordinator_are_refused(
+    guests: Callable[..., Guests],
+) -> None:
+    """Somebody signs the true terms with a key that is not in them."""
+    here = guests()
+    other = Institution("", bytes(32))
+    signature = enrolment.sign_terms(other, digest(here.session.drawn))
+    invitation = here.session.invitation(A, coordinator=other.key, signature=signature)
+    with pytest.raises(AgreementMismatch, match="Somebody else"):
+        here.party(A, invitation=invitation)
+
+
+def test_an_open_slot_is_taken_only_where_that_was_accepted(
+    guests: Callable[..., Guests],
+) -> None:
+    with pytest.raises(RiskNotAccepted, match=r"house\.open-slot: The terms name no"):
+        guests(A, B).party(A, STRICT)
+    with guests(A, B, C).party(A, STRICT):
+        pass
+
+
+def test_a_leaked_invitation_seats_nobody_where_somebody_is_expected(
+    guests: Callable[..., Guests],
+) -> None:
+    here = guests(A, B, C)
+    with pytest.raises(GuardRefused, match="The terms expect the key"):
+        here.party(A, STRICT, home=here.home("thief"))
+    # nor one who changes the SDK: the service looks, and so does everybody else
+    thief = Institution("", bytes(32))
+    line = here.session.member(A, institution=thief)
+    refused = here.session.try_join(A, line)
+    assert refused.status_code == 403
+    assert "another institution" in refused.json()["detail"]
+    named = line.model_copy(update={"identity": here.who[A].key})
+    assert "signed" in here.session.try_join(A, named).json()["detail"]
+
+
+def test_institutions_that_know_each_other_sit_down(
+    guests: Callable[..., Guests],
+) -> None:
+    here = guests(A, B, C)
+    for slot in (A, B, C):
+        with here.party(slot, STRICT) as party:
+            party.enrol(PARTS.data[slot])
+            assert party.identity.key == here.who[slot].key
+    content = here.api.send("GET", f"{here.session.path}/agreement", here.session.key)
+    agreed, _ = read_agreement(content.content)
+    assert [m.institution for m in agreed.roster] == [A, B, C]
+    with here.party(A, STRICT) as party:
+        client = party._client.as_party(party._identity.token or "")
+        watch = Watch(client, here.session.id, None)
+        with pytest.raises(GuardRefused, match="You know 0 of the 2"):
+            party._agreement(client, watch)
+        assert party.safety_number is None
+        for other in (B, C):
+            Acquaintances(here.home(A)).trust(here.who[other].card)
+        assert party._agreement(client, watch) == content.content
+        assert party.safety_number == safety_number(content.content)
+
+
+def test_who_changes_its_identity_after_joining_joins_again_as_it_was(
+    guests: Callable[..., Guests],
+) -> None:
+    here = guests()
+    with here.party(A) as party:
+        party.enrol(PARTS.data[A])
+    OwnIdentity(here.home(A)).make("New name", replace=True)
+    with here.party(A) as party:
+        party._remember(party._identity.model_copy(update={"token": None}))
+        party.enrol(PARTS.data[A])
+        assert party._identity.member is not None
+        assert party._identity.member.identity == here.who[A].key
+
+
+# The commands
+
+
+def coterie(home: Path, *words: object, expect: int = 0) -> str:
+    done = CliRunner().invoke(
+        main, [str(word) for word in words], env={"COTERIE_HOME": str(home)}
+    )
+    assert done.exit_code == expect, done.output
+    return done.stdout
+
+
+def test_cards_are_made_handed_over_and_trusted(tmp_path: Path) -> None:
+    north, south = tmp_path / "north", tmp_path / "south"
+    coterie(north, "identity", "show", expect=7)
+    coterie(north, "identity", "card", expect=7)
+    made = json.loads(coterie(north, "identity", "new", "North", "--json"))
+    assert "North  " in coterie(north, "identity", "show")
+    coterie(north, "identity", "new", "North", expect=3)
+    card = tmp_path / "north.json"
+    card.write_text(coterie(north, "identity", "card"))
+    assert coterie(south, "identity", "trust", "--list") == ""
+    told = coterie(south, "identity", "trust", card)
+    assert told.split()[:2] == ["North", made["key"][:4]]
+    listed = json.loads(coterie(south, "identity", "trust", "--list", "--json"))
+    assert listed == {"North": made["key"]}
+    card.write_text(card.read_text().replace("North", "Nord"))
+    coterie(south, "identity", "trust", card, expect=3)
+    coterie(south, "identity", "trust", "--forget", "North")
+    assert coterie(south, "identity", "trust", "--list") == ""
+    coterie(south, "identity", "trust", expect=2)
+    coterie(south, "identity", "trust", card, "--list", expect=2)

@@ -1,0 +1,116 @@
+"""Institutions: their keys, and the cards by which others know them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from clustering_protocols.errors import KeyNotAuthentic, Malformed
+from clustering_protocols.secrecy.identities import (
+    Card,
+    Institution,
+    check_signature,
+    fingerprint,
+)
+
+OWN = Institution("St. Mary's", bytes(range(32)))
+OTHER = Institution("Analyst Ltd", bytes(32))
+
+
+def test_a_key_is_that_of_rfc_8032() -> None:
+    """Its first test: private key, public key and the signature under nothing."""
+    secret = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
+    known = Institution("", bytes.fromhex(secret))
+    assert known.key == (
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+    )
+    assert known.sign(b"") == (
+        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e06522490155"
+        "5fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
+    )
+
+
+def test_an_institution_of_entropy_is_the_same_each_time_and_has_no_name() -> None:
+    first, again = Institution.drawn(bytes(32)), Institution.drawn(bytes(32))
+    assert (first.key, first.name) == (again.key, "")
+    assert first.key != Institution.drawn(bytes(31) + b"1").key != OTHER.key
+
+
+def test_a_signature_holds_for_its_key_and_its_bytes_alone() -> None:
+    signature = OWN.sign(b"content")
+    check_signature(OWN.key, b"content", signature)
+    for key, content, made in (
+        (OTHER.key, b"content", signature),
+        (OWN.key, b"contents", signature),
+        (OWN.key, b"content", OTHER.sign(b"content")),
+        (OWN.key, b"content", signature[:-2] + "ff"),
+        ("ff" * 32, b"content", signature),  # no point of the curve
+    ):
+        with pytest.raises(KeyNotAuthentic):
+            check_signature(key, content, made)
+
+
+def test_a_fingerprint_is_the_whole_key_in_groups_of_four() -> None:
+    assert fingerprint("0123456789abcdef" * 4) == " ".join(
+        ["0123", "4567", "89ab", "cdef"] * 4
+    )
+
+
+def test_no_repr_shows_the_private_key() -> None:
+    for shown in (repr(OWN), str(OWN), f"{OWN}"):
+        assert OWN.seed.hex() not in shown
+        assert "St. Mary's" in shown
+
+
+# Cards
+
+
+def test_a_card_is_read_back_and_holds_no_secret() -> None:
+    text = OWN.card.model_dump_json().encode()
+    read = Card.read(text)
+    assert (read.name, read.key) == (OWN.name, OWN.key)
+    assert OWN.seed.hex().encode() not in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "St. Marys"},
+        {"key": OTHER.key},
+        {"key": OTHER.key, "name": OTHER.name},
+        {"signature": OTHER.card.signature},
+        {"signature": OWN.sign(b"")},
+    ],
+    ids=str,
+)
+def test_a_card_that_was_changed_is_refused(change: dict[str, Any]) -> None:
+    changed = json.dumps(OWN.card.model_dump() | change)
+    with pytest.raises(KeyNotAuthentic):
+        Card.read(changed.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        json.dumps(OWN.card.model_dump() | {"coterie_card": 2}).encode(),
+        json.dumps(OWN.card.model_dump() | {"more": 1}).encode(),
+        json.dumps(OWN.card.model_dump() | {"key": OWN.key.upper()}).encode(),
+        Institution("", bytes(32)).sign(b"").encode(),
+    ],
+    ids=["nothing", "object", "list", "version", "more", "capitals", "text"],
+)
+def test_what_is_no_card_is_malformed(text: bytes) -> None:
+    with pytest.raises(Malformed):
+        Card.read(text)
+
+
+@pytest.mark.parametrize("name", ["", "a\x1b[8mb", "a\u202eb", "x" * 101])
+def test_a_card_has_a_name_that_can_be_shown(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Institution(name, bytes(32)).card  # noqa: B018  it is made when it is asked for

@@ -1,0 +1,272 @@
+"""Who takes part: lines that are marked and signed, and what a party checks of them."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from clustering_protocols import enrolment, registry
+from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic, Malformed
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.registry import Proposal
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
+from clustering_protocols.terms import (
+    About,
+    Identities,
+    Layout,
+    Member,
+    canonical_json,
+    digest,
+    read_agreement,
+)
+
+ENTROPY = bytes(range(32))
+SECRET = sha256(b"session secret").digest()
+
+
+def changed(digits: str) -> str:
+    """Return hex digits with the first bit turned."""
+    return f"{int(digits[0], 16) ^ 8:x}{digits[1:]}"
+
+
+LAYOUT = Layout.lattice(2, 1)
+
+
+def drawn(session: str = "s", **identities: Any) -> bytes:
+    proposal = Proposal(
+        about=About(title="t"),
+        protocol="dummy",
+        params=Dummy().model_dump(mode="json"),
+        layout=LAYOUT,
+        identities=Identities(**identities),
+        seed=1,
+    )
+    return registry.draw_up(session, proposal)
+
+
+TERMS = drawn()
+
+
+def institution(slot: str) -> Institution:
+    return Institution(f"The {slot} hospital", sha256(f"{slot}!".encode()).digest())
+
+
+def enrolled(
+    slot: str, secret: bytes = SECRET, terms: bytes = TERMS, who: str | None = None
+) -> Member:
+    entropy, by = sha256(slot.encode()).digest(), institution(who or slot)
+    return enrolment.enrol(secret, terms, slot, entropy, by, n_rows=20, n_columns=3)
+
+
+ROSTER = {slot: enrolled(slot) for slot in LAYOUT.names}
+OWN = ROSTER["r1c1"]
+
+
+def agreement(**changes: Member) -> bytes:
+    return enrolment.agree(TERMS, ROSTER | changes)
+
+
+def check(content: bytes) -> None:
+    enrolment.check_agreement(content, TERMS, SECRET, OWN)
+
+
+def test_the_agreement_that_was_joined_is_accepted_as_exact_bytes() -> None:
+    check(agreement())
+    agreed, terms = read_agreement(agreement())
+    assert agreed.terms.encode() == TERMS
+    assert terms.layout == LAYOUT
+    assert agreed.roster == tuple(ROSTER.values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"seed":1', b'"seed":2'), (b'"seed":1', b'"seed": 1')]
+)
+def test_changed_terms_are_an_agreement_mismatch(old: bytes, new: bytes) -> None:
+    other = TERMS.replace(old, new)
+    assert other != TERMS
+    with pytest.raises(AgreementMismatch, match="terms changed"):
+        check(enrolment.agree(other, ROSTER))
+
+
+@pytest.mark.parametrize("change", ["n_rows", "n_columns", "mark", "keys"])
+def test_a_changed_own_line_is_an_agreement_mismatch(change: str) -> None:
+    values = {
+        "n_rows": 21,
+        "n_columns": 4,
+        "mark": changed(OWN.mark),
+        "keys": enrolled("r2c1").keys,
+    }
+    own = OWN.model_copy(update={change: values[change]})
+    with pytest.raises(AgreementMismatch, match="'r1c1'"):
+        check(agreement(r1c1=own))
+
+
+def test_a_member_with_a_foreign_mark_is_not_authentic() -> None:
+    other = ROSTER["r2c1"]
+    stranger = PartyKeys(bytes(32), "s", "r2c1").public
+    swapped = [
+        other.keys.model_copy(update={half: getattr(stranger, half)})
+        for half in ("x25519", "ed25519")
+    ]
+    lines = [
+        other.model_copy(update={"mark": changed(other.mark)}),
+        *[other.model_copy(update={"keys": keys}) for keys in [stranger, *swapped]],
+        enrolled("r2c1", secret=bytes(32)),
+        enrolled("r2c1", terms=drawn("t")),
+        enrolled("r2c1", terms=drawn(coordinator="ab" * 32)),
+        OWN.model_copy(update={"slot": "r2c1"}),
+        other.model_copy(update={"n_rows": 2**39}),
+        other.model_copy(update={"n_rows": 19}),
+        other.model_copy(update={"n_columns": 4}),
+    ]
+    for line in lines:
+        with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
+            check(agreement(r2c1=line))
+
+
+# Institutions
+
+
+def both(slots: dict[str, str]) -> bytes:
+    """Terms that expect these institutions."""
+    return drawn(slots={slot: institution(who).key for slot, who in slots.items()})
+
+
+def resigned(line: Member, who: Institution, terms: bytes = TERMS) -> Member:
+    """A line as somebody with the session secret would mark and sign it again."""
+    written = enrolment._written("s", digest(terms), line.line)
+    update = {"mark": mark(SECRET, written), "signature": who.sign(written)}
+    return line.model_copy(update=update)
+
+
+@pytest.mark.threat(34)
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"n_rows": 21},
+        {"n_columns": 4},
+        {"keys": PartyKeys(bytes(32), "s", "r2c1").public},
+        {"institution": "Another"},
+        {"identity": institution("analyst").key},
+        {"signature": OWN.signature},
+    ],
+    ids=lambda update: next(iter(update)),
+)
+def test_who_has_the_secret_cannot_change_what_an_institution_signed(
+    update: dict[str, Any],
+) -> None:
+    """The analyst together with one party, or with the coordinator."""
+    line = ROSTER["r2c1"].model_copy(update=update)
+    written = enrolment._written("s", digest(TERMS), line.line)
+    marked = line.model_copy(update={"mark": mark(SECRET, written)})
+    with pytest.raises(KeyNotAuthentic, match="'r2c1' is not what its institution"):
+        check(agreement(r2c1=marked))
+
+
+@pytest.mark.threat(34)
+def test_another_institution_may_not_sit_where_one_is_expected() -> None:
+    terms = both({"r1c1": "r1c1", "r2c1": "r2c1"})
+    own = enrolled("r1c1", terms=terms)
+    theirs = enrolled("r2c1", terms=terms)
+    stranger = enrolled("r2c1", terms=terms, who="analyst")
+
+    def join(line: Member) -> None:
+        agreed = enrolment.agree(terms, {"r1c1": own, "r2c1": line})
+        enrolment.check_agreement(agreed, terms, SECRET, own)
+
+    join(theirs)
+    named = resigned(
+        theirs.model_copy(update={"keys": stranger.keys}), institution("analyst"), terms
+    )
+    for line in (stranger, named):
+        with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
+            join(line)
+        with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
+            enrolment.check_line(terms, line)
+    enrolment.check_line(terms, theirs)
+
+
+def test_at_an_open_slot_anybody_who_was_invited_may_sit() -> None:
+    check(agreement(r2c1=enrolled("r2c1", who="analyst")))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [drawn("t"), drawn(coordinator="ab" * 32), TERMS.replace(b'"seed":1', b'"seed":2')],
+    ids=["session", "coordinator", "seed"],
+)
+def test_a_line_of_another_session_or_of_other_terms_is_not_taken(
+    other: bytes,
+) -> None:
+    """Not even where the two sessions have one secret."""
+    replayed = enrolled("r2c1", terms=other)
+    with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
+        check(agreement(r2c1=replayed))
+    with pytest.raises(KeyNotAuthentic, match="institution"):
+        enrolment.check_line(TERMS, replayed)
+
+
+def test_a_line_of_one_slot_is_not_taken_for_another() -> None:
+    moved = ROSTER["r1c1"].model_copy(update={"slot": "r2c1"})
+    with pytest.raises(KeyNotAuthentic):
+        enrolment.check_line(TERMS, moved)
+
+
+def test_a_coordinator_checks_the_roster_without_a_line_of_its_own() -> None:
+    enrolment.check_agreement(agreement(), TERMS, SECRET)
+    with pytest.raises(KeyNotAuthentic):
+        enrolment.check_agreement(
+            agreement(r2c1=OWN.model_copy(update={"slot": "r2c1"})), TERMS, SECRET
+        )
+    with pytest.raises(AgreementMismatch):
+        enrolment.check_agreement(agreement(), drawn("t"), SECRET)
+
+
+def test_two_rosters_of_one_session_have_two_safety_numbers() -> None:
+    """Both hold for whoever reads one of them: only a comparison tells."""
+    shown = [agreement(), agreement(r2c1=enrolled("r2c1", who="analyst"))]
+    for content in shown:
+        check(content)
+    assert safety_number(shown[0]) != safety_number(shown[1])
+
+
+def test_a_coordinators_signature_is_for_its_terms_and_its_key() -> None:
+    own, other = institution("r1c1"), institution("r2c1")
+    signature = enrolment.sign_terms(own, digest(TERMS))
+    enrolment.check_terms_signature(own.key, digest(TERMS), signature)
+    for key, terms, made in (
+        (other.key, TERMS, signature),
+        (own.key, drawn("t"), signature),
+        (own.key, TERMS, changed(signature)),
+        (own.key, TERMS, own.sign(digest(TERMS).encode())),
+    ):
+        with pytest.raises(KeyNotAuthentic):
+            enrolment.check_terms_signature(key, digest(terms), made)
+
+
+def test_a_roster_that_does_not_fill_the_layout_is_malformed() -> None:
+    agreed, _ = read_agreement(agreement())
+    first, second = agreed.roster
+    for roster in (
+        (),
+        (first,),
+        (second, first),
+        (first, first),
+        (first, second, second),
+    ):
+        content = canonical_json(agreed.model_copy(update={"roster": roster}))
+        with pytest.raises(Malformed):
+            check(content)
+
+
+def test_a_session_secret_belongs_to_one_entropy_and_session() -> None:
+    secrets = {
+        enrolment.session_secret(entropy, session)
+        for entropy in (ENTROPY, bytes(32))
+        for session in ("s", "t")
+    }
+    assert len(secrets) == 4
+    assert {len(secret) for secret in secrets} == {32}
