@@ -30,7 +30,7 @@ from clustering_protocols import simulation
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import Memory
 from clustering_protocols.data import SparseSource
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import RowSecret
 from clustering_protocols.preparation.sums import share
 from clustering_protocols.protocols.fccm import (

@@ -22,7 +22,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import GuardRefused, InvalidData
-from clustering_protocols.preparation.identifiers import join
+from clustering_protocols.preparation.alignment.identifiers import join
 from party_sdk.long_form import LongForm, occurrences
 from party_sdk.parquet import ParquetSource, n_bytes, numeric_columns
 

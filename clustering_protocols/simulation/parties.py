@@ -11,7 +11,7 @@ from clustering_protocols import codec, engine
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Memory, Outcome, Selection, SessionContext
 from clustering_protocols.data import DataSource
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record
 
 R = TypeVar("R", bound=Record)

@@ -17,7 +17,11 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.errors import InvalidArray, InvalidParameters, ProtocolFailed
 from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.preparation.statistics import PooledMoments, measure, pool
+from clustering_protocols.preparation.statistics.by_leader import (
+    PooledMoments,
+    measure,
+    pool,
+)
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,

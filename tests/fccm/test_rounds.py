@@ -25,7 +25,8 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RowsNotAligned,
 )
-from clustering_protocols.preparation import alignment, shared_risks
+from clustering_protocols.preparation import shared_risks
+from clustering_protocols.preparation.alignment import digests
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
@@ -344,7 +345,7 @@ def test_with_either_view_sites_find_the_same_bits(
     normalisation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows travel in an order that the terms bear on: here in the sites' own."""
-    monkeypatch.setattr(alignment, "row_order", own_order)
+    monkeypatch.setattr(digests, "row_order", own_order)
     blind, read = (
         session(analyst_view=view, normalisation=normalisation).follow()
         for view in ("blind", "sums")
@@ -355,8 +356,8 @@ def test_with_either_view_sites_find_the_same_bits(
         assert W.tobytes() == read.found[n][1].tobytes()
 
 
-def own_order(_: PartyContext, n_rows: int) -> alignment.RowOrder:
-    return alignment.RowOrder(order=np.arange(n_rows))
+def own_order(_: PartyContext, n_rows: int) -> digests.RowOrder:
+    return digests.RowOrder(order=np.arange(n_rows))
 
 
 @every_view

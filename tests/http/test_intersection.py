@@ -20,7 +20,7 @@ from clustering_protocols.errors import (
     OverlapTooSmall,
     ShapeConflict,
 )
-from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from party_sdk import Policy
 from party_sdk.ledger import Ledger

@@ -12,7 +12,7 @@ from support.analyst_process import Crowd
 from clustering_protocols import simulation
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms import Layout
 from party_sdk import Policy

@@ -26,7 +26,7 @@ from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.engine.analyst import AnalystState
 from clustering_protocols.errors import Malformed
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.sums import MaskedSum, unblind
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
 from clustering_protocols.protocols.llf.centroids import Encoding

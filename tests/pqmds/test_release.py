@@ -16,8 +16,8 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Memory, PartyContext, Spent
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.preparation.alignment import RowOrder
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,

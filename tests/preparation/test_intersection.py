@@ -22,9 +22,13 @@ from clustering_protocols.errors import (
     RowsNotAligned,
     TaskRefused,
 )
-from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.preparation.identifiers import identify, join, normal_form
-from clustering_protocols.preparation.intersection import messages
+from clustering_protocols.preparation.alignment.identifiers import (
+    identify,
+    join,
+    normal_form,
+)
+from clustering_protocols.preparation.alignment.intersection import messages
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated

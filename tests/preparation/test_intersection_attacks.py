@@ -25,8 +25,8 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     TaskRefused,
 )
-from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.preparation.intersection import messages, party
+from clustering_protocols.preparation.alignment.intersection import messages, party
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import rsa_certificate

@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clustering_protocols.preparation.by_leader.by_leader import (
+    PooledMoments,
+    measure,
+    pool,
+)
 from hypothesis import given, strategies as st
 
 from clustering_protocols import packets, simulation
@@ -20,10 +25,10 @@ from clustering_protocols.errors import (
     Malformed,
     RowsNotAligned,
 )
-from clustering_protocols.preparation import secrets, statistics
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation import secrets
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
-from clustering_protocols.preparation.statistics import PooledMoments, measure, pool
+from clustering_protocols.preparation.statistics import by_leader
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
@@ -203,7 +208,7 @@ def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
     header = good.header()
     header["values"]["n_rows"] = n_rows
     with pytest.raises(Malformed, match="n_rows"):
-        statistics.Moments.parse(header, good.arrays)
+        by_leader.Moments.parse(header, good.arrays)
 
 
 # Secrets of groups

@@ -12,7 +12,7 @@ from support.tables import blobs, parties
 
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused, NotReady
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.registry import Proposal, draw_up, name_of

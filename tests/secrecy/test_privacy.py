@@ -15,7 +15,7 @@ from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,

@@ -13,7 +13,7 @@ from clustering_protocols import engine, packets, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Memory
 from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.protocols.fccm import CoClustering, messages
 from clustering_protocols.terms import Layout
 

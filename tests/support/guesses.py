@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import gmpy2
 
-from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.preparation.identifiers import join, normal_form
+from clustering_protocols.preparation.alignment.identifiers import join, normal_form
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.secrecy import blind_rsa, ristretto
 from clustering_protocols.secrecy.oprf import library

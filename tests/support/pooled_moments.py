@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.engine.signatures import OPENING
-from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout

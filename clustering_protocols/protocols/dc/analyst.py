@@ -17,7 +17,7 @@ from clustering_protocols.contract import (
     Reopen,
 )
 from clustering_protocols.errors import InvalidArray
-from clustering_protocols.preparation import magnitudes
+from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 from . import collaboration, layouts, messages

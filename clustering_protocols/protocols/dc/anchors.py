@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.randomness import KeyedStream
 
 from .params import Anchor, DataCollaboration

@@ -9,7 +9,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused
-from clustering_protocols.preparation.statistics import PooledMoments, measure
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments, measure
 
 from . import kernels, reductions
 from .params import (

@@ -22,8 +22,8 @@ from clustering_protocols.contract import (
     content_of,
 )
 from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.preparation import magnitudes
 from clustering_protocols.preparation.secrets import group_of
+from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 from . import anchors, layouts

@@ -14,7 +14,8 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.limits import MINIMUM_MEMBERS
-from clustering_protocols.preparation import aligning, shared_risks
+from clustering_protocols.preparation import shared_risks
+from clustering_protocols.preparation.alignment import aligning
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS

@@ -8,7 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.terms import Layout
 
 from .params import CoClustering

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.preparation.alignment_params import AlignedParams
+from clustering_protocols.preparation.alignment.params import AlignedParams
 
 
 class CoClustering(AlignedParams):

@@ -16,7 +16,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_mark
 from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.records import Record

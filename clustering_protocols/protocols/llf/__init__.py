@@ -13,8 +13,9 @@ from clustering_protocols.contract import (
     role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, pooling
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.alignment import aligning
+from clustering_protocols.preparation.statistics import pooling
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS

@@ -13,7 +13,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.sums import MaskedSum, mask
 from clustering_protocols.records import Record

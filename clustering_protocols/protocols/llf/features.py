@@ -11,8 +11,8 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, InvalidParameters
-from clustering_protocols.preparation.ranges import Range
-from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.preparation.statistics.ranges import Range
 
 from .params import (
     LlfContext,

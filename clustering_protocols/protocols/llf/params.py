@@ -7,8 +7,8 @@ from typing import Final, Literal
 from pydantic import Field
 
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.preparation.alignment_params import AlignedParams
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.alignment.params import AlignedParams
+from clustering_protocols.preparation.statistics.ranges import Range
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")

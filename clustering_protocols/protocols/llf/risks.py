@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from clustering_protocols.preparation import aligning, pooling, shared_risks
+from clustering_protocols.preparation import shared_risks
+from clustering_protocols.preparation.alignment import aligning
+from clustering_protocols.preparation.statistics import pooling
 from clustering_protocols.terms import Layout
 
 from .params import FROM_PARTIES, LosslessFederated

@@ -27,7 +27,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
-from clustering_protocols.preparation import magnitudes
+from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 from . import messages, starts

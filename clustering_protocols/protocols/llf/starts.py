@@ -16,7 +16,7 @@ from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream
 

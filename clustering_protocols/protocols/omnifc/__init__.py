@@ -13,7 +13,8 @@ from clustering_protocols.contract import (
     Trace,
     role,
 )
-from clustering_protocols.preparation import pooling, shared_risks
+from clustering_protocols.preparation import shared_risks
+from clustering_protocols.preparation.statistics import pooling
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -111,7 +112,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""
-        from clustering_protocols.preparation import alignment, secrets
+        from clustering_protocols.preparation import secrets
+        from clustering_protocols.preparation.alignment import digests
 
         from . import messages
 
@@ -137,7 +139,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
         return (
             secrets.stage("row", "column"),
-            alignment.stage(),
+            digests.stage(),
             *pooling.stages(layout, **_pooled_statistics(params)),
             shares,
             distances,

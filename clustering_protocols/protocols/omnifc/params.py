@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.statistics.ranges import Range
 
 MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
 

@@ -9,8 +9,8 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import InvalidData
-from clustering_protocols.preparation.moments import PartialMoments
-from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.preparation.statistics.moments import PartialMoments
 
 from .params import (
     OmniContext,

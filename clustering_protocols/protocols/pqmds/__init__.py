@@ -13,7 +13,8 @@ from clustering_protocols.contract import (
     role,
 )
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import aligning, shared_risks
+from clustering_protocols.preparation import shared_risks
+from clustering_protocols.preparation.alignment import aligning
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS

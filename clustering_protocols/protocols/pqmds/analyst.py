@@ -14,7 +14,7 @@ from clustering_protocols.contract import (
     Nothing,
     Reopen,
 )
-from clustering_protocols.preparation import magnitudes
+from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 from . import messages, subspaces

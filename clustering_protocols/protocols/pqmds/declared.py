@@ -15,7 +15,7 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.randomness import KeyedStream
 
 from . import kernels

@@ -9,8 +9,8 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.terms import Layout
 
 from .params import Privacy, ProductQuantisation

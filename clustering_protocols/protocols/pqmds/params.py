@@ -9,8 +9,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.preparation.alignment_params import AlignedParams
-from clustering_protocols.preparation.ranges import Range
+from clustering_protocols.preparation.alignment.params import AlignedParams
+from clustering_protocols.preparation.statistics.ranges import Range
 
 
 class Privacy(Params):

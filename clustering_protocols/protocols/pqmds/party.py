@@ -6,7 +6,7 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Outcome, PartyRole, Reply, Spent
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.alignment import RowOrder
+from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record
 
 from . import declared, kernels, messages, release, selfcheck, subspaces

@@ -22,9 +22,13 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.alignment import RowOrder, digests, row_order
-from clustering_protocols.preparation.alignment_params import Alignment
-from clustering_protocols.preparation.identifiers import Identified
+from clustering_protocols.preparation.alignment.digests import (
+    RowOrder,
+    digests,
+    row_order,
+)
+from clustering_protocols.preparation.alignment.identifiers import Identified
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import ristretto, rsa_certificate

@@ -47,7 +47,7 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.secrets import group_of
-from clustering_protocols.preparation.statistics import PooledMoments
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.preparation.sums import (
     MaskedSum,
     read,

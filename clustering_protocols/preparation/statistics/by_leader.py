@@ -40,8 +40,8 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.preparation import magnitudes
 from clustering_protocols.preparation.secrets import group_of
+from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 NAME = "statistics"

@@ -22,8 +22,8 @@ which it joined. A row group of one slot keeps all rows.
 from __future__ import annotations
 
 from clustering_protocols.contract import Exchange, Stage
-from clustering_protocols.preparation.alignment import Digests
-from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.alignment.digests import Digests
+from clustering_protocols.preparation.alignment.params import Alignment
 
 from . import messages
 from .analyst import IntersectionAnalyst

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData
-from clustering_protocols.preparation.identifiers import (
+from clustering_protocols.preparation.alignment.identifiers import (
     Duplicates,
     Identified,
     Step,

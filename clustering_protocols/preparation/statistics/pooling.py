@@ -23,14 +23,14 @@ RISK_SENTENCE = (
 def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs; none where it needs nothing."""
     # not above: the catalogue reads risks, and no stage is built for that
-    from clustering_protocols.preparation import moments as masked, statistics
+    from clustering_protocols.preparation.statistics import by_leader, moments as masked
 
     if not (moments or ranges):
         return ()
     if ranges:
-        return (statistics.stage(moments=moments, ranges=True),)
+        return (by_leader.stage(moments=moments, ranges=True),)
     small = any(size < MINIMUM_MEMBERS for size in _group_sizes(layout))
-    through_first = statistics.stage(
+    through_first = by_leader.stage(
         moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
     )
     return (

@@ -1,7 +1,7 @@
 """How the parties of a row group come to hold the same rows, in the same order.
 
 A protocol in which rows of one group lie with several parties derives its parameters
-from :class:`~.alignment_params.AlignedParams` and asks :func:`check`, :func:`risks` and :func:`stages`.
+from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and :func:`stages`.
 Rows are declared to be aligned already, or aligned in the session by private set
 intersection (:mod:`.intersection`).
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from clustering_protocols.contract import Stage
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.alignment_params import AlignedParams
+from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.terms import Layout
 
 RISKS: Final[Mapping[str, str]] = {
@@ -62,11 +62,11 @@ def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage
     Where no rows travel, every row group has one slot, and nothing to intersect.
     """
     # not above: the catalogue reads risks, and no stage is built for that
-    from clustering_protocols.preparation import alignment, intersection
+    from clustering_protocols.preparation.alignment import digests, intersection
 
     if params.selects_rows:
         return (intersection.stage(params.alignment),)
-    return (alignment.stage(rows_travel=rows_travel),)
+    return (digests.stage(rows_travel=rows_travel),)
 
 
 def _shared(layout: Layout) -> bool:

@@ -21,8 +21,8 @@ from clustering_protocols.contract import (
     all_of,
 )
 from clustering_protocols.errors import InvalidArray, OverlapTooSmall
-from clustering_protocols.preparation.alignment import Digests, compare
-from clustering_protocols.preparation.alignment_params import Alignment
+from clustering_protocols.preparation.alignment.digests import Digests, compare
+from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.records import Record
 
 from . import messages
