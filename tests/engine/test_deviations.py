@@ -176,7 +176,8 @@ def test_of_a_party_that_admits_everything_deviations_are_found(
 ) -> None:
     """The control: what finds nothing because it looks at nothing would pass too."""
     for example in small("llf"):
-        honest("llf", example)  # while parties still keep a journal
+        for session in ("simulation", "another"):
+            honest("llf", example, session)  # while parties still keep a journal
     monkeypatch.setattr(engine.PartyEngine, "admit", lambda _, journal, *__: journal)
     with pytest.raises(AssertionError, match="it answered"):
         run("llf", small("llf"), "0", 100)

@@ -141,6 +141,12 @@ def _filled(value: float, word: int) -> Callable[[Any, Any], Any]:
     return fill
 
 
+def _all_huge(_: Any, array: Any) -> Any:
+    if array.dtype.kind == "f":
+        return np.full_like(array, 1e308)
+    return np.full_like(array, min(2**62, np.iinfo(array.dtype).max))
+
+
 def _all_random(rng: Any, array: Any) -> Any:
     if array.dtype.kind == "f":
         return rng.normal(scale=1e3, size=array.shape)
@@ -158,7 +164,7 @@ ARRAYS: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("not a number", _filled(np.nan, 2**63)),
     ("infinite", _filled(np.inf, 2**64 - 1)),
     ("huge", _filled(1e308, 2**61 - 1)),
-    ("all huge", lambda _, a: np.full_like(a, 2**62 if a.dtype.kind != "f" else 1e308)),
+    ("all huge", _all_huge),
     ("negative", _filled(-1e6, 2**64 - 7)),
     ("zeros", lambda _, a: np.zeros_like(a)),
     ("equal lines", lambda _, a: np.broadcast_to(a[:1], a.shape).copy()),
