@@ -79,7 +79,7 @@ def parameters(protocol: str, way: Method, X: Any, classes: Any) -> dict[str, An
     given = way.parameters(len(np.unique(classes)))
     if "fuzzy" in way.name and X.shape[1] >= WIDE:
         given[EXPONENTS[protocol]] = EXPONENT
-    if protocol == "llf" and "fuzzy" in way.name:
+    if protocol == "llf" and "fuzzy" in way.name and "horizontal" in way.partitionings:
         given["small_cohorts"] = "allow"  # sets are small, or a sample
     return given
 

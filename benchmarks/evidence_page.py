@@ -83,7 +83,8 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"pooling. Mean over {measured['seeds']} splits, in brackets the least where it is another; at most "
         f"{measured['rows']} rows of a set; as many clusters as classes; else the "
         f"defaults, but for the exponent of fuzzy c-means on {WIDE} features and more, "
-        f"which is {EXPONENT}. *One* marks runs that ended in a single cluster, whose "
+        f"which is {EXPONENT}, and for `small_cohorts: allow` of `llf`, since sets are "
+        "small. *One* marks runs that ended in a single cluster, whose "
         "agreement says nothing. It judges what the federation cost, not the "
         "clustering."
     )

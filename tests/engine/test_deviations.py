@@ -202,7 +202,8 @@ def test_of_a_party_that_admits_everything_deviations_are_found(
 ) -> None:
     """The control: what finds nothing because it looks at nothing would pass too."""
     for example in small("llf"):
-        honest("llf", example)  # while parties still keep a journal
+        for session in ("simulation", "another"):
+            honest("llf", example, session)  # while parties still keep a journal
     admits = lambda _, journal, *__: journal  # noqa: E731  a stand-in of one line
     monkeypatch.setattr(Admission, "admit", admits)
     with pytest.raises(AssertionError, match="it answered"):

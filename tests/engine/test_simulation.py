@@ -127,7 +127,8 @@ def test_what_a_party_is_told_travels_and_the_analyst_stores_its_own_task() -> N
     whole.until(messages.Confirm)
     lie = altered(whole, A, lambda _: {"total": 9})
     honest = whole.open.tasks[A]
-    whole.turn(told={A: lie})
+    with pytest.raises(ProtocolFailed):
+        whole.turn(told={A: lie})
     assert [m.payload for m in whole.sent if (m.receiver, m.round) == (A, 4)] == [lie]
     assert lie not in whole.stored
     assert honest in whole.stored

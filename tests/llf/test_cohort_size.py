@@ -36,6 +36,7 @@ def begun(sizes: list[int], **params: Any) -> Session:
 # What is refused: with k = 2, F = 2 and T = 5 it takes 2·5·2·1.5 = 30 rows of others
 
 
+@pytest.mark.threat(99)
 @pytest.mark.parametrize(
     ("sizes", "params"),
     [
@@ -77,6 +78,7 @@ def test_who_is_alone_has_nobody_to_hide() -> None:
     begun([12], aggregation="plain")
 
 
+@pytest.mark.threat(99)
 def test_a_party_refuses_what_its_analyst_begins_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -118,6 +120,7 @@ def iris(n: int) -> FloatArray:
     return X[rng.permutation(len(X))[:n]] + rng.normal(scale=0.02, size=(n, 2))
 
 
+@pytest.mark.threat(99)
 def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
     """The negative control of the guard: no message is altered, nobody works together."""
     layout = Layout.lattice(3)

@@ -260,6 +260,7 @@ def test_centroids_that_coincide_but_for_rounding_give_the_pooled_labels(
     params = Llf(
         n_clusters=3,
         **FUZZY,
+        **SMALL,
         scaling=scaling,
         ranges=WIDE,
         init="given",
@@ -313,7 +314,9 @@ def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
     X, _ = load(name)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     V = kmeans_plusplus(Z, 3, random_state=SEED)[0] + 0.01
-    params = Llf(n_clusters=3, **FUZZY, fuzzifier=fuzzifier, tol=0, max_iter=25)
+    params = Llf(
+        n_clusters=3, **FUZZY, **SMALL, fuzzifier=fuzzifier, tol=0, max_iter=25
+    )
     found = pooled._updates(params, Z, V, None)
     U = pooled._memberships(params, cdist(Z, V, "sqeuclidean")).T
     V_known, *_ = skfuzzy_cmeans(Z.T, 3, fuzzifier, error=0, maxiter=25, init=U)
@@ -656,7 +659,9 @@ def test_memberships_are_those_of_the_pooled_run(
     X, _ = load("wine")
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [4, 5, 4]) if columns else cut(X, layout, [60, 60, 58])
-    params = Llf(n_clusters=3, **FUZZY, fuzzifier=fuzzifier, output="memberships")
+    params = Llf(
+        n_clusters=3, **FUZZY, **SMALL, fuzzifier=fuzzifier, output="memberships"
+    )
     compared = Compared(params, data, layout)
     U = compared.memberships
     np.testing.assert_allclose(U.sum(axis=1), 1.0, atol=1e-12)

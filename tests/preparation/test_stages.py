@@ -279,17 +279,17 @@ def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> N
     assert detail == "Compare the inputs of r1c2, r2c2."
 
 
-@pytest.mark.parametrize("ids", [["ab", "c"], ["a", "bc"]])
+@pytest.mark.parametrize("ids", [["ab", "c", "d"], ["a", "bc", "d"]])
 def test_the_border_between_two_ids_counts(ids: list[str]) -> None:
     def source(names: list[str]) -> MatrixSource:
-        return MatrixSource(np.eye(2), ["x", "y"], names)
+        return MatrixSource(np.eye(3), ["x", "y", "z"], names)
 
-    data = {"r1c1": source(["ab", "c"]), "r1c2": source(ids)}
+    data = {"r1c1": source(["ab", "c", "d"]), "r1c2": source(ids)}
     session = {
         "params": DataCollaboration(n_clusters=1),
         "layout": Layout.lattice(1, 2),
     }
-    if ids == ["ab", "c"]:
+    if ids == ["ab", "c", "d"]:
         simulation.run(**session, data=data, seed=1)
         return
     with pytest.raises(RowsNotAligned):

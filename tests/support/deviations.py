@@ -11,13 +11,14 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from clustering_protocols import packets
 from clustering_protocols.packets import Envelope, Packet
-from clustering_protocols.secrecy.keys import safety_number
+from clustering_protocols.terms import canonical_json
 from support.lies import fitting
 from support.recorded import Recorded, Standing, honest
 
@@ -221,10 +222,8 @@ def _weaker_terms(context: _Context) -> Lie:
     params[name] = None
     choice = terms.protocol.model_copy(update={"params": params})
     weaker = terms.model_copy(update={"protocol": choice})
-    digest = safety_number(json.dumps(weaker.model_dump(mode="json")).encode())
-    address = context.packet.address.model_copy(
-        update={"agreement": digest.replace(" ", "")[:60] + "0000"}
-    )
+    digest = sha256(canonical_json(weaker)).hexdigest()
+    address = context.packet.address.model_copy(update={"agreement": digest})
     return Lie(f"terms without {name!r}", written(context.packet, address=address))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,7 +126,7 @@ def _an_array(rng: random.Random, own: Packet, session: Recorded) -> Spoiling | 
     def change(packet: Packet) -> bytes:
         altered = made(np.random.default_rng(seed), np.array(packet.arrays[name]))
         arrays = {**packet.arrays, name: altered}
-        return packets._encode(packet.header, arrays, packet.envelopes)
+        return packets.encode(replace(packet, arrays=arrays))
 
     return Spoiling(f"{name!r}: {told}", change)
 
@@ -139,6 +140,12 @@ def _filled(value: float, word: int) -> Callable[[Any, Any], Any]:
         return array
 
     return fill
+
+
+def _all_huge(_: Any, array: Any) -> Any:
+    if array.dtype.kind == "f":
+        return np.full_like(array, 1e308)
+    return np.full_like(array, min(2**62, np.iinfo(array.dtype).max))
 
 
 def _all_random(rng: Any, array: Any) -> Any:
@@ -158,7 +165,7 @@ ARRAYS: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("not a number", _filled(np.nan, 2**63)),
     ("infinite", _filled(np.inf, 2**64 - 1)),
     ("huge", _filled(1e308, 2**61 - 1)),
-    ("all huge", lambda _, a: np.full_like(a, 2**62 if a.dtype.kind != "f" else 1e308)),
+    ("all huge", _all_huge),
     ("negative", _filled(-1e6, 2**64 - 7)),
     ("zeros", lambda _, a: np.zeros_like(a)),
     ("equal lines", lambda _, a: np.broadcast_to(a[:1], a.shape).copy()),

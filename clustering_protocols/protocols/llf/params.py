@@ -16,7 +16,10 @@ FROM_PARTIES: Final = ("careful", "random_party")
 
 
 class LosslessFederated(AlignedParams):
-    """Parameters of `llf`; the defaults equal the pooled result and show least."""
+    """Parameters of `llf`; the defaults show least.
+
+    And they equal the pooled result, where clusters of few rows stay as well.
+    """
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")
     algorithm: Literal["cmeans", "fuzzy_cmeans"] = Field(

@@ -1,0 +1,31 @@
+"""docs/security.md names every risk code of the catalogue, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from clustering_protocols import registry
+from clustering_protocols.preparation import aligning, pooling, shared_risks
+
+PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+OF_SEVERAL = {*shared_risks.RISKS, *aligning.RISKS, pooling.RISK_CODE}
+OWN = {
+    f"{name}.{code}"
+    for name, known in registry.catalogue().items()
+    if known.methods
+    for code in known.risks
+    if code not in OF_SEVERAL
+}
+CODE = re.compile(r"`((?:[a-z]+\.)?[a-z]+(?:-[a-z]+){2,})`")
+
+
+def test_every_code_has_its_place_and_every_place_its_code() -> None:
+    listed = set(CODE.findall(PAGE.split("## What is not defended")[1]))
+    assert listed == OWN | OF_SEVERAL
+
+
+def test_each_of_what_remains_names_a_code() -> None:
+    items = re.findall(r"^\d+\. (.*)$", PAGE, re.MULTILINE)
+    assert len(items) == 11
+    assert all(CODE.search(item) or "the same code" in item for item in items)
