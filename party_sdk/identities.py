@@ -89,7 +89,7 @@ class OwnIdentity:
             return self.load()
 
     def _save(self, institution: Institution) -> None:
-        kept = _Kept(name=institution.name, seed=institution.seed.hex())
+        kept = _Kept(name=institution.name, seed=institution.key_bytes.hex())
         write_private(self._path, kept.model_dump_json().encode())
 
     @contextmanager

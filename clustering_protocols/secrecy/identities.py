@@ -64,10 +64,10 @@ class Card(BaseModel):
 class Institution:
     """The private side: an institution's name and the 32 bytes that its key is."""
 
-    def __init__(self, name: str, seed: bytes) -> None:
+    def __init__(self, name: str, key_bytes: bytes) -> None:
         self.name = name
-        self.seed = seed
-        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+        self.key_bytes = key_bytes
+        self._private = Ed25519PrivateKey.from_private_bytes(key_bytes)
 
     @classmethod
     def drawn(cls, entropy: bytes) -> Institution:

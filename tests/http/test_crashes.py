@@ -78,10 +78,10 @@ def assert_nothing_is_lost(analyst: Analyst, crowd: Crowd) -> None:
             .order_by(AuditLine.number)
         ).all()
     engine.dispose()
-    assert len(rows) == 2 * 4, "two parties, three rounds and one of them twice"
+    assert len(rows) == 2 * 6, "two parties, five rounds and one of them twice"
     events = Counter(entry["event"] for entry in hash_chain.read(lines))
     assert events["contribution"] == len(rows)
-    assert events["round-opened"] == 4
+    assert events["round-opened"] == 6
     assert events["finished"] == 1
 
 

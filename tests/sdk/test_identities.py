@@ -258,7 +258,7 @@ def test_two_parties_that_are_shown_two_rosters_stop_where_they_compare(
 
 
 def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
-    Acquaintances(home).trust(Institution("The North", institution(B).seed).card)
+    Acquaintances(home).trust(Institution("The North", institution(B).key_bytes).card)
     roster = Roster.of(ALL, Acquaintances(home), A)
     assert [(seat.name, seat.known) for seat in roster.seats] == [
         (f"Hospital {A}", True),

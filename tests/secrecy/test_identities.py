@@ -61,7 +61,7 @@ def test_a_fingerprint_is_the_whole_key_in_groups_of_four() -> None:
 
 def test_no_repr_shows_the_private_key() -> None:
     for shown in (repr(OWN), str(OWN), f"{OWN}"):
-        assert OWN.seed.hex() not in shown
+        assert OWN.key_bytes.hex() not in shown
         assert "St. Mary's" in shown
 
 
@@ -72,7 +72,7 @@ def test_a_card_is_read_back_and_holds_no_secret() -> None:
     text = OWN.card.model_dump_json().encode()
     read = Card.read(text)
     assert (read.name, read.key) == (OWN.name, OWN.key)
-    assert OWN.seed.hex().encode() not in text
+    assert OWN.key_bytes.hex().encode() not in text
 
 
 @pytest.mark.parametrize(

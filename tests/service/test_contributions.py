@@ -187,7 +187,7 @@ def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> Non
     assert receipt == {
         "session": session.id,
         "slot": A,
-        "round": 2,
+        "round": 3,
         "attempt": 1,
         "digest": sha256(upload.body).hexdigest(),
         "size": len(upload.body),
@@ -260,7 +260,7 @@ def test_the_receipt_of_a_closed_round_is_given_again(
 ) -> None:
     receipt = upload.send().content
     session.answer(B)
-    assert session.status["round"] == 3
+    assert session.status["round"] == 4
     assert (upload.send().status_code, upload.send().content) == (200, receipt)
     session.finish()
     assert session.status["state"] == "completed"
@@ -375,8 +375,8 @@ REFUSED: dict[str, tuple[Callable[[Upload], Upload], Problem]] = {
         addressed(attempt=2),
         Problem.ROUND_CLOSED,
     ),
-    "a round that is not open yet": (lambda u: u.of_round(3), Problem.ROUND_CLOSED),
-    "an attempt that is not open": (lambda u: u.of_round(2, 2), Problem.ROUND_CLOSED),
+    "a round that is not open yet": (lambda u: u.of_round(4), Problem.ROUND_CLOSED),
+    "an attempt that is not open": (lambda u: u.of_round(3, 2), Problem.ROUND_CLOSED),
     "round 0": (lambda u: u.of_round(0), Problem.INVALID_PARAMETERS),
     "a round that is no number": (
         lambda u: u.of_round("one"),

@@ -95,12 +95,16 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
             proposed = context.recall(messages.ProposedByAll).centroids
             if len(proposed) != params.n_clusters * len(context.session.slots):
                 raise ProtocolFailed("The candidates of a party are missing.")
-            V = starts.merge(proposed, params.n_clusters, context.stream("merge"))
+            V = starts.merge(
+                proposed, params.n_clusters, context.lasting_stream("merge")
+            )
         else:
             check_ranges(scale, data)
             starts.check_enough_rows(data, params.n_clusters)
-            rows = starts.sample(data, scale, context.stream("sample"))
-            V = starts.random_means(rows, params.n_clusters, context.stream("start"))
+            rows = starts.sample(data, scale, context.lasting_stream("sample"))
+            V = starts.random_means(
+                rows, params.n_clusters, context.lasting_stream("start")
+            )
         settled = messages.StartCentroids(centroids=V)
         return Reply(
             contribution=messages.Settled(),
@@ -132,8 +136,10 @@ def _propose(context: LlfContext, data: DataSource) -> Reply:
     scale = scaler_of(context)
     check_ranges(scale, data)
     starts.check_enough_rows(data, params.n_clusters)
-    rows = starts.sample(data, scale, context.stream("sample"))
-    V = starts.careful_candidates(rows, params.n_clusters, context.stream("candidates"))
+    rows = starts.sample(data, scale, context.lasting_stream("sample"))
+    V = starts.careful_candidates(
+        rows, params.n_clusters, context.lasting_stream("candidates")
+    )
     first = context.session.slots[0]
     if context.slot.name == first:
         return Reply(
