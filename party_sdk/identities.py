@@ -84,7 +84,7 @@ class OwnIdentity:
                         f"This home is {known.name!r} already, {fingerprint(known.key)}; "
                         "who trusts its card would have to trust another: --replace."
                     )
-                seed = known.seed
+                seed = known.key_bytes
             self._save(Institution(name, seed))
             return self.load()
 
