@@ -37,7 +37,10 @@ _VERSION = 3
 
 
 class Identity(BaseModel):
-    """Who a party is in a session. Holds secrets: its ``repr`` does not show them."""
+    """Who a party is in a session. Holds secrets: its ``repr`` does not show them.
+
+    ``entropy`` is empty once the result is there: the session's keys go with it.
+    """
 
     invitation: str = ""
     entropy: str

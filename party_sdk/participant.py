@@ -351,6 +351,8 @@ class Party:
         result = client.result(self.invitation.session)
         outcome = self._conclude(result, data)
         self.folder.save_result(result)  # not before it has been checked
+        # what was sent and got can no longer be opened; reading the result takes no key
+        self._remember(self._identity.model_copy(update={"entropy": ""}))
         return outcome
 
     def _agreement(self, client: AnalystClient, watch: Watch) -> bytes:

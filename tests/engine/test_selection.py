@@ -118,9 +118,9 @@ def selecting(inner: Stage) -> Stage:
     class Party(type(inner.party())):  # type: ignore[misc]  # a class made here
         def reply(self, view: PartyContext, task: Record, data: DataSource) -> Reply:
             done = super().reply(view, task, data)
-            own = [selection(KEPT.tolist(), r1c1=6)]
-            kept = own if view.slot.name == "r1c1" else []
-            return replace(done, remember=[*done.remember, *kept])
+            rows = KEPT.tolist() if view.slot.name == "r1c1" else list(range(12))
+            kept = selection(rows, r1c1=6)
+            return replace(done, remember=[*done.remember, kept])
 
     return replace(inner, analyst=Analyst, party=Party)
 

@@ -105,7 +105,7 @@ def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
         strict.run(PARTS.data["r1c1"])
     entries = strict.folder.ledger.read()
     last = max(entry["round"] for entry in entries if entry["event"] == "sending")
-    assert last == 3, "the fifth round selects; in the fourth a first slot has no part"
+    assert last == 4, "the sixth round selects; in the fifth a first slot has no part"
     crowd.session.cancel()
 
 
@@ -167,10 +167,10 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("slot", "round_", "place"),
     [
-        ("r1c1", 3, "sending"),
-        ("r1c1", 5, "received"),
-        ("r1c3", 2, "received"),
-        ("r1c3", 4, "sending"),
+        ("r1c1", 4, "sending"),
+        ("r1c1", 6, "received"),
+        ("r1c3", 3, "received"),
+        ("r1c3", 5, "sending"),
     ],
 )
 def test_a_party_that_dies_in_a_round_goes_on_from_its_folder(

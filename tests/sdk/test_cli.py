@@ -615,7 +615,7 @@ def test_inspecting_shows_the_answer_and_sends_nothing(
     found = online.json(*inspect)
     assert (found["stage"], found["round"], found["kind"]) == ("opening", 1, "signed")
     assert (found["arrays"], found["envelopes"]) == ([], [])
-    assert "stage greeting, round 1" in online(*inspect).stdout
+    assert "stage opening, round 1" in online(*inspect).stdout
     [slot] = online.json(*show)["slots"]
     assert slot["awaited"]
 
@@ -671,7 +671,7 @@ def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -
     expected = np.empty(60, dtype=int)
     expected[np.concatenate(parts.rows)] = np.arange(60) % 7
     assert written_labels(out) == expected.tolist()
-    assert report["rounds"] == 3
+    assert report["rounds"] == 5
 
 
 def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:

@@ -337,11 +337,3 @@ def test_invitations_need_the_secret_that_only_the_opener_keeps(
     elsewhere = CoordinatedSession("s", None, tmp_path)  # type: ignore[arg-type]  # it is not asked
     with pytest.raises(NotReady, match="not on this machine"):
         elsewhere.invite()
-
-
-def test_another_attempt_of_a_round_starts_from_the_same_numbers() -> None:
-    answered = Answered(round=3, attempt=1, inputs="aa")
-    answered.check_same_inputs(Answered(round=3, attempt=2, inputs="aa"))
-    answered.check_same_inputs(Answered(round=4, attempt=1, inputs="bb"))
-    with pytest.raises(Equivocation, match="starts from other numbers"):
-        answered.check_same_inputs(Answered(round=3, attempt=2, inputs="bb"))

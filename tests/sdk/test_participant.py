@@ -31,6 +31,7 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RiskNotAccepted,
     ShapeConflict,
+    TaskRefused,
     Unavailable,
     VersionMismatch,
 )
@@ -326,7 +327,7 @@ def test_with_an_honest_analyst_there_are_labels(
     n_rows = table.parts.data[A].n_rows
     assert result.labels.tolist() == [row % 3 for row in range(n_rows)]
     assert result.ids == table.parts.data[A].ids
-    assert len(table.between.sent("/contribution")) == 3
+    assert len(table.between.sent("/contribution")) == 5
 
 
 # Before joining: nothing but the code is sent
@@ -591,7 +592,7 @@ def test_a_task_that_came_twice_gets_the_same_bytes_twice(alone: Table) -> None:
     result = alone.run(Replay(1, 0))
     first, second, *_ = sent = alone.between.sent("/contribution")
     assert first == second
-    assert len(sent) == 4
+    assert len(sent) == 6
     assert result.labels.size == 40
 
 
@@ -604,9 +605,9 @@ def test_a_task_of_an_earlier_round_is_equivocation(alone: Table) -> None:
 
 def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) -> None:
     table = Table(running, home, ALONE, Dummy(void_attempts=2))
-    with pytest.raises(Equivocation, match="attempt 1 came after round 2, attempt 2"):
-        table.run(Replay(3, 1))
-    assert len(table.between.sent("/contribution")) == 3
+    with pytest.raises(Equivocation, match="attempt 1 came after round 3, attempt 2"):
+        table.run(Replay(4, 2))
+    assert len(table.between.sent("/contribution")) == 4
 
 
 def unchanged(arrays: dict[str, Any]) -> None:
@@ -622,7 +623,7 @@ def flip_a_bit(arrays: dict[str, Any]) -> None:
     [
         ({}, flip_a_bit),
         ({"attempt": 2}, unchanged),
-        ({"round": 2}, unchanged),
+        ({"round": 1}, unchanged),
         ({"kind": "labels"}, unchanged),
         ({"peer": A}, unchanged),
         ({"stage": "count"}, unchanged),
@@ -632,7 +633,7 @@ def flip_a_bit(arrays: dict[str, Any]) -> None:
 def test_an_envelope_that_was_tampered_with_is_refused(
     pair: Table, label: dict[str, Any], change: Callable[[dict[str, Any]], object]
 ) -> None:
-    """The second task brings a word that the other party has sealed."""
+    """The third task brings a word that the other party has sealed."""
 
     def changed(content: bytes) -> bytes:
         header, arrays = codec.decode(content)
@@ -643,7 +644,7 @@ def test_an_envelope_that_was_tampered_with_is_refused(
 
     with pytest.raises(EnvelopeRefused):
         pair.run(on("GET", "/task", changed))
-    assert len(pair.between.sent("/contribution")) == 1
+    assert len(pair.between.sent("/contribution")) == 2
 
 
 # Results
@@ -664,8 +665,8 @@ def relabelled(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
         (in_header(lambda h: h["record"].update(kind="total")), Malformed),
         (relabelled(lambda labels: labels.astype("f8")), InvalidArray),
         (relabelled(lambda labels: labels - 1), InvalidArray),
-        (relabelled(lambda labels: labels[1:]), InvalidArray),
-        (relabelled(lambda labels: np.append(labels, 0)), InvalidArray),
+        (relabelled(lambda labels: labels[1:]), TaskRefused),
+        (relabelled(lambda labels: np.append(labels, 0)), TaskRefused),
         (lambda content: content[:-1], Malformed),
     ],
     ids=[
@@ -789,10 +790,10 @@ def test_a_party_that_was_too_late_for_a_quorum_goes_on_with_the_next_round(
 
     def late(request: httpx.Request, response: httpx.Response) -> httpx.Response:
         asked = request.url.path.endswith("/task") and response.status_code == 200
-        if asked and packets.read(response.content).address.round == 2:
+        if asked and packets.read(response.content).address.round == 3:
             table.others_answer()
             running.clock.forward(10)
-            wait_for(lambda: table.session.status["round"] == 3)
+            wait_for(lambda: table.session.status["round"] == 4)
         return response
 
     assert table.run(late).labels.size == 20
