@@ -94,7 +94,7 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same(
     for slot in layout.names:
         party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
         with pytest.raises(ProtocolFailed, match="solve them for the rows"):
-            party.admit(engine.Journal(), Memory(), opened.tasks[slot])
+            party.reply(engine.Journal(), Memory(), opened.tasks[slot], data[slot])
 
 
 def test_the_risk_is_named_where_it_is_taken_and_nowhere_else() -> None:

@@ -307,7 +307,7 @@ def test_a_round_without_a_quorum_expires_at_its_deadline(
 
 def test_each_round_has_a_deadline_of_its_own(api: Api) -> None:
     session = open_short(api).join()
-    for _ in range(3):
+    for _ in range(5):
         api.clock.forward(9)
         api.turn()
         assert session.status["state"] == "collecting"
@@ -324,7 +324,7 @@ def test_a_round_with_a_quorum_steps_at_its_deadline_and_not_before(api: Api) ->
     assert (session.status["state"], session.status["round"]) == ("collecting", 3)
     api.clock.forward(0.001)
     api.turn()
-    assert (session.status["state"], session.status["round"]) == ("collecting", 3)
+    assert (session.status["state"], session.status["round"]) == ("collecting", 4)
     assert_problem(session.put(LAYOUT.names[3], late), Problem.ROUND_CLOSED)
     session.finish()
     assert session.status["state"] == "completed"
