@@ -35,23 +35,23 @@ from clustering_protocols.terms import Layout
 
 X = np.random.default_rng(2).normal(0.0, 3.0, size=(60, 3))
 ROWS = simulation.split(X, Layout.lattice(3), seed=1)
+FOUR = simulation.split(X, Layout.lattice(4), seed=1)
 COLUMNS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 VICTIM = ROWS.layout.names[-1]
 HOSPITAL = COLUMNS.layout.names[0]
+LLF = LosslessFederated(
+    n_clusters=3,
+    scaling="none",
+    ranges=Range(minimum=-20.0, maximum=20.0),
+    init="bounds",
+    max_iter=2,
+)
 Case = tuple[Params, simulation.Split]
 CASES: dict[str, Case] = {
     "dummy": (Dummy(n_clusters=3), ROWS),
     "dc": (DataCollaboration(n_clusters=3), ROWS),
-    "llf, rows": (
-        LosslessFederated(
-            n_clusters=3,
-            scaling="none",
-            ranges=Range(minimum=-20.0, maximum=20.0),
-            init="bounds",
-            max_iter=2,
-        ),
-        ROWS,
-    ),
+    "llf, rows": (LLF, ROWS),
+    "llf, four": (LLF, FOUR),
     "llf, columns": (LosslessFederated(n_clusters=2, max_iter=2), COLUMNS),
 }
 
@@ -143,6 +143,7 @@ TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
 }
 
 
+@pytest.mark.threat(81)
 @pytest.mark.parametrize("lie", TO_EVERYBODY)
 def test_a_lie_to_everybody_is_answered_by_nobody(
     honest: Callable[[str], Sitting],
@@ -162,6 +163,18 @@ def test_a_lie_to_everybody_is_answered_by_nobody(
     assert sitting.uploads < honest(case).uploads
 
 
+@pytest.mark.threat(81)
+def test_an_update_without_one_party_gets_nothing_from_the_others(
+    honest: Callable[[str], Sitting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, liar = "llf, four", liars.leaves_one_out
+    sitting, _ = lied_to(case, liar, tmp_path, monkeypatch)
+    nobody_has_labels(sitting)
+    asked = list(FOUR.layout.names[:-1])
+    assert sorted(stopped_for_good(sitting, ProtocolFailed)) == asked
+    assert sitting.uploads == honest(case).before(*sitting.open)
+
+
 def test_nobody_signs_a_roster_in_which_the_analyst_sits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +189,7 @@ def test_nobody_signs_a_roster_in_which_the_analyst_sits(
 REFUSALS = (TaskRefused, ProtocolFailed, EnvelopeRefused)
 
 
+@pytest.mark.threat(81)
 @pytest.mark.parametrize("begin", [1, 2, 5])
 def test_two_camps_that_are_told_two_stories_end_without_labels(
     honest: Callable[[str], Sitting],
@@ -193,6 +207,7 @@ def test_two_camps_that_are_told_two_stories_end_without_labels(
         assert {upload.kind for upload in sitting.uploads} == {"signed"}
 
 
+@pytest.mark.threat(46)
 def test_one_hospital_that_is_told_other_labels_spoils_every_total_after_it(
     honest: Callable[[str], Sitting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +232,7 @@ def test_totals_are_read_where_all_hospitals_are_told_the_same(
     assert all(ending.labels for ending in sitting.endings.values())
 
 
+@pytest.mark.threat(81)
 @pytest.mark.parametrize("follows", [True, False])
 def test_other_labels_than_were_signed_come_out_nowhere(
     honest: Callable[[str], Sitting],

@@ -79,6 +79,23 @@ def tells_at_once(patch: Patch) -> Lies:
     return lies
 
 
+def leaves_one_out(patch: Patch) -> Lies:
+    """Ask all but the last for the second update: the difference is that party's own."""
+    lies: Lies = []
+    honest = rows_analyst._update_task
+
+    def ask(session: Any, now: llf.Updating) -> Ask:
+        if now.number != 2:
+            return honest(session, now)
+        cohort = now.cohort.copy()
+        cohort[-1] = 0
+        lies.append(cohort)
+        return honest(session, cohorts.changed(now, cohort=cohort))
+
+    patch.setattr(rows_analyst, "_update_task", ask)
+    return lies
+
+
 def tells_twice(patch: Patch) -> Lies:
     """Once more in a round of its own, after everybody has answered."""
     lies: Lies = []
