@@ -16,7 +16,7 @@ from support.lies import alter, altered, tell
 
 from clustering_protocols import codec, engine, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.contract import PartyContext
+from clustering_protocols.contract import Ask, PartyContext
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     InvalidArray,
@@ -29,6 +29,7 @@ from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.alignment import digests
 from clustering_protocols.protocols.fccm import (
     CoClustering,
+    analyst,
     kernels,
     messages,
     shifts,
@@ -254,6 +255,25 @@ def test_the_first_site_alone_says_sizes_and_none_of_a_small_cluster() -> None:
     assert (sizes < 30).any()
     assert leader.sizes.tolist() == sizes[sizes >= 30].tolist()
     assert all(len(each.sizes) == len(each.clusters) == 0 for each in others)
+
+
+@every_view
+@pytest.mark.parametrize("number", [3, 5])
+def test_sizes_are_not_told_before_the_memberships_rest(
+    view: Any, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The analyst hands back the true total: it only asks for something else."""
+
+    def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
+        asked = dict(task, number=now.number)
+        return analyst._ask_tell(session, now.tolerances, messages.Tell(**asked))
+
+    s = at(number - 1, analyst_view=view)
+    monkeypatch.setattr(analyst, "_ask", ask_to_tell)
+    s.turn()
+    for slot in s.open.tasks:
+        with pytest.raises(ProtocolFailed, match="before the memberships have come"):
+            s.answer(slot)
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -65,8 +65,16 @@ class FccmParty(
         )
 
 
+_OTHER_MACHINE: Final = 1e-9
+"""How far sites may differ in what moved: their exp need not agree in the last digit."""
+
+
 def _tell(context: FccmContext, task: messages.Tell) -> Reply:
     known = context.recall(Memberships)
+    if not _rests(context, known, margin=_OTHER_MACHINE):
+        raise ProtocolFailed(
+            "The analyst asks for sizes before the memberships have come to rest."
+        )
     if not task.overflowed:
         _read(context, task, known)  # noise if the last total was not the same for all
     sizes = _sizes(known)
@@ -235,14 +243,22 @@ def _share(context: FccmContext, known: Memberships, R: csr_array) -> messages.S
     if context.session.slots[0] != context.slot.name:
         return messages.Share(words=words, overflows=overflow)
     moved = known.moved
-    last = known.n_iterations >= params.max_iter and known.repeats == 0
     return messages.Share(
         words=words,
         overflows=overflow,
         n_iterations=known.n_iterations,
         moved=None if moved is None else float(f"{moved:.2g}"),
-        stop=last or (known.repeats == 0 and moved is not None and moved <= params.tol),
+        stop=_rests(context, known),
     )
+
+
+def _rests(context: FccmContext, known: Memberships, margin: float = 0.0) -> bool:
+    """Return whether no iteration follows: the memberships rest, or it was the last."""
+    params = context.session.params
+    if known.repeats > 0 or known.moved is None:
+        return False
+    last = known.n_iterations >= params.max_iter
+    return last or known.moved <= params.tol + margin
 
 
 def _encoded(context: FccmContext, R: csr_array, weights: FloatArray) -> WordArray:

@@ -78,18 +78,21 @@ def _check_members(here: RowsRound, task: _Task) -> None:
     Raises
     ------
     GuardRefused
+        Of fewer members than a masked sum may have.
+    ProtocolFailed
+        The party answers nothing more: the analyst does not keep to the terms.
     """
     params, session = here.params, here.context.session
     check_members(here.context, task.members, params.least_parties)
     if params.quorum is not None:
         if len(task.members) < params.quorum:
-            raise GuardRefused("The analyst names fewer members than the quorum.")
+            raise ProtocolFailed("The analyst names fewer members than the quorum.")
         return
     drawn = list(session.slots)
     if isinstance(task, messages.Update):
         drawn = cohorts.drawn(session, task.number)
     if task.members != drawn:
-        raise GuardRefused("The analyst names other members than the terms draw.")
+        raise ProtocolFailed("The analyst names other members than the terms draw.")
 
 
 def _check_close(here: RowsRound, known: messages.Centroids) -> None:
