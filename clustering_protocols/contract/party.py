@@ -87,8 +87,7 @@ class PartyContext(Generic[P_co]):
     def recall(self, kind: type[R]) -> R:
         """Return a remembered record that an earlier stage must have left.
 
-        Raises :class:`ProtocolFailed` if none came, for example from a group's first
-        slot.
+        Raises :class:`ProtocolFailed` if none came, for example from a leader.
         """
         record = self.memory.get(kind)
         if record is None:

@@ -1,11 +1,11 @@
 """Stage: secrets of all parties, of each row group and of each column group.
 
-The first slot of a group draws 32 bytes and seals them to the other members. The
+The leader of a group draws 32 bytes and seals them to the other members. The
 secrets are separate: a member of one group learns nothing of another group's.
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| 1 | `share-secrets` → `secrets-shared` | `group-secret` from each group's first slot |
+| 1 | `share-secrets` → `secrets-shared` | `group-secret` from each group's leader |
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[Incoming[GroupSecret]]
     ) -> Sequence[Record]:
-        """Keep the secrets that the groups' first slots sent."""
+        """Keep the secrets that the groups' leaders sent."""
         kept: list[Record] = []
         for envelope in envelopes:
             content = envelope.content

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 from clustering_protocols import registry
-from clustering_protocols.preparation import aligning, pooling, shared_risks
+from clustering_protocols.preparation import shared_risks
+from clustering_protocols.preparation.alignment import aligning
+from clustering_protocols.preparation.statistics import pooling
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
 OF_SEVERAL = {*shared_risks.RISKS, *aligning.RISKS, pooling.RISK_CODE}

@@ -105,7 +105,7 @@ def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
         strict.run(PARTS.data["r1c1"])
     entries = strict.folder.ledger.read()
     last = max(entry["round"] for entry in entries if entry["event"] == "sending")
-    assert last == 3, "the fifth round selects; in the fourth a first slot has no part"
+    assert last == 3, "the fifth round selects; in the fourth a leader has no part"
     crowd.session.cancel()
 
 

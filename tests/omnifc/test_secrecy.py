@@ -263,7 +263,7 @@ def at_the_shares(X: Any) -> simulation.Session:
 def sealed(
     running: simulation.Session, task: bytes, data: MatrixSource | None = None
 ) -> tuple[list[bytes], np.ndarray[Any, Any]]:
-    """Return what the first party seals in answer to a task, and the shares it keeps."""
+    """Return what the leader seals in answer to a task, and the shares it keeps."""
     contents: list[bytes] = []
     seal = envelopes.seal
 

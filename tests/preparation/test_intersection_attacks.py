@@ -63,7 +63,7 @@ def blinded(number: int, width: int = 32) -> messages.BlindedIds:
 
 @pytest.mark.threat(98)
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_a_first_slot_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
+def test_a_leader_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
     view = session(method).context(FIRST)
     width = {"ecdh": 32, "rsa": 384}[method]
     joined = len(HELD[1])
@@ -93,7 +93,7 @@ def test_a_party_that_brings_more_ids_than_it_joined_with_ends_the_session() -> 
 
 
 @pytest.mark.threat(98)
-def test_a_first_slot_evaluates_once_in_a_session() -> None:
+def test_a_leader_evaluates_once_in_a_session() -> None:
     running = session()
     running.until(messages.Evaluate)
     task = running.open.tasks[FIRST]
@@ -135,14 +135,14 @@ def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
 
 
 @pytest.mark.parametrize("sender", [THIRD, "r9c9"])
-def test_answers_come_from_the_first_slot_alone(sender: str) -> None:
+def test_answers_come_from_the_leader_alone(sender: str) -> None:
     content = messages.Answers(elements=np.zeros((2, 32), np.uint8))
     view = session().context(SECOND)
     with pytest.raises(EnvelopeRefused, match="does not lead"):
         receive(view, "ecdh", Incoming(sender=sender, content=content))
 
 
-def test_a_first_slot_sends_nothing_but_a_key_and_answers() -> None:
+def test_a_leader_sends_nothing_but_a_key_and_answers() -> None:
     view = session().context(SECOND)
     order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
     with pytest.raises(EnvelopeRefused, match="a key, and answers"):
@@ -216,13 +216,13 @@ def test_tokens_hide_values_and_ids_alike() -> None:
     assert len(set(made)) == 4
 
 
-# A first slot that reads blinded ids
+# A leader that reads blinded ids
 
 
 def blinded_under(
     made: WeakModulus, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Session, PartyContext]:
-    """A session whose first slot shows a modulus of its own, up to where ids leave."""
+    """A session whose leader shows a modulus of its own, up to where ids leave."""
 
     def public(holder: RsaKey) -> bytes:
         challenges = rsa_certificate._challenges(made.n, holder._context)
@@ -247,7 +247,7 @@ def test_no_id_leaves_under_a_modulus_that_hides_nothing(
 def test_a_party_that_did_not_look_would_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first slot alone finds which of many guessed ids a member has."""
+    """The leader alone finds which of many guessed ids a member has."""
     made = WeakModulus(7)
     running, view = blinded_under(made, monkeypatch)
     monkeypatch.setattr(rsa_certificate, "check", lambda *_: None)

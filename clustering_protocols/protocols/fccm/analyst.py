@@ -1,4 +1,4 @@
-"""The analyst role: adds up, hands totals back, until the first site says stop.
+"""The analyst role: adds up, hands totals back, until the leader says stop.
 
 | task → contribution |
 |---|

@@ -1,4 +1,4 @@
-"""The party role: ids evaluated under a key of the first slot, rows selected."""
+"""The party role: ids evaluated under a key of the leader, rows selected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
 
 from . import messages
-from .groups import led_by, others
+from .groups import leaders_of, led_by
 
 
 class _Scheme(NamedTuple):
@@ -73,7 +73,7 @@ class _Tokens(NamedTuple):
 
 @dataclass(frozen=True)
 class IntersectionParty(PartyRole[Params, _Task, _Content]):
-    """Holds the key where it is the first of its row group, asks it elsewhere."""
+    """Holds the key where it leads its row group, asks it elsewhere."""
 
     alignment: Alignment
 
@@ -82,7 +82,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if task is messages.Evaluate:
             return context.slot.name in led_by(context.session)
         if task is messages.Unblind:
-            return context.slot.name in others(context.session)
+            return context.slot.name in leaders_of(context.session)
         return True
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
@@ -104,7 +104,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         """Keep blinded ids, a public key or answers, from whom they may come."""
         if context.slot.name in led_by(context.session):
             return [self._collected(context, envelopes)]
-        leader = others(context.session).get(context.slot.name, "")
+        leader = leaders_of(context.session).get(context.slot.name, "")
         content = content_of(leader, envelopes, "A key or answers")
         if isinstance(content, messages.PublicKey | messages.Answers):
             return [content]
@@ -135,7 +135,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             counts={slot: len(sent[slot].elements) for slot in members},
         )
 
-    # What the first slot does
+    # What the leader does
 
     @property
     def _scheme(self) -> _Scheme:
@@ -193,11 +193,11 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             )
         nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
         counted = messages.Counted(n_ids=len(own.ids), tokens=nothing)
-        first = others(context.session).get(context.slot.name)
-        if first is None:
+        leader = leaders_of(context.session).get(context.slot.name)
+        if leader is None:
             return Reply(contribution=counted)
         elements = self._asker(context).blind(_encoded(own), _blinding(context))
-        sent = Outgoing(receiver=first, content=messages.BlindedIds(elements=elements))
+        sent = Outgoing(receiver=leader, content=messages.BlindedIds(elements=elements))
         return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
 
     def _unblind(self, context: PartyContext, own: Identified) -> Reply:
