@@ -22,7 +22,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from party_sdk import Policy
+from coterie import Policy
 from party_sdk.ledger import Ledger
 
 Gather = Callable[..., Crowd]

@@ -27,7 +27,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
-from party_sdk import Coordinator
+from coterie import Coordinator
 from party_sdk._files import default_home, write_private
 from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession
