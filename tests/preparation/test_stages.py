@@ -7,11 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clustering_protocols.preparation.by_leader.by_leader import (
-    PooledMoments,
-    measure,
-    pool,
-)
 from hypothesis import given, strategies as st
 
 from clustering_protocols import packets, simulation
@@ -29,6 +24,11 @@ from clustering_protocols.preparation import secrets
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
 from clustering_protocols.preparation.statistics import by_leader
+from clustering_protocols.preparation.statistics.by_leader import (
+    PooledMoments,
+    measure,
+    pool,
+)
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from clustering_protocols import codec
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.enrolment import sign_terms
 from clustering_protocols.errors import (

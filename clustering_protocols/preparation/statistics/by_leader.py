@@ -27,11 +27,10 @@ from clustering_protocols.contract import (
     Ask,
     Exchange,
     Finish,
-    Incoming,
-    Outgoing,
     Params,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Reopen,
     Reply,
     SessionContext,
@@ -164,7 +163,7 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
 
 
 @dataclass(frozen=True)
-class StatisticsAnalyst(AnalystRole[Params, Progress, Measured | Pooled]):
+class StatisticsAnalyst(AnalystRole[Params, Measured | Pooled, Progress]):
     """Relays; it learns nothing but that the parties answered."""
 
     largest_group: int | None
@@ -222,7 +221,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
         own = measure(data, moments=self.moments, ranges=self.ranges)
         if context.slot.name != leader:
-            sent = Outgoing(receiver=leader, content=own)
+            sent = PeerMessage(peer=leader, content=own)
             return Reply(contribution=Measured(), envelopes=[sent])
         kept: list[Record] = [OwnMoments.model_validate(dict(own))]
         if len(group_of(context.session.layout, context.slot, "column")) == 1:
@@ -230,11 +229,11 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         return Reply(contribution=Measured(), remember=kept)
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming[Moments]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[Moments]]
     ) -> Sequence[Record]:
         """Pool the members' moments, or keep what the leader pooled."""
         group = group_of(context.session.layout, context.slot, "column")
-        contents = {envelope.sender: envelope.content for envelope in envelopes}
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
         width = context.session.member(context.slot.name).n_columns
         for content in contents.values():
             content.require(
@@ -255,7 +254,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
     return Reply(
         contribution=Pooled(),
-        envelopes=[Outgoing(receiver=slot, content=pooled) for slot in others],
+        envelopes=[PeerMessage(peer=slot, content=pooled) for slot in others],
     )
 
 

@@ -13,9 +13,8 @@ from typing import Annotated
 from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
     Exchange,
-    Incoming,
-    Outgoing,
     PartyRole,
+    PeerMessage,
     Relay,
     Reply,
     Stage,
@@ -75,13 +74,13 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         rows = AnchorRows(rows=made)
         return Reply(
             contribution=AnchorsMade(),
-            envelopes=[Outgoing(receiver=slot, content=rows) for slot in others],
+            envelopes=[PeerMessage(peer=slot, content=rows) for slot in others],
             remember=[rows],
             notes={"warning": _WARNING},
         )
 
     def receive(
-        self, context: DcContext, envelopes: Sequence[Incoming[AnchorRows]]
+        self, context: DcContext, envelopes: Sequence[PeerMessage[AnchorRows]]
     ) -> Sequence[Record]:
         """Keep the anchors that the leader made."""
         leader = group_of(context.session.layout, context.slot, "column")[0]

@@ -18,9 +18,8 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
-    Incoming,
-    Outgoing,
     PartyRole,
+    PeerMessage,
     Reopen,
     Reply,
     content_of,
@@ -37,7 +36,7 @@ from .params import LlfContext, LlfSession, LosslessFederated
 _Asked = Literal["propose", "settle", "confirm"]
 
 
-class StartAnalyst(AnalystRole[LosslessFederated, messages.Starting, Record]):
+class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.Starting]):
     """Relays; it learns nothing but that the parties answered."""
 
     state = messages.Starting
@@ -108,12 +107,12 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         settled = messages.StartCentroids(centroids=V)
         return Reply(
             contribution=messages.Settled(),
-            envelopes=[Outgoing(receiver=slot, content=settled) for slot in others],
+            envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
             remember=[settled],
         )
 
     def receive(
-        self, context: LlfContext, envelopes: Sequence[Incoming[_Content]]
+        self, context: LlfContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
         """Keep the start, or collect the candidates of all."""
         leader, *others = context.session.slots
@@ -122,7 +121,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
             if not isinstance(start, messages.StartCentroids):
                 raise EnvelopeRefused("The leader sends the start, nothing else.")
             return [_checked(context, start)]
-        contents = {envelope.sender: envelope.content for envelope in envelopes}
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
         if set(contents) != set(others):
             raise ProtocolFailed("The candidates of a party are missing.")
         own = context.recall(messages.ProposedByAll)
@@ -146,7 +145,7 @@ def _propose(context: LlfContext, data: DataSource) -> Reply:
             contribution=messages.Proposed(),
             remember=[messages.ProposedByAll(centroids=V)],
         )
-    sealed = Outgoing(receiver=leader, content=messages.Candidates(centroids=V))
+    sealed = PeerMessage(peer=leader, content=messages.Candidates(centroids=V))
     return Reply(contribution=messages.Proposed(), envelopes=[sealed])
 
 

@@ -33,7 +33,7 @@ _Sorted = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True)
-class IntersectionAnalyst(AnalystRole[Params, Intersecting, Record]):
+class IntersectionAnalyst(AnalystRole[Params, Record, Intersecting]):
     """Five rounds; four where blinding takes no public key."""
 
     alignment: Alignment

@@ -11,15 +11,14 @@ import numpy as np
 
 from clustering_protocols.arrays import ByteArray, IntArray
 from clustering_protocols.contract import (
-    Incoming,
-    Outgoing,
     Params,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Reply,
-    Selection,
     content_of,
 )
+from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import (
@@ -99,7 +98,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         return _select(context, task, own, data, self.alignment.minimum_overlap)
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
         """Keep blinded ids, a public key or answers, from whom they may come."""
         if context.slot.name in led_by(context.session):
@@ -111,12 +110,12 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         raise EnvelopeRefused("A leader sends a key, and answers.")
 
     def _collected(
-        self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> messages.ToEvaluate:
         """Refuse more ids from a member than the rows with which it joined."""
         members = led_by(context.session)[context.slot.name]
         sent = {
-            e.sender: e.content
+            e.peer: e.content
             for e in envelopes
             if isinstance(e.content, messages.BlindedIds)
         }
@@ -153,7 +152,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         content = messages.PublicKey(key=public)
         return Reply(
             contribution=messages.KeyShown(),
-            envelopes=[Outgoing(receiver=slot, content=content) for slot in members],
+            envelopes=[PeerMessage(peer=slot, content=content) for slot in members],
         )
 
     def _evaluate(self, context: PartyContext) -> Reply:
@@ -168,7 +167,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         return Reply(
             contribution=messages.Evaluated(),
             envelopes=[
-                Outgoing(receiver=slot, content=messages.Answers(elements=part))
+                PeerMessage(peer=slot, content=messages.Answers(elements=part))
                 for slot, part in zip(members, parts, strict=True)
             ],
             remember=[messages.Evaluated(), _emptied(asked)],
@@ -197,7 +196,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if leader is None:
             return Reply(contribution=counted)
         elements = self._asker(context).blind(_encoded(own), _blinding(context))
-        sent = Outgoing(receiver=leader, content=messages.BlindedIds(elements=elements))
+        sent = PeerMessage(peer=leader, content=messages.BlindedIds(elements=elements))
         return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
 
     def _unblind(self, context: PartyContext, own: Identified) -> Reply:
