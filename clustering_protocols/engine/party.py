@@ -52,7 +52,7 @@ class PartyEngine:
     Parameters
     ----------
     agreement : bytes
-        The exact bytes; the caller has checked terms, roster and marks.
+        The exact bytes; the caller has checked terms and roster.
     slot : str
     entropy : bytes
         32 bytes from which every private draw follows.
