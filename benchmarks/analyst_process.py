@@ -25,7 +25,7 @@ from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus

@@ -81,7 +81,7 @@ def homogeneous(likely: float, rng: np.random.Generator) -> Matrix:
 def heterogeneous(likely: float, rng: np.random.Generator) -> Matrix:
     """Return three groups of objects as sites see them: 4, 3, 2 and 4 (section 6.2).
 
-    The first site tells two halves of the first group apart, the third takes the last
+    The leader tells two halves of the first group apart, the third takes the last
     two groups for one, the fourth tells two halves of the second group apart.
     """
     group, half = np.arange(100) % 3, np.arange(100) // 3 % 2

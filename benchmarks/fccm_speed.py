@@ -28,7 +28,7 @@ from scipy.sparse import csr_array
 from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols import simulation
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import SparseSource
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import RowSecret

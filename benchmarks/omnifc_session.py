@@ -32,7 +32,7 @@ from clustering_protocols import simulation
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.omnifc import OmniFC, limits
 from clustering_protocols.terms import Layout
-from party_sdk import Coordinator, Party, Policy
+from coterie import Coordinator, Party, Policy
 
 COTERIE = (sys.executable, "-m", "party_sdk.cli")
 PARTIES = 7

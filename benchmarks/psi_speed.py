@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from clustering_protocols import simulation
-from clustering_protocols.contract import Selection
+from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.pqmds import ProductQuantisation

@@ -1,11 +1,18 @@
-"""What a party checks of an invitation before it takes the slot."""
+"""How a party checks an invitation, and takes the slot."""
 
 from __future__ import annotations
 
 import secrets
 
-from clustering_protocols.errors import AgreementMismatch, CoterieError, GuardRefused
-from clustering_protocols.terms import Terms, digest, read_terms
+from clustering_protocols import enrolment
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    CoterieError,
+    GuardRefused,
+    KeyNotAuthentic,
+    Unavailable,
+)
+from clustering_protocols.terms import Member, Terms, digest, read_terms
 from clustering_protocols.wire.answers import Preview
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient
@@ -13,6 +20,8 @@ from party_sdk.invitations import Invitation
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.roster import Meeting
+
+_ATTEMPTS = 5
 
 
 def first_time(
@@ -61,6 +70,32 @@ def check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -
         )
     with folder.locked():
         folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
+
+
+def take_slot(
+    client: AnalystClient, parsed: Invitation, entropy: bytes, member: Member
+) -> str:
+    """Join with a line of the roster, and return the token.
+
+    The proof covers how often the slot was joined before: a repeat after a lost answer
+    comes too late for its proof, and needs another.
+
+    Raises
+    ------
+    KeyNotAuthentic
+        If the analyst takes a proof of the right number for false.
+    Unavailable
+        If others join the slot all the time.
+    """
+    for _ in range(_ATTEMPTS):
+        joins = client.preview(parsed.code).joins
+        proof = enrolment.prove(entropy, parsed.session, member, parsed.code, joins)
+        try:
+            return client.join(parsed.code, member, proof)
+        except KeyNotAuthentic:
+            if client.preview(parsed.code).joins == joins:
+                raise
+    raise Unavailable("Others join this slot all the time.")
 
 
 def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> Terms:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from clustering_protocols import codec
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, NotReady
 from clustering_protocols.terms import Member

@@ -17,17 +17,15 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidArray,
-    KeyNotAuthentic,
     NotReady,
     SessionOver,
     ShapeConflict,
     Unauthenticated,
-    Unavailable,
 )
 from clustering_protocols.registry import check_choices, check_terms
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
-from clustering_protocols.terms import Member, Terms, read_terms
+from clustering_protocols.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home
@@ -35,7 +33,7 @@ from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
-from party_sdk.joining import check_again, first_time
+from party_sdk.joining import check_again, first_time, take_slot
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
@@ -46,8 +44,6 @@ from party_sdk.watch import OnProgress, Watch
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
     from party_sdk.frames import IdColumns, Result
-
-_JOINS = 5
 
 
 class Party:
@@ -215,27 +211,11 @@ class Party:
         line = member.model_dump_json().encode()
         self.folder.ledger.joining(sha256(line).hexdigest())
         try:
-            token = self._take_slot(member)
+            token = take_slot(self._client, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
             self._remember(known)  # the slot is free still: other data may come
             raise
         self._remember(self._identity.model_copy(update={"token": token}))
-
-    def _take_slot(self, member: Member) -> str:
-        """Return a token; the proof covers how often the slot was joined before.
-
-        A repeat after a lost answer comes too late for its proof, and needs another.
-        """
-        code, session = self.invitation.code, self.invitation.session
-        for _ in range(_JOINS):
-            joins = self._client.preview(code).joins
-            proof = enrolment.prove(self._entropy, session, member, code, joins)
-            try:
-                return self._client.join(code, member, proof)
-            except KeyNotAuthentic:
-                if self._client.preview(code).joins == joins:
-                    raise
-        raise Unavailable("Others join this slot all the time.")
 
     def run(
         self,
@@ -311,7 +291,7 @@ class Party:
             return Inspection.of(self.folder.load_contribution(answered), {})
         before = answered.base(address.round, address.attempt)
         journal = self.folder.load_journal()
-        answer = self._chain(agreement).reply(journal, before, task, data)
+        answer = self._engine(agreement).reply(journal, before, task, data)
         return Inspection.of(answer.contribution, answer.notes)
 
     def result(self) -> Result:
@@ -330,7 +310,7 @@ class Party:
         client = self._client.as_party(self._identity.token or "")
         watch = Watch(client, self.invitation.session, on_progress)
         try:
-            party = self._chain(self._agreement(client, watch))
+            party = self._engine(self._agreement(client, watch))
             rounds = Responder(
                 folder=self.folder,
                 client=client,
@@ -378,7 +358,7 @@ class Party:
         return agreement
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
-        party = self._chain(self.folder.load_agreement() or b"")
+        party = self._engine(self.folder.load_agreement() or b"")
         memory = self.folder.load_answered().after
         journal = self.folder.load_journal()
         acknowledged = self.folder.has_receipt(journal)
@@ -390,7 +370,7 @@ class Party:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
         return outcome
 
-    def _chain(self, agreement: bytes) -> engine.PartyEngine:
+    def _engine(self, agreement: bytes) -> engine.PartyEngine:
         return engine.PartyEngine(
             agreement=agreement,
             slot=self.invitation.slot,

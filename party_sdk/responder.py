@@ -8,7 +8,9 @@ from hashlib import sha256
 from typing import Any
 
 from clustering_protocols import engine, packets
-from clustering_protocols.contract import Memory, Selection, Spent
+from clustering_protocols.contract import Spent
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     Equivocation,

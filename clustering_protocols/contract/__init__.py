@@ -12,19 +12,16 @@ A task is named by what it asks (``measure``), a contribution by what was done
 (``measured``) or sent (``sums``), the analyst's state by what goes on (``measuring``).
 """
 
-from .analyst import AnalystRole, Ask, Finish, Nothing, Relay, Reopen, all_of
+from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, all_of
 from .party import (
-    Incoming,
-    Memory,
     Outcome,
-    Outgoing,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Reply,
     content_of,
 )
 from .protocol import ClusteringProtocol, Example, Exchange, Stage, Trace, role
-from .selection import Selection
 from .session import Params, SessionContext
 from .spending import Spent
 
@@ -35,18 +32,14 @@ __all__ = [
     "Example",
     "Exchange",
     "Finish",
-    "Incoming",
-    "Memory",
-    "Nothing",
     "Outcome",
-    "Outgoing",
     "Params",
     "PartyContext",
     "PartyRole",
+    "PeerMessage",
     "Relay",
     "Reopen",
     "Reply",
-    "Selection",
     "SessionContext",
     "Spent",
     "Stage",

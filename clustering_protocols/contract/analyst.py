@@ -15,8 +15,14 @@ from .session import Params, SessionContext
 
 R = TypeVar("R", bound=Record)
 P = TypeVar("P", bound=Params, default=Params)
-State = TypeVar("State", bound=Record, default=Record)
 Answer = TypeVar("Answer", bound=Record, default=Record)
+State = TypeVar("State", bound=Record, default=Record)
+
+
+class Nothing(Record):
+    """The state of an analyst that has nothing to remember between its rounds."""
+
+    kind = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +31,10 @@ class Ask:
 
     Attributes
     ----------
-    state : Record
-        What the analyst role wants back at the next step.
     tasks : mapping of slot to Record
         One task per slot that takes part, all of one kind.
+    state : Record
+        What the analyst role wants back at the next step; by default nothing.
     dims : mapping of slot to mapping of symbol to int
         Sizes that the contribution's arrays must have.
     quorum : int, optional
@@ -38,8 +44,8 @@ class Ask:
         Empty: as before.
     """
 
-    state: Record
     tasks: Mapping[str, Record]
+    state: Record = field(default_factory=Nothing)
     dims: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quorum: int | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +54,7 @@ class Ask:
     def everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
         """Return a round in which every slot gets the same task.
 
-        ``more`` are the other attributes, ``state`` among them.
+        ``more`` are the other attributes.
         """
         return cls(tasks=dict.fromkeys(session.slots, task), **more)
 
@@ -92,19 +98,19 @@ class Finish:
     n_rows: Mapping[str, int] = field(default_factory=dict)
 
 
-class AnalystRole(ABC, Generic[P, State, Answer]):
+class AnalystRole(ABC, Generic[P, Answer, State]):
     """The analyst's side of a stage: pure, deterministic.
 
-    Generic in the protocol's parameters, the state, and the answers to its tasks (a
-    union, where a stage asks for several kinds).
+    Generic in the protocol's parameters, the answers to its tasks (a union, where a stage
+    asks for several kinds), and the state, where it has one.
 
     Class attributes
     ----------------
     state : type of Record
-        What :meth:`start` and :meth:`step` leave in ``Ask.state``.
+        What :meth:`start` and :meth:`step` leave in ``Ask.state``; by default nothing.
     """
 
-    state: ClassVar[type[Record]]
+    state: ClassVar[type[Record]] = Nothing
 
     @abstractmethod
     def start(self, session: SessionContext[P]) -> Ask | Finish:
@@ -129,28 +135,20 @@ def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
 
-class Nothing(Record):
-    """The state of an analyst that has nothing to remember between its rounds."""
-
-    kind = "nothing"
-
-
 @dataclass(frozen=True)
-class Relay(AnalystRole[Params, Nothing, Record]):
+class Relay(AnalystRole[Params, Record]):
     """Gives everybody one task, once; the answers' envelopes go out with the next stage."""
 
     task: Record
 
-    state = Nothing
-
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody."""
-        return Ask.everybody(session, self.task, state=Nothing())
+        return Ask.everybody(session, self.task)
 
     def step(
         self,
         session: SessionContext,
-        state: Nothing,
+        state: Record,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
         """Finish."""

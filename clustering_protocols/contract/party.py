@@ -87,8 +87,7 @@ class PartyContext(Generic[P_co]):
     def recall(self, kind: type[R]) -> R:
         """Return a remembered record that an earlier stage must have left.
 
-        Raises :class:`ProtocolFailed` if none came, for example from a group's first
-        slot.
+        Raises :class:`ProtocolFailed` if none came, for example from a leader.
         """
         record = self.memory.get(kind)
         if record is None:
@@ -125,18 +124,13 @@ class PartyContext(Generic[P_co]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """A record for another party, to be sealed."""
+class PeerMessage(Generic[Content_co]):
+    """A record from one party to another; the engine seals it in an envelope and opens it.
 
-    receiver: str
-    content: Record
+    ``peer`` is the receiver where it is sent, and the sender where it arrives.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming(Generic[Content_co]):
-    """A record from another party; the envelope has been opened and checked."""
-
-    sender: str
+    peer: str
     content: Content_co
 
 
@@ -148,7 +142,7 @@ class Reply:
     """
 
     contribution: Record
-    envelopes: Sequence[Outgoing] = ()
+    envelopes: Sequence[PeerMessage] = ()
     remember: Sequence[Record] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -206,7 +200,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         return True
 
     def receive(
-        self, context: PartyContext[P], envelopes: Sequence[Incoming[Content]]
+        self, context: PartyContext[P], envelopes: Sequence[PeerMessage[Content]]
     ) -> Sequence[Record]:
         """Return what to remember of the envelopes that this stage's round sent."""
         del context
@@ -225,12 +219,12 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 
 
 def content_of(
-    leader: str, envelopes: Sequence[Incoming[Content]], what: str
+    leader: str, envelopes: Sequence[PeerMessage[Content]], what: str
 ) -> Content:
     """Return the content of the one envelope that a group's leader sends.
 
     Raises :class:`EnvelopeRefused` if another slot sent it, or more than one came.
     """
-    if [envelope.sender for envelope in envelopes] != [leader]:
+    if [envelope.peer for envelope in envelopes] != [leader]:
         raise EnvelopeRefused(f"{what} came from a slot that does not lead.")
     return envelopes[0].content

@@ -147,7 +147,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         The closed list of risk codes, without the protocol's name, a sentence each.
     choices : mapping of str to str
         What a party may decide alone, a sentence each.
-    ways : tuple of Way
+    methods : tuple of Method
         What it is good for: empty for a protocol that nobody should be advised to use.
     """
 

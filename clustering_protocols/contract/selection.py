@@ -1,7 +1,7 @@
 """Rows of a party that take part, where a stage has selected some of them.
 
 A stage selects rows by having the parties remember a :class:`Selection` and by ending
-with ``Finish.n_rows``. In all later rounds the chain shows the roles these rows alone,
+with ``Finish.n_rows``. In all later rounds the engine shows the roles these rows alone,
 so that protocols need not know; it puts the outcome back into the party's own order.
 """
 

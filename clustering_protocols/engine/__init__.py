@@ -1,10 +1,13 @@
-"""The chain of stages, run by either side on bytes.
+"""The engine runs the stages of a session, for the analyst and for a party, on bytes.
 
 The analyst service, the party SDK and the simulation all run these functions and no
-others. They turn agreement, state, tasks and contributions (bytes that a database, a
-disk or a network hold) into the next bytes; they relay envelopes, number rounds through
-all stages, open a round again where a step declares it void, and keep the transcript of
-what everybody was told.
+others. Agreement, state, tasks and contributions go in as the bytes that a database, a
+disk or a network holds; the next bytes come out. The engine relays envelopes, numbers
+rounds through all stages, opens a round again where a step declares it void, and keeps
+the transcript of what everybody was told.
+
+The analyst calls `begin` and `advance` (and `check_contribution` for each upload), a
+party :class:`PartyEngine`.
 """
 
 from clustering_protocols.engine.analyst import (

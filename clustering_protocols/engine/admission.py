@@ -1,4 +1,4 @@
-"""Whether a task may follow what a party has answered, or a result end it."""
+"""A party checks whether a task, or a result, may come now."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing_extensions import Buffer
 
 from clustering_protocols import codec, packets
 from clustering_protocols.arrays import ByteArray
-from clustering_protocols.contract import Ask, Finish, Nothing, Reopen
+from clustering_protocols.contract import Ask, Finish, Reopen
 from clustering_protocols.engine import held, signatures, transcript
 from clustering_protocols.engine.course import AnalystState, Course
 from clustering_protocols.engine.moves import Closed, Opened
@@ -145,7 +145,7 @@ def _ask_to_sign(course: Course) -> Opened:
     slots = session.slots if needed == len(session.slots) else course.present
     tasks = dict.fromkeys(slots, signatures.Sign())
     course = replace(course, round=course.round + 1, attempt=1)
-    return _open(course, Ask(state=Nothing(), tasks=tasks, quorum=needed))
+    return _open(course, Ask(tasks=tasks, quorum=needed))
 
 
 def _open(course: Course, ask: Ask) -> Opened:

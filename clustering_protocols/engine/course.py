@@ -1,4 +1,4 @@
-"""The course of a session as the analyst keeps it from round to round."""
+"""Where a session stands, as the analyst keeps it from round to round."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPENED = transcript.AGREED + 1  # the line of the opening, which everybody sign
 
 
 class AnalystState(Record):
-    """Where the analyst stands between two rounds.
+    """The analyst's state between two rounds.
 
     Attributes
     ----------
@@ -31,10 +31,10 @@ class AnalystState(Record):
     n_rows : dict of slot to int
         How many rows take part, of slots of which a stage has selected some.
     reached : dict of slot to int
-        The number of the line of the transcript that a slot has answered last.
+        For each slot, the number of the last line of the transcript that it has answered.
     stage_state, history, held : uint8 arrays
-        The state of the stage's role; the lines that a slot may lack; the results, while
-        they are signed.
+        The state of the stage's role; the lines of the transcript that a slot may lack;
+        the results, until everybody has signed.
     signatures : uint8 array of shape (s, 64)
         Those of the opening, until every slot has got them.
     """
@@ -56,7 +56,7 @@ class AnalystState(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A session on its way; the fields are those of :class:`AnalystState`.
+    """A session between two rounds, in memory; fields as in :class:`AnalystState`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Results that wait until everybody has signed what everybody was told."""
+"""Results, kept back until everybody has signed what everybody was told."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING: Final[ByteArray] = np.empty(0, np.uint8)
 
 
 def keep(finish: Finish) -> ByteArray:
-    """Return results and summary as bytes; a record for several slots stands there once."""
+    """Return results and summary as bytes, a record for several slots only once."""
     records = dict(finish.results)
     if finish.summary is not None:
         records[""] = finish.summary  # no slot has an empty name

@@ -2,11 +2,11 @@
 
 A party answers the tasks of a session in the order that the stages declare, each at most
 as often as declared, and leaves no stage before it was asked what has to be asked there.
-A new attempt repeats its round: only members may be missing. Whoever asks otherwise is
-refused for good. So is who tells another past than before, or something else than the
-transcript says that everybody was told. The journal lies outside the memory that a new
-attempt takes back, and is on disk before an answer is sent, so no attempt and no restart
-undoes it.
+A new attempt repeats its round: only members may be missing. The party stops for good
+where the analyst asks for anything else, tells another past than before, or sends a task
+of which the transcript says otherwise. A new attempt takes the party's memory back to
+before the round, but not the journal. The journal is on disk before an answer is sent, so
+that no restart undoes it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Journal(Record):
     round, attempt : int
         Of the last task that was answered; 0 before the first.
     stage, exchange : int
-        Places of its stage among the stages, and of its exchange within the stage.
+        Where that task stands: which stage, and which exchange within it.
     answered : dict of str to int
-        How many rounds of each kind of task were answered in this stage.
+        For each kind of task of this stage, how many rounds were answered.
     asked : str
-        SHA-256 (hex) of what all attempts of the round share.
+        SHA-256 (hex) of what is the same in all attempts of the round.
     members : list of str
         Who took part in the last attempt, where the task says so.
     stopped : str
@@ -57,7 +57,7 @@ class Journal(Record):
     recent : list of int
         The last rounds that were answered.
     when : int64 array of shape (h, 2)
-        Rounds and attempts since the first of them.
+        Rounds and attempts since the first of the recent rounds.
     transcripts : uint8 array of shape (h, 32)
         The transcript up to each of them.
     """

@@ -1,4 +1,4 @@
-"""What follows from a round: another one is open, or the session is complete."""
+"""What follows a round: the next one, or the end of the session."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Stored = TypeVar("Stored")
 class Opened(Generic[Payload]):
     """A round is open: keep the state, hand out the tasks, wait for contributions.
 
-    Generic in what stands for state and tasks: their bytes, or the digests under which
-    they are stored.
+    Generic in the payload: state and tasks are bytes, or the digests under which the
+    bytes are stored.
     """
 
     round: int

@@ -10,16 +10,14 @@ from typing_extensions import Buffer
 
 from clustering_protocols import packets
 from clustering_protocols.contract import (
-    Incoming,
-    Memory,
     Outcome,
-    Outgoing,
     PartyContext,
-    Selection,
+    PeerMessage,
     SessionContext,
     Stage,
 )
-from clustering_protocols.contract.selection import put_back
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.selection import Selection, put_back
 from clustering_protocols.data import DataSource, keep_rows
 from clustering_protocols.engine.admission import Admission
 from clustering_protocols.engine.journal import Journal
@@ -54,7 +52,7 @@ class PartyEngine:
     Parameters
     ----------
     agreement : bytes
-        The exact bytes; the caller has checked terms, roster and marks.
+        The exact bytes; the caller has checked terms and roster.
     slot : str
     entropy : bytes
         32 bytes from which every private draw follows.
@@ -211,11 +209,13 @@ class PartyEngine:
     def _keys(self, session: SessionContext) -> PartyKeys:
         return party_keys(self.entropy, session.terms.session, self.slot)
 
-    def _seal(self, context: PartyContext, asked: Packet, item: Outgoing) -> Envelope:
+    def _seal(
+        self, context: PartyContext, asked: Packet, item: PeerMessage
+    ) -> Envelope:
         session, when = context.session, dict(asked.address.when)
-        label = EnvelopeLabel(peer=item.receiver, kind=item.content.kind, **when)
-        bound = _bound(context, label, sender=self.slot, receiver=item.receiver)
-        peer = session.member(item.receiver).keys
+        label = EnvelopeLabel(peer=item.peer, kind=item.content.kind, **when)
+        bound = _bound(context, label, sender=self.slot, receiver=item.peer)
+        peer = session.member(item.peer).keys
         content = item.content.encode()
         return Envelope(
             label=label, sealed=sealing.seal(content, bound, self._keys(session), peer)
@@ -240,7 +240,7 @@ class PartyEngine:
 
     def _open(
         self, context: PartyContext, stage: Stage, envelope: Envelope
-    ) -> Incoming:
+    ) -> PeerMessage:
         label, session = envelope.label, context.session
         kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
         if kind is None or label.peer not in session.slots:
@@ -250,7 +250,7 @@ class PartyEngine:
         content = sealing.open_envelope(
             envelope.sealed, bound, self._keys(session), peer
         )
-        return Incoming(sender=label.peer, content=kind.decode(content))
+        return PeerMessage(peer=label.peer, content=kind.decode(content))
 
 
 def _last_of(journal: Journal, round_: int) -> tuple[int, int]:

@@ -1,10 +1,12 @@
 """The first round and the last: everybody signs what everybody was told.
 
-Before any data leaves, all parties sign the transcript that begins with the agreement,
-and each sees all signatures before it answers anything else: nobody was shown another
-roster. After the last round of the protocol the results are committed to, their digests
-stand in the transcript, and those who take part sign that one. Results come with the
-signatures: who reads one knows that everybody was told the same in every round.
+*Opening*: before any data leaves, all parties sign the transcript, which begins with the
+agreement. Each sees all signatures before it answers anything else, and so knows that
+nobody was shown another roster.
+
+*Closing*: after the last round of the protocol the digests of the results go into the
+transcript, and all who take part sign it. The signatures come with the results: whoever
+reads a result knows that everybody was told the same in every round.
 
 | round | task → contribution |
 |---|---|
@@ -121,7 +123,7 @@ def check(
     signatures: ByteArray,
     least: int,
 ) -> None:
-    """Refuse signatures of fewer slots than needed, or of another transcript.
+    """Refuse too few signatures, or one of another transcript.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What both sides share: the stages of an agreement, and the stage of a message."""
+"""What both sides look up: the stages of an agreement, and the stage of a message."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What everybody is told, in one chain that all parties share.
+"""The transcript: what everybody is told, in one hash chain that all parties share.
 
 Every attempt of a round adds a line: where it belongs, what it asks, who is left out,
 and a digest of the task of each group that is told the same. A line names the one
 before it, so its own digest stands for everything until then: the *transcript*. Masks,
-tags, envelopes and private draws are bound to it. Who is told something else than
-others, in whichever round, has another transcript from there on: nothing it sends fits.
+tags, envelopes and private draws are bound to it. A party that is told something else
+than the others, in whichever round, has another transcript from there on: what it sends
+fits nothing that the others send.
 
 A party gets the lines since its last answer with its next task, and follows them before
 it reads anything else.

@@ -1,11 +1,11 @@
 """Stage: secrets of all parties, of each row group and of each column group.
 
-The first slot of a group draws 32 bytes and seals them to the other members. The
+The leader of a group draws 32 bytes and seals them to the other members. The
 secrets are separate: a member of one group learns nothing of another group's.
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| 1 | `share-secrets` → `secrets-shared` | `group-secret` from each group's first slot |
+| 1 | `share-secrets` → `secrets-shared` | `group-secret` from each group's leader |
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from pydantic import Field
 
 from clustering_protocols.contract import (
     Exchange,
-    Incoming,
-    Outgoing,
     Params,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Relay,
     Reply,
     SessionContext,
@@ -135,26 +134,26 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
         self, context: PartyContext, task: ShareSecrets, data: DataSource
     ) -> Reply:
         """Draw and seal."""
-        envelopes: list[Outgoing] = []
+        envelopes: list[PeerMessage] = []
         remember: list[Record] = []
         for scope, members in self._led(context):
             secret = context.stream(f"secret/{scope}").take(32).hex()
             remember.append(_ENTRIES[scope](secret=secret))
             content = GroupSecret(scope=scope, secret=secret)
-            envelopes += [Outgoing(receiver=m, content=content) for m in members[1:]]
+            envelopes += [PeerMessage(peer=m, content=content) for m in members[1:]]
         return Reply(
             contribution=SecretsShared(), envelopes=envelopes, remember=remember
         )
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming[GroupSecret]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[GroupSecret]]
     ) -> Sequence[Record]:
-        """Keep the secrets that the groups' first slots sent."""
+        """Keep the secrets that the groups' leaders sent."""
         kept: list[Record] = []
         for envelope in envelopes:
             content = envelope.content
             group = group_of(context.session.layout, context.slot, content.scope)
-            if envelope.sender != group[0] or content.scope not in self.scopes:
+            if envelope.peer != group[0] or content.scope not in self.scopes:
                 raise EnvelopeRefused("A secret came from a slot that does not lead.")
             kept.append(_ENTRIES[content.scope](secret=content.secret))
         return kept

@@ -25,9 +25,9 @@ RISKS: Final[Mapping[str, str]] = {
         "The clusters are the analyst's word: no party can check what it made them of."
     ),
     _FIRST: (
-        "The first party of each group draws what hides totals and the order of rows, "
-        "and where the terms say so the start or the anchors: it can give these away or "
-        "choose them."
+        "The leader (first party) of each group draws what hides totals and the order of "
+        "rows, and where the terms say so the start or the anchors: it can give these "
+        "away or choose them."
     ),
     _MEMBERS: (
         "Nothing checks that the rows of others are true, or that the coordinator plays "

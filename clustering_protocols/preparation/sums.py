@@ -1,7 +1,7 @@
 """Masked sums: the analyst adds up what it cannot read.
 
 A party adds to its ring elements one stream per other member; the streams cancel in the
-sum over all members. In a *blind* sum the first member also adds a stream that only the
+sum over all members. In a *blind* sum the leader also adds a stream that only the
 group knows, so that the analyst cannot read the total either: it hands the total back
 and the members take the stream off.
 

@@ -133,7 +133,7 @@ class RsaAsker(OprfClient):
             signed = from_bytes(answer.tobytes())
             signature = signed * gmp.invert(self._factor(stream), n) % n
             if gmp.powmod(signature, EXPONENT, n) != hashed:
-                raise ProtocolFailed("A signature of the first party does not verify.")
+                raise ProtocolFailed("A signature of the leader does not verify.")
             found.append(to_bytes(signature))
         return found
 

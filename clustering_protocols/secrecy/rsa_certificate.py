@@ -58,14 +58,14 @@ def check(n: Any, context: bytes, certificate: bytes) -> None:
     """
     gmp = library("gmpy2")
     if n.bit_length() != BITS or gmp.gcd(n, gmp.primorial(_SMALL)) != 1:
-        raise ProtocolFailed("The first party's key is no RSA key of 3072 bits.")
+        raise ProtocolFailed("The leader's key is no RSA key of 3072 bits.")
     if len(certificate) != SIZE:
-        raise ProtocolFailed("The first party's key comes without its certificate.")
+        raise ProtocolFailed("The leader's key comes without its certificate.")
     roots = [certificate[at : at + N_BYTES] for at in range(0, SIZE, N_BYTES)]
     for challenge, root in zip(_challenges(n, context), roots, strict=True):
         if gmp.powmod(from_bytes(root), EXPONENT, n) != unit(challenge, n):
             raise ProtocolFailed(
-                "The first party's key carries a false certificate: blinding under it "
+                "The leader's key carries a false certificate: blinding under it "
                 "may not hide."
             )
 
@@ -77,7 +77,7 @@ def unit(residue: Any, n: Any) -> Any:
     modulus made of smallish factors r^e H would show by which of them H can be divided.
     """
     if library("gmpy2").gcd(residue, n) != 1:
-        raise ProtocolFailed("The first party's key is a product of small factors.")
+        raise ProtocolFailed("The leader's key is a product of small factors.")
     return residue
 
 

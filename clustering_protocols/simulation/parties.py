@@ -9,7 +9,9 @@ import numpy as np
 
 from clustering_protocols import codec, engine
 from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import Memory, Outcome, Selection, SessionContext
+from clustering_protocols.contract import Outcome, SessionContext
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record

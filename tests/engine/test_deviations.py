@@ -19,7 +19,7 @@ from support.lies import again
 from support.recorded import honest, small
 
 from clustering_protocols import engine, packets, registry
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine.admission import Admission
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.secrecy import envelopes

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from clustering_protocols import codec, packets
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.errors import (
     CoterieError,
     InvalidArray,

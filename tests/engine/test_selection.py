@@ -11,15 +11,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from clustering_protocols import engine, registry
-from clustering_protocols.contract import (
-    Finish,
-    Outcome,
-    PartyContext,
-    Reply,
-    Selection,
-    Stage,
-)
-from clustering_protocols.contract.selection import put_back
+from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
+from clustering_protocols.contract.selection import Selection, put_back
 from clustering_protocols.data import (
     BATCH_ROWS,
     DataSource,
@@ -118,8 +111,8 @@ def selecting(inner: Stage) -> Stage:
     class Party(type(inner.party())):  # type: ignore[misc]  # a class made here
         def reply(self, view: PartyContext, task: Record, data: DataSource) -> Reply:
             done = super().reply(view, task, data)
-            rows = KEPT.tolist() if view.slot.name == "r1c1" else list(range(12))
-            kept = selection(rows, r1c1=6)
+            rows = KEPT.tolist() if view.slot.name == "r1c1" else range(12)
+            kept = selection(rows, r1c1=6)  # everybody knows how many take part
             return replace(done, remember=[*done.remember, kept])
 
     return replace(inner, analyst=Analyst, party=Party)

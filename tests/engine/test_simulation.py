@@ -7,7 +7,7 @@ import pytest
 from support.lies import altered
 
 from clustering_protocols import engine, packets, simulation
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.errors import CoterieError, ProtocolFailed, RoundClosed
 from clustering_protocols.protocols.dummy import Dummy, messages
 from clustering_protocols.simulation import ANALYST, Session

@@ -246,7 +246,7 @@ def told(s: Session) -> list[messages.Told]:
     return [each for each in found if isinstance(each, messages.Told)]
 
 
-def test_the_first_site_alone_says_sizes_and_none_of_a_small_cluster() -> None:
+def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
     uneven = np.vstack([X[:50], np.tile(X[0], (50, 1))])
     s = session(uneven, min_cluster_rows=30)
     leader, *others = told(s)
@@ -348,7 +348,7 @@ def sent_shares(s: Session) -> list[WordArray]:
 
 
 def handed_out(s: Session) -> list[WordArray]:
-    """Return the totals of all `add` tasks, each as the first site got it."""
+    """Return the totals of all `add` tasks, each as the leader got it."""
     found: dict[int, WordArray] = {}
     for message in s.stored:
         _, arrays = codec.decode(message)

@@ -18,7 +18,7 @@ import pytest
 from support.in_process import InProcess
 
 from clustering_protocols import engine, enrolment, json_form, simulation
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms import Layout
 

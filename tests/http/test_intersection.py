@@ -22,7 +22,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from party_sdk import Policy
+from coterie import Policy
 from party_sdk.ledger import Ledger
 
 Gather = Callable[..., Crowd]
@@ -105,7 +105,7 @@ def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
         strict.run(PARTS.data["r1c1"])
     entries = strict.folder.ledger.read()
     last = max(entry["round"] for entry in entries if entry["event"] == "sending")
-    assert last == 4, "the sixth round selects; in the fifth a first slot has no part"
+    assert last == 4, "the sixth round selects; in the fifth a leader has no part"
     crowd.session.cancel()
 
 

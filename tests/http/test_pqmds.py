@@ -15,7 +15,7 @@ from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms import Layout
-from party_sdk import Policy
+from coterie import Policy
 from party_sdk.memory import PartyFolder
 from party_sdk.resume_checks import data_digest
 from party_sdk.spending import Spending

@@ -12,7 +12,7 @@ from support.tables import cut
 
 from clustering_protocols import engine, registry
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages

@@ -94,7 +94,7 @@ def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:
     assert given.least_rows_moved == 1
 
 
-# What it is for: a first party that chooses the start so as to read rows
+# What it is for: a leader that chooses the start so as to read rows
 
 
 def outliers_first(candidates: FloatArray, k: int, stream: Any) -> FloatArray:
@@ -107,7 +107,7 @@ def outliers_first(candidates: FloatArray, k: int, stream: Any) -> FloatArray:
 
 
 def rows_told(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return how many rows of others are a centroid that the first party was told."""
+    """Return how many rows of others are a centroid that the leader was told."""
     monkeypatch.setattr(starts, "merge", outliers_first)
     X = load_iris().data
     data = cut(X, LAYOUT, [50, 50, 50])
@@ -124,7 +124,7 @@ def rows_told(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
     return len(told)
 
 
-def test_no_centroid_is_a_row_whatever_start_the_first_party_chooses(
+def test_no_centroid_is_a_row_whatever_start_the_leader_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert rows_told({}, monkeypatch) == 0

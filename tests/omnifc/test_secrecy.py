@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from support.shares import answers, hidden, integer_distances, shares, stream
 
+from support import lies
+
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.omnifc import (
@@ -263,7 +265,7 @@ def at_the_shares(X: Any) -> simulation.Session:
 def sealed(
     running: simulation.Session, task: bytes, data: MatrixSource | None = None
 ) -> tuple[list[bytes], np.ndarray[Any, Any]]:
-    """Return what the first party seals in answer to a task, and the shares it keeps."""
+    """Return what the leader seals in answer to a task, and the shares it keeps."""
     contents: list[bytes] = []
     seal = envelopes.seal
 
@@ -273,9 +275,9 @@ def sealed(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(envelopes, "seal", recording)
-        answer = running.party("r1c1").reply(
-            running.memories["r1c1"], task, data or running.data["r1c1"]
-        )
+        known = (running.journals["r1c1"], running.memories["r1c1"])
+        own = running.data["r1c1"] if data is None else data
+        answer = running.party("r1c1").reply(*known, task, own)
     own = answer.memory.get(messages.OwnShares)
     assert own is not None
     return contents, own.shares
@@ -288,7 +290,8 @@ def test_a_second_attempt_seals_the_same_shares() -> None:
     running = at_the_shares(ROWS)
     task = running.open.tasks["r1c1"]
     first, kept = sealed(running, task)
-    second, again = sealed(running, packets.restamp(task, 2))
+    running.journals["r1c1"] = running.answer("r1c1").journal
+    second, again = sealed(running, lies.again(running.agreement, task, 2))
     assert len(first) == 2
     assert first == second
     assert np.array_equal(kept, again)

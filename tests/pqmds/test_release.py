@@ -13,7 +13,8 @@ from support.distinguishing import least_epsilon
 
 from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Memory, PartyContext, Spent
+from clustering_protocols.contract import PartyContext, Spent
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder

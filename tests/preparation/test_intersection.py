@@ -11,7 +11,7 @@ from support.lies import again, alter, altered, moved
 from support.tables import blobs, names, overlapping, parties
 
 from clustering_protocols import packets, registry, simulation
-from clustering_protocols.contract import Selection
+from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     GuardRefused,

@@ -16,7 +16,7 @@ from support.tables import blobs, names, overlapping, parties
 from support.weak_moduli import WeakModulus
 
 from clustering_protocols import engine, packets
-from clustering_protocols.contract import Incoming, PartyContext
+from clustering_protocols.contract import PartyContext, PeerMessage
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     EnvelopeRefused,
@@ -48,7 +48,7 @@ def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Session:
     return Session(chosen, split.layout, split.data, seed=5)
 
 
-def receive(view: PartyContext, method: str, *incoming: Incoming) -> Any:
+def receive(view: PartyContext, method: str, *incoming: PeerMessage) -> Any:
     return party.IntersectionParty(
         Alignment.model_validate({"method": method})
     ).receive(view, incoming)
@@ -63,17 +63,17 @@ def blinded(number: int, width: int = 32) -> messages.BlindedIds:
 
 @pytest.mark.threat(98)
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_a_first_slot_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
+def test_a_leader_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
     view = session(method).context(FIRST)
     width = {"ecdh": 32, "rsa": 384}[method]
     joined = len(HELD[1])
-    third = Incoming(sender=THIRD, content=blinded(4, width))
+    third = PeerMessage(peer=THIRD, content=blinded(4, width))
     kept = receive(
-        view, method, Incoming(sender=SECOND, content=blinded(joined, width)), third
+        view, method, PeerMessage(peer=SECOND, content=blinded(joined, width)), third
     )
     assert kept[0].counts == {SECOND: joined, THIRD: 4}
     for asked in (joined + 1, 1_000_000 if method == "ecdh" else 10_000):
-        greedy = Incoming(sender=SECOND, content=blinded(asked, width))
+        greedy = PeerMessage(peer=SECOND, content=blinded(asked, width))
         with pytest.raises(GuardRefused, match=f"joined with {joined} rows"):
             receive(view, method, greedy, third)
 
@@ -93,7 +93,7 @@ def test_a_party_that_brings_more_ids_than_it_joined_with_ends_the_session() -> 
 
 
 @pytest.mark.threat(98)
-def test_a_first_slot_evaluates_once_in_a_session() -> None:
+def test_a_leader_evaluates_once_in_a_session() -> None:
     running = session()
     running.until(messages.Evaluate)
     task = running.open.tasks[FIRST]
@@ -129,24 +129,24 @@ def test_another_attempt_with_other_ids_is_refused() -> None:
 def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
     view = session().context(FIRST)
     for senders in ((SECOND,), (SECOND, "r9c9"), (SECOND, FIRST)):
-        sent = [Incoming(sender=slot, content=blinded(2)) for slot in senders]
+        sent = [PeerMessage(peer=slot, content=blinded(2)) for slot in senders]
         with pytest.raises(EnvelopeRefused):
             receive(view, "ecdh", *sent)
 
 
 @pytest.mark.parametrize("sender", [THIRD, "r9c9"])
-def test_answers_come_from_the_first_slot_alone(sender: str) -> None:
+def test_answers_come_from_the_leader_alone(sender: str) -> None:
     content = messages.Answers(elements=np.zeros((2, 32), np.uint8))
     view = session().context(SECOND)
     with pytest.raises(EnvelopeRefused, match="does not lead"):
-        receive(view, "ecdh", Incoming(sender=sender, content=content))
+        receive(view, "ecdh", PeerMessage(peer=sender, content=content))
 
 
-def test_a_first_slot_sends_nothing_but_a_key_and_answers() -> None:
+def test_a_leader_sends_nothing_but_a_key_and_answers() -> None:
     view = session().context(SECOND)
     order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
     with pytest.raises(EnvelopeRefused, match="a key, and answers"):
-        receive(view, "ecdh", Incoming(sender=FIRST, content=order))
+        receive(view, "ecdh", PeerMessage(peer=FIRST, content=order))
 
 
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
@@ -216,13 +216,13 @@ def test_tokens_hide_values_and_ids_alike() -> None:
     assert len(set(made)) == 4
 
 
-# A first slot that reads blinded ids
+# A leader that reads blinded ids
 
 
 def blinded_under(
     made: WeakModulus, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Session, PartyContext]:
-    """A session whose first slot shows a modulus of its own, up to where ids leave."""
+    """A session whose leader shows a modulus of its own, up to where ids leave."""
 
     def public(holder: RsaKey) -> bytes:
         challenges = rsa_certificate._challenges(made.n, holder._context)
@@ -247,7 +247,7 @@ def test_no_id_leaves_under_a_modulus_that_hides_nothing(
 def test_a_party_that_did_not_look_would_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first slot alone finds which of many guessed ids a member has."""
+    """The leader alone finds which of many guessed ids a member has."""
     made = WeakModulus(7)
     running, view = blinded_under(made, monkeypatch)
     monkeypatch.setattr(rsa_certificate, "check", lambda *_: None)

@@ -134,7 +134,7 @@ def test_each_column_group_pools_its_own_way() -> None:
             assert set(session.open.tasks) == {"p01", "p11", "p02"}
         session.turn()
     assert stages == PREPARING
-    session.turn()  # what first slots sealed comes with the next task
+    session.turn()  # what leaders sealed comes with the next task
     for slot in layout.slots:
         group = layout.column_group(slot.column)
         X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
@@ -162,7 +162,7 @@ def test_each_column_group_pools_its_own_way() -> None:
         ),
     ],
 )
-def test_a_first_slot_sees_moments_in_groups_of_two_and_ranges_in_all(
+def test_a_leader_sees_moments_in_groups_of_two_and_ranges_in_all(
     layout: Layout, params: dict[str, Any], *, shown: bool
 ) -> None:
     known = registry.protocol("dc")

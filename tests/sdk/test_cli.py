@@ -26,7 +26,8 @@ from clustering_protocols.registry import check_choices, parse_params
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
-from party_sdk import Party, Policy, _transport
+from coterie import Party, Policy
+from party_sdk import _transport
 from party_sdk.cli import main, party_options
 from party_sdk.cli.output import exit_code, progress_line, report_lines
 from party_sdk.frames import open_table

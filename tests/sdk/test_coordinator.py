@@ -22,7 +22,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import About, Layout, digest, read_terms
-from party_sdk import Coordinator, Party, Policy
+from coterie import Coordinator, Party, Policy
 from party_sdk.client import AnalystClient
 from party_sdk.coordinator import CoordinatedSession
 from party_sdk.identities import OwnIdentity

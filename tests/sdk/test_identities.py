@@ -26,7 +26,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import Layout, digest, read_agreement
-from party_sdk import Party, Policy
+from coterie import Party, Policy
 from party_sdk.cli import main
 from party_sdk.client import AnalystClient, Preview
 from party_sdk.identities import Acquaintances, OwnIdentity

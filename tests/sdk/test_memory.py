@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from clustering_protocols import codec
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.enrolment import sign_terms
 from clustering_protocols.errors import (
@@ -27,7 +27,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
-from party_sdk import Coordinator
+from coterie import Coordinator
 from party_sdk._files import default_home, write_private
 from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession

@@ -49,7 +49,7 @@ from clustering_protocols.terms import (
     read_terms,
 )
 from clustering_protocols.wire.answers import SessionStatus
-from party_sdk import Party, Policy, Result
+from coterie import Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.resume_checks import fingerprint, same_choices
 

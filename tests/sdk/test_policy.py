@@ -24,7 +24,7 @@ from clustering_protocols.terms import (
     read_agreement,
     read_terms,
 )
-from party_sdk import Policy
+from coterie import Policy
 from party_sdk.spending import Spending
 
 PSI = {"alignment": {"method": "ecdh"}}

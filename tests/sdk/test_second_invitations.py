@@ -22,7 +22,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout, digest
-from party_sdk import Party, Policy
+from coterie import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.invitations import Invitation
 

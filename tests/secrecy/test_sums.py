@@ -20,7 +20,8 @@ from support.crowds import told_otherwise, views
 
 import clustering_protocols
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Memory, PartyContext
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.errors import GuardRefused, KeyNotAuthentic, ProtocolFailed
 from clustering_protocols.preparation.secrets import ColumnSecret
 from clustering_protocols.preparation.sums import MaskedSum, blind, mask, unblind

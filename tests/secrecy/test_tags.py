@@ -13,7 +13,8 @@ from support.attacks import looks_like_noise
 from support.crowds import views
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import Memory, PartyContext
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.secrets import ColumnSecret
 from clustering_protocols.preparation.sums import MaskedSum, read, share

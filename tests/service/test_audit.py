@@ -28,7 +28,7 @@ from clustering_protocols.errors import AuditBroken, Equivocation, StorageFull
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.answers import Receipt
-from party_sdk import Party, Policy
+from coterie import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
 from party_sdk.ledger import Ledger

@@ -25,7 +25,7 @@ from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.terms import Deadlines, Layout
-from party_sdk import Coordinator, Party, Policy, Result
+from coterie import Coordinator, Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import datasets
 from clustering_protocols import engine, packets, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Memory
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.protocols.fccm import CoClustering, messages

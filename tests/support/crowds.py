@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.contract import Memory, PartyContext
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.preparation.secrets import ColumnSecret
 from clustering_protocols.protocols.dummy import Dummy

@@ -28,7 +28,8 @@ from analyst_service.process_context import Service
 from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
-from clustering_protocols.contract import Memory, Params
+from clustering_protocols.contract import Params
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.registry import draw_up, name_of
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Member, digest

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from clustering_protocols import engine, registry, simulation
-from clustering_protocols.contract import Example, Memory
+from clustering_protocols.contract import Example
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 
 SEED = 3

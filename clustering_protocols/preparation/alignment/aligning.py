@@ -30,8 +30,8 @@ RISKS: Final[Mapping[str, str]] = {
         "all others hold. Your policy caps that number as a multiple of your rows."
     ),
     "first-slot-with-analyst-can-guess-ids": (
-        "The first party of your row group holds the key under which ids are compared: "
-        "together with the analyst it can test any number of guessed ids."
+        "The leader (first party) of your row group holds the key under which ids are "
+        "compared: together with the analyst it can test any number of guessed ids."
     ),
 }
 """Sentences of the risk codes that an intersection brings."""

@@ -26,7 +26,6 @@ from clustering_protocols.contract import (
     Ask,
     Exchange,
     Finish,
-    Nothing,
     Params,
     PartyContext,
     PartyRole,
@@ -77,19 +76,17 @@ class RowOrder(Record):
         return own
 
 
-class AlignmentAnalyst(AnalystRole[Params, Nothing, Digests]):
+class AlignmentAnalyst(AnalystRole[Params, Digests]):
     """Compares digests within each row group and each column group."""
-
-    state = Nothing
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Ask everybody."""
-        return Ask.everybody(session, CompareDigests(), state=Nothing())
+        return Ask.everybody(session, CompareDigests())
 
     def step(
         self,
         session: SessionContext,
-        state: Nothing,
+        state: Record,
         contributions: Mapping[str, Digests],
     ) -> Ask | Reopen | Finish:
         """Finish, or end the session with the group that is not aligned."""

@@ -2,14 +2,14 @@
 
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
 rows of a column group. Where they are not declared in the terms, each party seals its
-own to the group's first slot, which pools them and seals the outcome back. The analyst
-sees none of it; the first slot sees each member's moments, which is a risk code. For
+own to the group's leader, which pools them and seals the outcome back. The analyst
+sees none of it; the leader sees each member's moments, which is a risk code. For
 moments of three parties or more there is :mod:`.moments`, where nobody sees them.
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| 1 | `measure` → `measured` | `moments` from the members to the first slot |
-| 2 | `pool` → `pooled` | `pooled-moments` from the first slot to the members |
+| 1 | `measure` → `measured` | `moments` from the members to the leader |
+| 2 | `pool` → `pooled` | `pooled-moments` from the leader to the members |
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from clustering_protocols.contract import (
     Ask,
     Exchange,
     Finish,
-    Incoming,
-    Outgoing,
     Params,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Reopen,
     Reply,
     SessionContext,
@@ -45,11 +44,6 @@ from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 NAME = "statistics"
-RISK_CODE = "first-slot-sees-moments"
-RISK_SENTENCE = (
-    "The first party of your column group sees your number of rows and, per feature, "
-    "your mean and spread (or your range, where anchors are uniform)."
-)
 
 
 class Measure(Record):
@@ -101,7 +95,7 @@ class Moments(Record):
 
 
 class OwnMoments(Moments):
-    """Memory of a first slot: its own moments, until the others' have come."""
+    """Memory of a leader: its own moments, until the others' have come."""
 
     kind = "own-moments"
 
@@ -169,7 +163,7 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
 
 
 @dataclass(frozen=True)
-class StatisticsAnalyst(AnalystRole[Params, Progress, Measured | Pooled]):
+class StatisticsAnalyst(AnalystRole[Params, Measured | Pooled, Progress]):
     """Relays; it learns nothing but that the parties answered."""
 
     largest_group: int | None
@@ -186,7 +180,7 @@ class StatisticsAnalyst(AnalystRole[Params, Progress, Measured | Pooled]):
         state: Progress,
         contributions: Mapping[str, Measured | Pooled],
     ) -> Ask | Reopen | Finish:
-        """Have the first slots pool, then finish."""
+        """Have the leaders pool, then finish."""
         if state.measured:
             return Finish()
         return self._ask(session, Pool(), measured=True)
@@ -202,7 +196,7 @@ class StatisticsAnalyst(AnalystRole[Params, Progress, Measured | Pooled]):
 
 @dataclass(frozen=True)
 class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
-    """Measures; pools where it is the first slot of its column group."""
+    """Measures; pools where it is the leader of its column group."""
 
     moments: bool
     ranges: bool
@@ -216,18 +210,18 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     def reply(
         self, context: PartyContext, task: Measure | Pool, data: DataSource
     ) -> Reply:
-        """Seal own moments to the first slot, or pooled ones to the members."""
-        first, *others = group_of(context.session.layout, context.slot, "column")
+        """Seal own moments to the leader, or pooled ones to the members."""
+        leader, *others = group_of(context.session.layout, context.slot, "column")
         if isinstance(task, Measure):
-            return self._measure(context, first, data)
-        if context.slot.name != first:
+            return self._measure(context, leader, data)
+        if context.slot.name != leader:
             return Reply(contribution=Pooled())
         return _share(context.recall(PooledMoments), others)
 
-    def _measure(self, context: PartyContext, first: str, data: DataSource) -> Reply:
+    def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
         own = measure(data, moments=self.moments, ranges=self.ranges)
-        if context.slot.name != first:
-            sent = Outgoing(receiver=first, content=own)
+        if context.slot.name != leader:
+            sent = PeerMessage(peer=leader, content=own)
             return Reply(contribution=Measured(), envelopes=[sent])
         kept: list[Record] = [OwnMoments.model_validate(dict(own))]
         if len(group_of(context.session.layout, context.slot, "column")) == 1:
@@ -235,11 +229,11 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         return Reply(contribution=Measured(), remember=kept)
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming[Moments]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[Moments]]
     ) -> Sequence[Record]:
-        """Pool the members' moments, or keep what the first slot pooled."""
+        """Pool the members' moments, or keep what the leader pooled."""
         group = group_of(context.session.layout, context.slot, "column")
-        contents = {envelope.sender: envelope.content for envelope in envelopes}
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
         width = context.session.member(context.slot.name).n_columns
         for content in contents.values():
             content.require(
@@ -260,7 +254,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
     return Reply(
         contribution=Pooled(),
-        envelopes=[Outgoing(receiver=slot, content=pooled) for slot in others],
+        envelopes=[PeerMessage(peer=slot, content=pooled) for slot in others],
     )
 
 

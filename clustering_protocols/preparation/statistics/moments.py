@@ -109,7 +109,7 @@ def groups(layout: Layout) -> list[tuple[str, ...]]:
     return [group for group in found if len(group) >= MINIMUM_MEMBERS]
 
 
-class MomentsAnalyst(AnalystRole[Params, AddingUp, Share]):
+class MomentsAnalyst(AnalystRole[Params, Share, AddingUp]):
     """Adds up, phase by phase, what it cannot read."""
 
     state = AddingUp

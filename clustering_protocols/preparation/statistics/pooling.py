@@ -1,7 +1,7 @@
 """Which stages pool means and spreads, or ranges, of the features of a column group.
 
 Means and spreads go by blind masked sums where a column group has three parties or more.
-Groups of two go through envelopes to the group's first slot, and so do ranges, which
+Groups of two go through envelopes to the group's leader, and so do ranges, which
 cannot be summed: that is a risk code. A party that is alone measures at home.
 """
 
@@ -15,8 +15,8 @@ from clustering_protocols.terms import Layout
 
 RISK_CODE = "first-slot-sees-moments"
 RISK_SENTENCE = (
-    "The first party of your column group sees your number of rows and, per feature, "
-    "your mean and spread (or your range, where anchors are uniform)."
+    "The leader (first party) of your column group sees your number of rows and, per "
+    "feature, your mean and spread (or your range, where anchors are uniform)."
 )
 
 
@@ -30,17 +30,17 @@ def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     if ranges:
         return (by_leader.stage(moments=moments, ranges=True),)
     small = any(size < MINIMUM_MEMBERS for size in _group_sizes(layout))
-    through_first = by_leader.stage(
+    through_leader = by_leader.stage(
         moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
     )
     return (
         *([masked.stage()] if masked.groups(layout) else []),
-        *([through_first] if small else []),
+        *([through_leader] if small else []),
     )
 
 
 def shows_own(layout: Layout, *, moments: bool, ranges: bool) -> bool:
-    """Return whether a first slot sees what another party measured."""
+    """Return whether a leader sees what another party measured."""
     largest = None if ranges else MINIMUM_MEMBERS - 1
     return (moments or ranges) and any(
         size > 1 and (largest is None or size <= largest)

@@ -69,8 +69,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "the two differ, the projected anchors show the directions of single features."
         ),
         "anchors-from-first-slots-rows": (
-            "The anchors are synthesised from the rows of the first party of your column "
-            "group and known to its other members: they are near to real rows."
+            "The anchors are synthesised from the rows of the leader (first "
+            "party) of your column group and known to its other members: they are near to real rows."
         ),
         "coordinates-open-the-row-group": (
             "Each party of your row group gets the coordinates of its rows in the common "

@@ -13,7 +13,6 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
-    Nothing,
     Reopen,
 )
 from clustering_protocols.errors import InvalidArray
@@ -31,10 +30,8 @@ Cells = Mapping[int, messages.Projections]
 """The projections of one row group, by column group."""
 
 
-class Collaborator(AnalystRole[DataCollaboration, Nothing, messages.Projections]):
+class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
     """One round: projections in, labels per row group out."""
-
-    state = Nothing
 
     def start(self, session: DcSession) -> Ask | Finish:
         """Ask everybody for projections."""
@@ -42,14 +39,13 @@ class Collaborator(AnalystRole[DataCollaboration, Nothing, messages.Projections]
         return Ask.everybody(
             session,
             messages.Project(),
-            state=Nothing(),
             dims={slot: {"n": session.n_rows(slot), "r": r} for slot in session.slots},
         )
 
     def step(
         self,
         session: DcSession,
-        state: Nothing,
+        state: Record,
         contributions: Mapping[str, messages.Projections],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all row groups."""

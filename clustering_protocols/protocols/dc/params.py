@@ -19,7 +19,7 @@ class Anchor(Params):
         description="gaussian: normal with the pooled mean and spread of each feature. "
         "rotated: uniform, turned by a secret rotation, then of that mean and spread. "
         "uniform: within the pooled range, as in the paper; can be unmixed (a risk). "
-        "low_rank, smote: synthesised from the rows of the column group's first party "
+        "low_rank, smote: synthesised from the rows of the column group's leader "
         "(a risk to that party), from a low-rank model or between neighbouring rows.",
     )
     n_rows: int | None = Field(
@@ -90,7 +90,7 @@ class DataCollaboration(AlignedParams):
 
     @property
     def synthesises_anchors(self) -> bool:
-        """Return whether anchors come from the rows of a first party."""
+        """Return whether anchors come from the rows of a leader."""
         return self.anchor.kind in {"low_rank", "smote"}
 
     @property

@@ -1,8 +1,8 @@
-"""Stage: anchors that the first party of a column group makes from its own rows.
+"""Stage: anchors that the leader of a column group makes from its own rows.
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| 1 | `make-anchors` → `anchors-made` | `anchor-rows` from the first slot to the members |
+| 1 | `make-anchors` → `anchors-made` | `anchor-rows` from the leader to the members |
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Annotated
 from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
     Exchange,
-    Incoming,
-    Outgoing,
     PartyRole,
+    PeerMessage,
     Relay,
     Reply,
     Stage,
@@ -59,12 +58,12 @@ class AnchorRows(Record):
 
 
 class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
-    """Makes anchors where it is the first slot of its column group."""
+    """Makes anchors where it is the leader of its column group."""
 
     def reply(self, context: DcContext, task: MakeAnchors, data: DataSource) -> Reply:
         """Synthesise, seal, and say so."""
-        first, *others = group_of(context.session.layout, context.slot, "column")
-        if context.slot.name != first:
+        leader, *others = group_of(context.session.layout, context.slot, "column")
+        if context.slot.name != leader:
             return Reply(contribution=AnchorsMade())
         params = context.session.params
         n_rows = layouts.n_anchors(context.session)
@@ -75,17 +74,17 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
         rows = AnchorRows(rows=made)
         return Reply(
             contribution=AnchorsMade(),
-            envelopes=[Outgoing(receiver=slot, content=rows) for slot in others],
+            envelopes=[PeerMessage(peer=slot, content=rows) for slot in others],
             remember=[rows],
             notes={"warning": _WARNING},
         )
 
     def receive(
-        self, context: DcContext, envelopes: Sequence[Incoming[AnchorRows]]
+        self, context: DcContext, envelopes: Sequence[PeerMessage[AnchorRows]]
     ) -> Sequence[Record]:
-        """Keep the anchors that the first slot made."""
-        first = group_of(context.session.layout, context.slot, "column")[0]
-        rows = content_of(first, envelopes, "Anchors")
+        """Keep the anchors that the leader made."""
+        leader = group_of(context.session.layout, context.slot, "column")[0]
+        rows = content_of(leader, envelopes, "Anchors")
         width = context.session.member(context.slot.name).n_columns
         rows.require({"m": width, "r": layouts.n_anchors(context.session)})
         magnitudes.check("An anchor", rows.rows)

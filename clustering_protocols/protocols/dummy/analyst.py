@@ -8,7 +8,6 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
-    Nothing,
     Reopen,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -19,20 +18,18 @@ from .params import Dummy, DummySession
 from .rosters import rows_per_group
 
 
-class Greeter(AnalystRole[Dummy, Nothing, messages.Greeted]):
+class Greeter(AnalystRole[Dummy, messages.Greeted]):
     """Stage 1: lets the parties greet each other."""
-
-    state = Nothing
 
     def start(self, session: DummySession) -> Ask | Finish:
         """Ask everybody for a greeting."""
         _fail(session, "start")
-        return Ask.everybody(session, messages.Greet(), state=Nothing())
+        return Ask.everybody(session, messages.Greet())
 
     def step(
         self,
         session: DummySession,
-        state: Nothing,
+        state: Record,
         contributions: Mapping[str, messages.Greeted],
     ) -> Ask | Reopen | Finish:
         """Go on to the count."""
@@ -40,7 +37,7 @@ class Greeter(AnalystRole[Dummy, Nothing, messages.Greeted]):
 
 
 class Counter(
-    AnalystRole[Dummy, messages.Counting, messages.Counted | messages.Confirmed]
+    AnalystRole[Dummy, messages.Counted | messages.Confirmed, messages.Counting]
 ):
     """Stage 2: counts the rows, has the total confirmed, hands out labels."""
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from clustering_protocols.contract import (
-    Incoming,
     Outcome,
-    Outgoing,
     PartyRole,
+    PeerMessage,
     Reply,
 )
 from clustering_protocols.data import DataSource
@@ -32,7 +31,7 @@ class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
         word = context.stream("word").words(1)
         slots = context.session.slots
         following = slots[(slots.index(context.slot.name) + 1) % len(slots)]
-        sent = [Outgoing(receiver=following, content=messages.Word(word=word))]
+        sent = [PeerMessage(peer=following, content=messages.Word(word=word))]
         return Reply(
             contribution=messages.Greeted(),
             envelopes=sent if following != context.slot.name else [],
@@ -40,12 +39,12 @@ class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
         )
 
     def receive(
-        self, context: DummyContext, envelopes: Sequence[Incoming[messages.Word]]
+        self, context: DummyContext, envelopes: Sequence[PeerMessage[messages.Word]]
     ) -> Sequence[Record]:
         """Remember the word that came."""
         return [
             messages.HeardWord(
-                sender=envelope.sender,
+                sender=envelope.peer,
                 word=envelope.content.word,
             )
             for envelope in envelopes
@@ -71,11 +70,11 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
             return Reply(contribution=counted)
         if heard is None:
             raise ProtocolFailed("The word of the slot before is missing.")
-        echo = Outgoing(receiver=heard.sender, content=messages.Word(word=heard.word))
+        echo = PeerMessage(peer=heard.sender, content=messages.Word(word=heard.word))
         return Reply(contribution=counted, envelopes=[echo])
 
     def receive(
-        self, context: DummyContext, envelopes: Sequence[Incoming[messages.Word]]
+        self, context: DummyContext, envelopes: Sequence[PeerMessage[messages.Word]]
     ) -> Sequence[Record]:
         """Compare the echo with the word that was sent."""
         own = context.recall(messages.OwnWord)

@@ -1,4 +1,4 @@
-"""The analyst role: adds up, hands totals back, until the first site says stop.
+"""The analyst role: adds up, hands totals back, until the leader says stop.
 
 | task → contribution |
 |---|
@@ -31,7 +31,7 @@ from .party import n_words
 Given = Mapping[str, Record]
 
 
-class FccmAnalyst(AnalystRole[CoClustering, messages.Adding, Record]):
+class FccmAnalyst(AnalystRole[CoClustering, Record, messages.Adding]):
     """Runs iterations that it cannot follow; the sites know when they are done."""
 
     state = messages.Adding

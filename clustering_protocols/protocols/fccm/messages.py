@@ -28,12 +28,12 @@ class Add(Record):
 
 
 class Share(Record):
-    """Contribution: a site's masked share; the first site says how far it has come.
+    """Contribution: a site's masked share; the leader says how far it has come.
 
     overflows: this site's share is too large to be encoded; its words are noise.
-    n_iterations, moved: of the first site; the largest change of an object membership
+    n_iterations, moved: of the leader; the largest change of an object membership
     in the last iteration, to two digits.
-    stop: of the first site: the iteration before was the last.
+    stop: of the leader: the iteration before was the last.
     """
 
     kind = "share"
@@ -80,7 +80,7 @@ class Published(Record):
 
 
 class Told(Published):
-    """Contribution: a mark of the sizes of all clusters; the first site says large ones.
+    """Contribution: a mark of the sizes of all clusters; the leader says large ones.
 
     digest: HMAC-SHA256 under the row group's secret; all sites say the same one.
     """

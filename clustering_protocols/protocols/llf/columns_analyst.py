@@ -33,7 +33,7 @@ _NOT_THE_SAME = (
 
 
 class ColumnsAnalyst(
-    AnalystRole[LosslessFederated, messages.Measuring, messages.Distances]
+    AnalystRole[LosslessFederated, messages.Distances, messages.Measuring]
 ):
     """Runs updates until labels (or distances) rest, then hands out labels."""
 

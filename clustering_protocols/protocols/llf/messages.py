@@ -22,7 +22,7 @@ UPDATES: Final = "updates"
 
 
 class Propose(Record):
-    """Task: seal candidates to the first party."""
+    """Task: seal candidates to the leader."""
 
     kind = "propose"
 
@@ -42,13 +42,13 @@ class Candidates(Record):
 
 
 class ProposedByAll(Candidates):
-    """Memory of the first party: the candidates of all, one below the other."""
+    """Memory of the leader: the candidates of all, one below the other."""
 
     kind = "proposed-by-all"
 
 
 class Settle(Record):
-    """Task: the first party seals the start to all."""
+    """Task: the leader seals the start to all."""
 
     kind = "settle"
 
@@ -167,7 +167,7 @@ class Closed(Totals):
 
 
 class Tell(Closed):
-    """Task: say the digest of the result; the first of the members says what is let out."""
+    """Task: say the digest of the result; the leader says what is let out."""
 
     kind = "tell"
 

@@ -41,8 +41,8 @@ class LosslessFederated(AlignedParams):
     init: Start | None = Field(
         default=None,
         description="Start. careful: every party's k-means++ on means of five "
-        "neighbours, merged by the first party (default for split rows). random_party: "
-        "means of five neighbours of random rows of the first party. bounds: uniform "
+        "neighbours, merged by the leader (default for split rows). random_party: "
+        "means of five neighbours of random rows of the leader. bounds: uniform "
         "in the declared ranges. given: initial_centroids. random_rows: k joint rows "
         "that only the parties know (default for split columns).",
     )

@@ -60,8 +60,8 @@ RISKS: Final[Mapping[str, str]] = {
         "other's."
     ),
     "start-shows-means-of-five-rows": (
-        "The first party sees k means of five neighbouring rows of yours (start "
-        "'careful'), or all parties see those of the first ('random_party')."
+        "The leader (first party) sees k means of five neighbouring rows of yours (start "
+        "'careful'), or all parties see those of the leader ('random_party')."
     ),
     "differences-show-geometry": (
         "The analyst sees which cluster is nearest to each row, and by how much: over "

@@ -38,7 +38,7 @@ from .params import LlfSession, LosslessFederated
 Given = Mapping[str, Record]
 
 
-class RowsAnalyst(AnalystRole[LosslessFederated, messages.Updating, Record]):
+class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.Updating]):
     """Runs updates until the centroids rest, then closes."""
 
     state = messages.Updating

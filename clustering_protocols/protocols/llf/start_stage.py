@@ -2,8 +2,8 @@
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| 1, `careful` | `propose` → `proposed` | `candidates` to the first party |
-| 2 | `settle` → `settled` | `start-centroids` from the first party to all |
+| 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
+| 2 | `settle` → `settled` | `start-centroids` from the leader to all |
 | 3 | `confirm` → `confirmed`: all have the start, whoever the first update asks |
 """
 
@@ -18,9 +18,8 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
-    Incoming,
-    Outgoing,
     PartyRole,
+    PeerMessage,
     Reopen,
     Reply,
     content_of,
@@ -37,7 +36,7 @@ from .params import LlfContext, LlfSession, LosslessFederated
 _Asked = Literal["propose", "settle", "confirm"]
 
 
-class StartAnalyst(AnalystRole[LosslessFederated, messages.Starting, Record]):
+class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.Starting]):
     """Relays; it learns nothing but that the parties answered."""
 
     state = messages.Starting
@@ -54,7 +53,7 @@ class StartAnalyst(AnalystRole[LosslessFederated, messages.Starting, Record]):
         state: messages.Starting,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
-        """Have the first party settle, the others keep what it sealed; then go on."""
+        """Have the leader settle, the others keep what it sealed; then go on."""
         if state.asked == "confirm":
             return Finish()
         return _ask(session, "settle" if state.asked == "propose" else "confirm")
@@ -77,18 +76,18 @@ _Content = messages.Candidates | messages.StartCentroids
 
 
 class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
-    """Proposes; settles where it is the first party."""
+    """Proposes; settles where it is the leader."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
-        """Seal candidates to the first party, or the start to all."""
+        """Seal candidates to the leader, or the start to all."""
         params = context.session.params
-        first, *others = context.session.slots
+        leader, *others = context.session.slots
         scale = scaler_of(context)
         if isinstance(task, messages.Propose):
             return _propose(context, data)
         if isinstance(task, messages.Confirm):
             return Reply(contribution=messages.Confirmed())
-        if context.slot.name != first:
+        if context.slot.name != leader:
             check_ranges(scale, data)
             return Reply(contribution=messages.Settled())
         if params.start(rows_split=True) == "careful":
@@ -108,21 +107,21 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         settled = messages.StartCentroids(centroids=V)
         return Reply(
             contribution=messages.Settled(),
-            envelopes=[Outgoing(receiver=slot, content=settled) for slot in others],
+            envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
             remember=[settled],
         )
 
     def receive(
-        self, context: LlfContext, envelopes: Sequence[Incoming[_Content]]
+        self, context: LlfContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
         """Keep the start, or collect the candidates of all."""
-        first, *others = context.session.slots
-        if context.slot.name != first:
-            start = content_of(first, envelopes, "A start")
+        leader, *others = context.session.slots
+        if context.slot.name != leader:
+            start = content_of(leader, envelopes, "A start")
             if not isinstance(start, messages.StartCentroids):
                 raise EnvelopeRefused("The leader sends the start, nothing else.")
             return [_checked(context, start)]
-        contents = {envelope.sender: envelope.content for envelope in envelopes}
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
         if set(contents) != set(others):
             raise ProtocolFailed("The candidates of a party are missing.")
         own = context.recall(messages.ProposedByAll)
@@ -140,13 +139,13 @@ def _propose(context: LlfContext, data: DataSource) -> Reply:
     V = starts.careful_candidates(
         rows, params.n_clusters, context.lasting_stream("candidates")
     )
-    first = context.session.slots[0]
-    if context.slot.name == first:
+    leader = context.session.slots[0]
+    if context.slot.name == leader:
         return Reply(
             contribution=messages.Proposed(),
             remember=[messages.ProposedByAll(centroids=V)],
         )
-    sealed = Outgoing(receiver=first, content=messages.Candidates(centroids=V))
+    sealed = PeerMessage(peer=leader, content=messages.Candidates(centroids=V))
     return Reply(contribution=messages.Proposed(), envelopes=[sealed])
 
 

@@ -67,8 +67,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             "`segments` and `noise` together rebuild them."
         ),
         pooling.RISK_CODE: (
-            "The first party sees your number of rows and the range of each of your "
-            "features."
+            "The leader (first party) sees your number of rows and the range of each "
+            "of your features."
         ),
         **shared_risks.RISKS,
     }
@@ -164,7 +164,7 @@ def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
     """Return which statistics parties pool: those that are needed and not declared.
 
     Unscaled features take moments too, as bounds of their values. Ranges take
-    envelopes to the first party, so minmax alone asks for them.
+    envelopes to the leader, so minmax alone asks for them.
     """
     pooled = params.declared is None and params.scaling != "unit_norm"
     return {

@@ -11,7 +11,6 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
-    Nothing,
     Reopen,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -23,10 +22,8 @@ from .limits import n_pairs
 from .params import OmniFC, OmniSession
 
 
-class Decoder(AnalystRole[OmniFC, Nothing, messages.Answer]):
+class Decoder(AnalystRole[OmniFC, messages.Answer]):
     """One round: answers in, labels out."""
-
-    state = Nothing
 
     def start(self, session: OmniSession) -> Ask | Finish:
         """Ask everybody for the distances between its shares."""
@@ -36,7 +33,6 @@ class Decoder(AnalystRole[OmniFC, Nothing, messages.Answer]):
         return Ask.everybody(
             session,
             messages.Compare(),
-            state=Nothing(),
             dims={slot: {"pairs": pairs} for slot in session.slots},
             quorum=None if params.hide_segments else enough,
         )
@@ -44,7 +40,7 @@ class Decoder(AnalystRole[OmniFC, Nothing, messages.Answer]):
     def step(
         self,
         session: OmniSession,
-        state: Nothing,
+        state: Record,
         contributions: Mapping[str, messages.Answer],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all parties' rows."""

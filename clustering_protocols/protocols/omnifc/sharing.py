@@ -14,9 +14,8 @@ import numpy as np
 
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import (
-    Incoming,
-    Outgoing,
     PartyRole,
+    PeerMessage,
     Reply,
 )
 from clustering_protocols.data import DataSource
@@ -64,7 +63,7 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
         return Reply(
             contribution=messages.Shared(),
             envelopes=[
-                Outgoing(receiver=slot, content=messages.RowShares(shares=share))
+                PeerMessage(peer=slot, content=messages.RowShares(shares=share))
                 for slot, share in shares.items()
             ],
             remember=[messages.OwnShares(shares=own, bits=bits)],
@@ -72,7 +71,7 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
         )
 
     def receive(
-        self, context: OmniContext, envelopes: Sequence[Incoming[messages.RowShares]]
+        self, context: OmniContext, envelopes: Sequence[PeerMessage[messages.RowShares]]
     ) -> Sequence[Record]:
         """Stack the shares of all rows in slot order."""
         session = context.session
@@ -80,9 +79,9 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
         shares: dict[str, WordArray] = {context.slot.name: own.shares}
         for envelope in envelopes:
             content = envelope.content
-            n = session.n_rows(envelope.sender)
+            n = session.n_rows(envelope.peer)
             content.require({"n": n, "width": rosters.width(session)})
-            shares[envelope.sender] = content.shares
+            shares[envelope.peer] = content.shares
         if set(shares) != set(session.slots):
             raise ProtocolFailed("The shares of a party's rows are missing.")
         stacked = np.concatenate([shares[slot] for slot in session.slots])

@@ -11,7 +11,6 @@ from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
-    Nothing,
     Reopen,
 )
 from clustering_protocols.preparation.statistics import magnitudes
@@ -21,10 +20,8 @@ from . import messages, subspaces
 from .params import PqmdsSession, ProductQuantisation
 
 
-class PqmdsAnalyst(AnalystRole[ProductQuantisation, Nothing, messages.Codes]):
+class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
     """One round: codes in, labels out."""
-
-    state = Nothing
 
     def start(self, session: PqmdsSession) -> Ask | Finish:
         """Ask everybody for codes."""
@@ -32,7 +29,6 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, Nothing, messages.Codes]):
         return Ask.everybody(
             session,
             messages.Encode(),
-            state=Nothing(),
             dims={
                 slot: {"n": n_rows, "s": count}
                 for slot, count in subspaces.counts(session).items()
@@ -42,7 +38,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, Nothing, messages.Codes]):
     def step(
         self,
         session: PqmdsSession,
-        state: Nothing,
+        state: Record,
         contributions: Mapping[str, messages.Codes],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all rows, and to each party its part of the centres."""

@@ -1,20 +1,20 @@
 """Stage: rows with common ids, by private set intersection within each row group.
 
-The first slot of a row group holds a key; the members have their ids evaluated under it
+The leader of a row group holds a key; the members have their ids evaluated under it
 without showing them (:mod:`clustering_protocols.secrecy.oprf`), in envelopes that
 the analyst cannot open. Everybody sends tokens, hashes of id and value: equal tokens are
 equal ids, and without the key nobody can tell which id a token stands for. The analyst
 says which tokens are common. Common rows are put in the order of their tokens, and a
 keyed digest of their ids shows that all of a row group have selected the same.
 
-A first slot evaluates once, and for each member at most as many ids as the rows with
+A leader evaluates once, and for each member at most as many ids as the rows with
 which it joined. A row group of one slot keeps all rows.
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| ``rsa`` alone | `show-key` → `key-shown` | `public-key` from first slots to members |
-| 1 | `blind` → `counted` | `blinded-ids` from members to first slots |
-| 2 | `evaluate` → `evaluated` (first slots) | `answers` from first slots to members |
+| ``rsa`` alone | `show-key` → `key-shown` | `public-key` from leaders to members |
+| 1 | `blind` → `counted` | `blinded-ids` from members to leaders |
+| 2 | `evaluate` → `evaluated` (leaders) | `answers` from leaders to members |
 | 3 | `unblind` → `shown` (members) | |
 | 4 | `select` → `digests` | |
 """

@@ -26,14 +26,14 @@ from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.records import Record
 
 from . import messages
-from .groups import led_by, others
+from .groups import leaders_of, led_by
 from .messages import Intersecting
 
 _Sorted = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True)
-class IntersectionAnalyst(AnalystRole[Params, Intersecting, Record]):
+class IntersectionAnalyst(AnalystRole[Params, Record, Intersecting]):
     """Five rounds; four where blinding takes no public key."""
 
     alignment: Alignment
@@ -138,7 +138,7 @@ def _check_count(
 
 
 def _ask_unblind(session: SessionContext, now: Intersecting) -> Ask:
-    members = others(session)
+    members = leaders_of(session)
     return Ask(
         state=_state("unblind", n_ids=now.n_ids, tokens=now.tokens),
         tasks=dict.fromkeys(members, messages.Unblind()),
@@ -151,8 +151,8 @@ def _all_tokens(
 ) -> dict[str, _Sorted]:
     """Return the sorted tokens of each slot that has any."""
     ends = np.cumsum([now.n_ids[slot] for slot in led_by(session)])
-    of_firsts = np.split(now.tokens, ends[:-1])
-    found = dict(zip(led_by(session), of_firsts, strict=True))
+    per_leader = np.split(now.tokens, ends[:-1])
+    found = dict(zip(led_by(session), per_leader, strict=True))
     shown = all_of(messages.Shown, contributions)
     found |= {slot: each.tokens for slot, each in shown.items()}
     return {slot: _sorted(slot, tokens) for slot, tokens in found.items()}

@@ -1,4 +1,4 @@
-"""Who does what: the first slot of a row group holds the key, if there are others."""
+"""Who does what: the leader of a row group holds the key, if there are others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from clustering_protocols.contract import SessionContext
 
 
 def led_by(session: SessionContext) -> dict[str, tuple[str, ...]]:
-    """Return the first slots of row groups of two and more, and their other members."""
+    """Return the leaders of row groups of two and more, and their other members."""
     layout = session.layout
     groups = [layout.row_group(row) for row in range(layout.n_row_groups)]
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
-def others(session: SessionContext) -> dict[str, str]:
+def leaders_of(session: SessionContext) -> dict[str, str]:
     """Return the slots that have their ids evaluated, and who does it."""
     return {
-        slot: first for first, members in led_by(session).items() for slot in members
+        slot: leader for leader, members in led_by(session).items() for slot in members
     }

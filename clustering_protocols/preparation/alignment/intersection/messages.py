@@ -15,7 +15,7 @@ Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
 
 
 class ShowKey(Record):
-    """Task: first slots, send your certified public key to your row group (`rsa`)."""
+    """Task: leaders, send your certified public key to your row group (`rsa`)."""
 
     kind = "show-key"
 
@@ -35,13 +35,13 @@ class PublicKey(Record):
 
 
 class Blind(Record):
-    """Task: say how many ids you have, and have them evaluated by your first slot."""
+    """Task: say how many ids you have, and have them evaluated by your leader."""
 
     kind = "blind"
 
 
 class Counted(Record):
-    """Contribution: how many ids a party has, and of a first slot also its tokens."""
+    """Contribution: how many ids a party has, and of a leader also its tokens."""
 
     kind = "counted"
 
@@ -50,7 +50,7 @@ class Counted(Record):
 
 
 class BlindedIds(Record):
-    """Envelope to the first slot."""
+    """Envelope to the leader."""
 
     kind = "blinded-ids"
 
@@ -58,7 +58,7 @@ class BlindedIds(Record):
 
 
 class ToEvaluate(Record):
-    """Memory of a first slot: the members' blinded ids, in the order of the slots."""
+    """Memory of a leader: the members' blinded ids, in the order of the slots."""
 
     kind = "to-evaluate"
 
@@ -67,7 +67,7 @@ class ToEvaluate(Record):
 
 
 class Evaluate(Record):
-    """Task for first slots: evaluate what the members have sent you."""
+    """Task for leaders: evaluate what the members have sent you."""
 
     kind = "evaluate"
 
@@ -123,7 +123,7 @@ class Select(Record):
 class Intersecting(Record):
     """The analyst's state: which task is out, and what has come so far.
 
-    tokens: of all first slots, one after the other.
+    tokens: of all leaders, one after the other.
     """
 
     kind = "intersecting"

@@ -1,4 +1,4 @@
-"""The party role: ids evaluated under a key of the first slot, rows selected."""
+"""The party role: ids evaluated under a key of the leader, rows selected."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import numpy as np
 
 from clustering_protocols.arrays import ByteArray, IntArray
 from clustering_protocols.contract import (
-    Incoming,
-    Outgoing,
     Params,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Reply,
-    Selection,
     content_of,
 )
+from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import (
@@ -37,7 +36,7 @@ from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
 
 from . import messages
-from .groups import led_by, others
+from .groups import leaders_of, led_by
 
 
 class _Scheme(NamedTuple):
@@ -73,7 +72,7 @@ class _Tokens(NamedTuple):
 
 @dataclass(frozen=True)
 class IntersectionParty(PartyRole[Params, _Task, _Content]):
-    """Holds the key where it is the first of its row group, asks it elsewhere."""
+    """Holds the key where it leads its row group, asks it elsewhere."""
 
     alignment: Alignment
 
@@ -82,7 +81,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if task is messages.Evaluate:
             return context.slot.name in led_by(context.session)
         if task is messages.Unblind:
-            return context.slot.name in others(context.session)
+            return context.slot.name in leaders_of(context.session)
         return True
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
@@ -99,24 +98,24 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         return _select(context, task, own, data, self.alignment.minimum_overlap)
 
     def receive(
-        self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
         """Keep blinded ids, a public key or answers, from whom they may come."""
         if context.slot.name in led_by(context.session):
             return [self._collected(context, envelopes)]
-        leader = others(context.session).get(context.slot.name, "")
+        leader = leaders_of(context.session).get(context.slot.name, "")
         content = content_of(leader, envelopes, "A key or answers")
         if isinstance(content, messages.PublicKey | messages.Answers):
             return [content]
         raise EnvelopeRefused("A leader sends a key, and answers.")
 
     def _collected(
-        self, context: PartyContext, envelopes: Sequence[Incoming[_Content]]
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> messages.ToEvaluate:
         """Refuse more ids from a member than the rows with which it joined."""
         members = led_by(context.session)[context.slot.name]
         sent = {
-            e.sender: e.content
+            e.peer: e.content
             for e in envelopes
             if isinstance(e.content, messages.BlindedIds)
         }
@@ -135,7 +134,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             counts={slot: len(sent[slot].elements) for slot in members},
         )
 
-    # What the first slot does
+    # What the leader does
 
     @property
     def _scheme(self) -> _Scheme:
@@ -153,7 +152,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         content = messages.PublicKey(key=public)
         return Reply(
             contribution=messages.KeyShown(),
-            envelopes=[Outgoing(receiver=slot, content=content) for slot in members],
+            envelopes=[PeerMessage(peer=slot, content=content) for slot in members],
         )
 
     def _evaluate(self, context: PartyContext) -> Reply:
@@ -168,7 +167,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         return Reply(
             contribution=messages.Evaluated(),
             envelopes=[
-                Outgoing(receiver=slot, content=messages.Answers(elements=part))
+                PeerMessage(peer=slot, content=messages.Answers(elements=part))
                 for slot, part in zip(members, parts, strict=True)
             ],
             remember=[messages.Evaluated(), _emptied(asked)],
@@ -193,11 +192,11 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             )
         nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
         counted = messages.Counted(n_ids=len(own.ids), tokens=nothing)
-        first = others(context.session).get(context.slot.name)
-        if first is None:
+        leader = leaders_of(context.session).get(context.slot.name)
+        if leader is None:
             return Reply(contribution=counted)
         elements = self._asker(context).blind(_encoded(own), _blinding(context))
-        sent = Outgoing(receiver=first, content=messages.BlindedIds(elements=elements))
+        sent = PeerMessage(peer=leader, content=messages.BlindedIds(elements=elements))
         return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
 
     def _unblind(self, context: PartyContext, own: Identified) -> Reply:

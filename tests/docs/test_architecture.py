@@ -1,0 +1,133 @@
+"""docs/architecture.md tells where an upload goes, and what a protocol imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from support.in_process import Api
+
+from clustering_protocols import contract, simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from party_sdk.cli import main
+from party_sdk.cli.party_options import PartyOptions
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+DUMMY = ROOT / "clustering_protocols" / "protocols" / "dummy"
+MOST_FILES, MOST_NAMES = 40, 25
+ELSEWHERE = {"analyst_service/jobs/processes.py"}  # here steps run in this process
+
+
+def section(title: str) -> str:
+    """The text of a section of the page."""
+    return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def cells(text: str, column: int) -> list[str]:
+    """What the rows of a table have in code type in one column."""
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row[column])]
+
+
+# One upload
+
+UPLOAD = section("One upload is a straight line")
+FILES = cells(UPLOAD, 2)
+
+
+def test_the_page_counts_the_files_that_an_upload_passes_through() -> None:
+    assert len(set(FILES)) == len(FILES) <= MOST_FILES
+    assert f"passes through {len(FILES)} files" in UPLOAD
+
+
+@contextmanager
+def traced() -> Iterator[set[str]]:
+    """Collect the files of the product of which a function is called, in any thread."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+def test_the_command_goes_through_these_files(
+    start_api: Callable[..., AbstractContextManager[Api]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b,c", comments="")
+    with traced() as called, start_api(driven=True) as api:
+        monkeypatch.setattr(PartyOptions, "_transport", lambda *_: api.transport())
+        parts = simulation.split(X, Layout.lattice(1), seed=0)
+        words = ["party", "run", api.open(Dummy(), parts).invitation("r1c1")]
+        words += ["--data", str(tmp_path / "rows.csv"), "--home", str(tmp_path / "p")]
+        words += ["--labels", str(tmp_path / "labels.csv")]
+        words += ["--accept-risk", "dummy.row-count-is-known"]
+        words += ["--accept-risk", "house.open-slot"]
+        done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert {f for f in FILES if str(ROOT / f) not in called} == ELSEWHERE
+
+
+# What a protocol imports
+
+ADDING = section("Adding a protocol")
+LISTED = set(cells(ADDING, 2))
+
+
+def imported(folder: Path) -> set[str]:
+    """The names that a protocol imports from outside its folder."""
+    nodes = [
+        n for path in folder.glob("*.py") for n in ast.walk(ast.parse(path.read_text()))
+    ]
+    return {
+        alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and not node.level
+        if (node.module or "").startswith("clustering_protocols")
+        for alias in node.names
+    }
+
+
+def test_the_page_lists_what_the_dummy_imports() -> None:
+    names = imported(DUMMY)
+    assert names == LISTED
+    assert len(names) <= MOST_NAMES
+    assert f"These {len(names)} names" in ADDING
+
+
+def test_the_page_names_all_that_the_contract_offers_and_no_more() -> None:
+    others = ADDING.partition("`contract` offers")[2]
+    optional = set(re.findall(r"`(\w+)`", others))
+    assert not optional & LISTED
+    assert (LISTED & set(contract.__all__)) | optional == set(contract.__all__)
+
+
+def test_every_name_of_the_contract_serves_a_protocol() -> None:
+    used = {
+        name
+        for folder in DUMMY.parent.iterdir()
+        if folder.is_dir()
+        for name in imported(folder)
+    }
+    assert set(contract.__all__) <= used
