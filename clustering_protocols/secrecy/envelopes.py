@@ -1,6 +1,6 @@
 """Envelopes: authenticated encryption from one party to another through the analyst.
 
-HPKE (RFC 9180: X25519, HKDF-SHA256, ChaCha20-Poly1305) hides the content; an Ed25519
+HPKE (RFC 9180: X25519, HKDF-SHA256, AES-128-GCM) hides the content; an Ed25519
 signature says who sealed it, which HPKE's base mode does not. Both are bound to the
 address: transcript, session, stage, round, attempt, sender, receiver and kind. An
 envelope that is replayed, misrouted or changed in one bit does not open.
@@ -19,7 +19,7 @@ from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.rounds import RoundRef
 from clustering_protocols.secrecy.keys import PartyKeys, PublicKeys
 
-_SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+_SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 _SIGNATURE_BYTES: Final = 64
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.shares import answers, hidden, integer_distances, shares, stream
-
 from support import lies
+from support.shares import answers, hidden, integer_distances, shares, stream
 
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.data import MatrixSource
