@@ -19,7 +19,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from party_sdk import Party, Policy
+from coterie import Party, Policy
 from party_sdk._transport import Transport
 
 if TYPE_CHECKING:
