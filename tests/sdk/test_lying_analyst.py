@@ -74,12 +74,11 @@ def _sitting(case: str, folder: Path) -> Sitting:
         return sit(api, *CASES[case], folder / "home")
 
 
-def lied_to(
-    case: str, liar: Liar, folder: Path, patch: pytest.MonkeyPatch
-) -> tuple[Sitting, liars.Lies]:
+def lied_to(case: str, liar: Liar, folder: Path) -> tuple[Sitting, liars.Lies]:
     """Return what comes of a case with a liar, and what it lied about."""
-    lies = liar(patch)
-    sitting = _sitting(case, folder)
+    with pytest.MonkeyPatch.context() as patch:  # honest ones may come after it
+        lies = liar(patch)
+        sitting = _sitting(case, folder)
     assert lies, "nobody has lied"
     return sitting, lies
 
@@ -149,11 +148,10 @@ def test_a_lie_to_everybody_is_answered_by_nobody(
     honest: Callable[[str], Sitting],
     lie: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All that the analyst has is what it has of an honest session until then."""
     case, liar, why = TO_EVERYBODY[lie]
-    sitting, _ = lied_to(case, liar, tmp_path, monkeypatch)
+    sitting, _ = lied_to(case, liar, tmp_path)
     nobody_has_labels(sitting)
     assert len(stopped_for_good(sitting, why)) == 3
     for ending in sitting.endings.values():
@@ -165,20 +163,18 @@ def test_a_lie_to_everybody_is_answered_by_nobody(
 
 @pytest.mark.threat(81)
 def test_an_update_without_one_party_gets_nothing_from_the_others(
-    honest: Callable[[str], Sitting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    honest: Callable[[str], Sitting], tmp_path: Path
 ) -> None:
     case, liar = "llf, four", liars.leaves_one_out
-    sitting, _ = lied_to(case, liar, tmp_path, monkeypatch)
+    sitting, _ = lied_to(case, liar, tmp_path)
     nobody_has_labels(sitting)
     asked = list(FOUR.layout.names[:-1])
     assert sorted(stopped_for_good(sitting, ProtocolFailed)) == asked
     assert sitting.uploads == honest(case).before(*sitting.open)
 
 
-def test_nobody_signs_a_roster_in_which_the_analyst_sits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sitting, _ = lied_to("dummy", liars.forges_the_roster, tmp_path, monkeypatch)
+def test_nobody_signs_a_roster_in_which_the_analyst_sits(tmp_path: Path) -> None:
+    sitting, _ = lied_to("dummy", liars.forges_the_roster, tmp_path)
     nobody_has_labels(sitting)
     stopped = stopped_for_good(sitting, KeyNotAuthentic, AgreementMismatch)
     assert len(stopped) == 3
@@ -195,11 +191,10 @@ def test_two_camps_that_are_told_two_stories_end_without_labels(
     honest: Callable[[str], Sitting],
     begin: int,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The analyst takes every signature for good, and only the parties look."""
     liar = liars.two_camps(VICTIM, begin)
-    sitting, _ = lied_to("dummy", liar, tmp_path, monkeypatch)
+    sitting, _ = lied_to("dummy", liar, tmp_path)
     nobody_has_labels(sitting)
     assert stopped_for_good(sitting, *REFUSALS)
     assert sitting.uploads <= honest("dummy").uploads
@@ -209,11 +204,11 @@ def test_two_camps_that_are_told_two_stories_end_without_labels(
 
 @pytest.mark.threat(46)
 def test_one_hospital_that_is_told_other_labels_spoils_every_total_after_it(
-    honest: Callable[[str], Sitting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    honest: Callable[[str], Sitting], tmp_path: Path
 ) -> None:
     """The analyst never reads a sum again, and nobody takes the labels that it makes."""
     liar = liars.other_labels(HOSPITAL, shift=1)
-    sitting, readable = lied_to("llf, columns", liar, tmp_path, monkeypatch)
+    sitting, readable = lied_to("llf, columns", liar, tmp_path)
     assert len(readable) == 2
     assert not any(readable)
     nobody_has_labels(sitting)
@@ -222,12 +217,10 @@ def test_one_hospital_that_is_told_other_labels_spoils_every_total_after_it(
     assert {upload.kind for upload in sitting.uploads} <= kinds
 
 
-def test_totals_are_read_where_all_hospitals_are_told_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_totals_are_read_where_all_hospitals_are_told_the_same(tmp_path: Path) -> None:
     """The same analyst with a story that is true."""
     liar = liars.other_labels(HOSPITAL, shift=0)
-    sitting, readable = lied_to("llf, columns", liar, tmp_path, monkeypatch)
+    sitting, readable = lied_to("llf, columns", liar, tmp_path)
     assert all(readable)
     assert all(ending.labels for ending in sitting.endings.values())
 
@@ -239,10 +232,9 @@ def test_other_labels_than_were_signed_come_out_nowhere(
     *,
     follows: bool,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     liar = liars.other_results(follows=follows)
-    sitting, _ = lied_to("dummy", liar, tmp_path, monkeypatch)
+    sitting, _ = lied_to("dummy", liar, tmp_path)
     nobody_has_labels(sitting)
     assert len(stopped_for_good(sitting, TaskRefused, ProtocolFailed)) == 3
     assert sitting.uploads == honest("dummy").uploads
