@@ -192,11 +192,9 @@ def _members(task: Record) -> list[str]:
 
 def _shared(asked: Packet) -> str:
     """Return a digest of a task without its address and members."""
-    record = asked.header.record
-    values = {k: v for k, v in record["values"].items() if k != _SHRINKING}
     header = {
-        "record": {**record, "values": values},
+        "record": asked.record_digest([_SHRINKING]),
         "envelopes": [label.model_dump() for label in asked.header.envelopes],
         "sealed": [sha256(e.sealed).hexdigest() for e in asked.envelopes],
     }
-    return codec.digest(header, asked.arrays)
+    return codec.digest(header, {})

@@ -21,9 +21,8 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     session = registry.session_context(agreement)
     known = registry.protocol(session.terms.protocol.name)
     own = known.stages(session.params, session.layout)
-    least = (
-        1 if quorum(session) == len(session.slots) else 0
-    )  # who is late did not sign
+    # where a quorum is enough, who is late has not signed
+    least = int(quorum(session) == len(session.slots))
     return session, (opening(), *own, closing(own[-1], least=least))
 
 

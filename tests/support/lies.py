@@ -127,8 +127,7 @@ def _lines(agreement: bytes, packet: Packet, lines: Sequence[str]) -> list[str]:
 
 def _line(agreement: bytes, packet: Packet, before: str) -> str:
     number = transcript.number_of(before) + 1
-    fields = {"number": number, "previous": hash_chain.digest(before)}
-    return _written({**fields, **_said(agreement, packet, ())})
+    return hash_chain.write(before, number, _said(agreement, packet, ()))
 
 
 def _written(fields: dict[str, Any]) -> str:
