@@ -170,10 +170,13 @@ def _check_cover(spans: list[tuple[int, int]], length: int) -> None:
         raise Malformed("The arrays do not cover the data without gaps or overlaps.")
 
 
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+)
+
+
 def _dump(value: Any) -> str:
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
-    )
+    return _ENCODER.encode(value)
 
 
 def load_object(text: Any, max_names: int | None = None) -> Header:

@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 from clustering_protocols import house, protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
+from clustering_protocols.schema import Schema
 from clustering_protocols.terms import (
     About,
     Deadlines,
@@ -31,6 +32,7 @@ from clustering_protocols.terms import (
     Terms,
     Value,
     canonical_json,
+    check_dictionary,
     digest,
     read_agreement,
 )
@@ -44,6 +46,7 @@ class Proposal(Value):
     params: dict[str, Any]
     layout: Layout
     identities: Identities = Identities()
+    dictionary: tuple[Schema, ...] | None = None
     seed: int
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -150,6 +153,11 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     layout, identities = proposal.layout, proposal.identities
     if unknown := identities.slots.keys() - set(layout.names):
         raise InvalidParameters(f"identities.slots: no slot is {min(unknown)!r}.")
+    if proposal.dictionary is not None:
+        try:
+            check_dictionary(proposal.dictionary, layout)
+        except ValueError as error:
+            raise InvalidParameters(f"dictionary: {error}.") from None
     terms = Terms(
         session=session,
         about=proposal.about,
@@ -158,6 +166,7 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
         ),
         layout=layout,
         identities=identities,
+        dictionary=proposal.dictionary,
         seed=proposal.seed,
         deadlines=proposal.deadlines,
         guards=proposal.guards,

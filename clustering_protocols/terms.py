@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
@@ -25,6 +27,7 @@ from pydantic import (
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
+from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
 
@@ -131,7 +134,7 @@ class Layout(Value):
         """Return d, the number of column groups."""
         return 1 + max(slot.column for slot in self.slots)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of all slots in order; the first is the leader."""
         return tuple(slot.name for slot in self.slots)
@@ -153,7 +156,11 @@ class Layout(Value):
 
     def slot(self, name: str) -> Slot:
         """Return the slot of a name; :class:`KeyError` if there is none."""
-        return {slot.name: slot for slot in self.slots}[name]
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Slot]:
+        return {slot.name: slot for slot in self.slots}
 
     def row_group(self, row: int) -> tuple[str, ...]:
         """Return the names of the slots of a row group, in column order."""
@@ -168,6 +175,9 @@ class Identities(Section):
     """Who a session is between: the public keys of institutions (Ed25519, hex)."""
 
     coordinator: Key | None = Field(default=None, description="Signs the terms.")
+    analyst: Key | None = Field(
+        default=None, description="Signs receipts and the audit."
+    )
     slots: dict[Name, Key] = Field(
         default={}, description="Who is expected where; other slots are open."
     )
@@ -195,7 +205,14 @@ class ProtocolChoice(Section):
 
 
 class Terms(Section):
-    """What a party agrees to when it joins."""
+    """What a party agrees to when it joins.
+
+    Attributes
+    ----------
+    dictionary : tuple of Schema, optional
+        What the columns of each column group mean, in the order of the groups. Parties
+        find their columns by name, in whichever order their tables have them.
+    """
 
     coterie: int = TERMS_VERSION
     session: Name
@@ -203,6 +220,7 @@ class Terms(Section):
     protocol: ProtocolChoice
     layout: Layout
     identities: Identities = Identities()
+    dictionary: tuple[Schema, ...] | None = None
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards
@@ -212,12 +230,31 @@ class Terms(Section):
     def _check(self) -> Self:
         if unknown := self.identities.slots.keys() - set(self.layout.names):
             raise ValueError(f"no slot has the name {min(unknown)!r}")
+        if self.dictionary is not None:
+            check_dictionary(self.dictionary, self.layout)
         return self
 
     @property
     def title(self) -> str:
         """Return how people call the session: its title, or its name without one."""
         return self.about.title or self.session
+
+
+def check_dictionary(dictionary: Sequence[Schema], layout: Layout) -> None:
+    """Raise :class:`ValueError` unless each column group has a dictionary that serves.
+
+    Categories need a preparation, and none is agreed upon in these terms.
+    """
+    if len(dictionary) != layout.n_column_groups:
+        raise ValueError(
+            f"{layout.n_column_groups} column groups need as many dictionaries"
+        )
+    for schema in dictionary:
+        for field in schema.fields:
+            if field.is_category:
+                raise ValueError(
+                    f"{field.name!r} has levels: only numbers and dates can be clustered"
+                )
 
 
 class Line(Value):
@@ -258,7 +295,11 @@ class Agreement(Value):
 
     def member(self, slot: str) -> Member:
         """Return the roster's line of a slot."""
-        return {member.slot: member for member in self.roster}[slot]
+        return self._by_slot[slot]
+
+    @cached_property
+    def _by_slot(self) -> dict[str, Member]:
+        return {member.slot: member for member in self.roster}
 
 
 def digest(content: bytes) -> str:

@@ -20,7 +20,8 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.compiled import compiled
 
 TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
-TIE: Final = 1e-6  # of a membership: a run ends before centroids have quite met
+TIE: Final = 1e-4  # of a membership: a run ends before centroids have quite met
+ALIKE: Final = 1e-6  # of the objective: runs that differ by no more came to one place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +57,8 @@ def fuzzy_cmeans(
 ) -> FuzzyClustering:
     """Iterate from the rows that each row of starts names; return the best run.
 
-    A run ends when no centroid moves by more than ``TOLERANCE`` of the data's spread.
+    Of runs that came to one place the first: rounding would decide between them, and
+    they number its clusters in orders of their own. A run ends when no centroid moves by more than ``TOLERANCE`` of the data's spread.
 
     Parameters
     ----------
@@ -70,7 +72,8 @@ def fuzzy_cmeans(
     X = np.ascontiguousarray(X)
     limit = TOLERANCE**2 * _variance(X, X.mean(axis=0))
     runs = [_run(X, X[rows], fuzziness, max_iter, limit) for rows in starts]
-    centroids, objective = min(runs, key=lambda run: run[1])
+    best = min(objective for _, objective in runs)
+    centroids, objective = next(run for run in runs if run[1] <= best * (1 + ALIKE))
     degrees = np.empty((len(X), len(centroids)))
     _degrees(X, np.ascontiguousarray(centroids.T), fuzziness, degrees)
     return FuzzyClustering(

@@ -10,6 +10,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.randomness import KeyedStream, derive_key
@@ -32,16 +33,24 @@ class Memory:
 
     def __init__(self, entries: Mapping[str, bytes] | None = None) -> None:
         self.entries = dict(entries or {})
+        self._decoded: dict[type[Record], Record] = {}
 
     def remember(self, records: Sequence[Record]) -> Memory:
         """Return a memory with these records added; the newest of a kind stays."""
         added = {record.kind: record.encode() for record in records}
-        return Memory(self.entries | added)
+        after = Memory(self.entries | added)
+        kept = self._decoded.items()
+        after._decoded = {kind: r for kind, r in kept if kind.kind not in added}
+        return after
 
     def get(self, kind: type[R]) -> R | None:
         """Return the record of a kind, or None."""
         encoded = self.entries.get(kind.kind)
-        return None if encoded is None else kind.decode(encoded)
+        if encoded is None:
+            return None
+        if kind not in self._decoded:  # a role asks for the same one several times
+            self._decoded[kind] = kind.decode(encoded)
+        return kind.narrow(self._decoded[kind])
 
     def __repr__(self) -> str:
         return f"<Memory {sorted(self.entries)}>"
@@ -52,8 +61,10 @@ class PartyContext(Generic[P_co]):
     """Where a party stands in a session, and what it may draw from.
 
     ``choices`` are what this party decides alone, for example a reduction of its own or
-    a limit above which it refuses; no other role learns of them. ``transcripts`` are
-    those of the last rounds, by round and attempt.
+    a limit above which it refuses; no other role learns of them. ``engine`` runs kernels
+    over blocks of rows. ``told`` counts the rounds of this stage that everybody was told
+    of, by kind of task, those in which this party was not asked among them.
+    ``transcripts`` are those of the last rounds, by round and attempt.
     """
 
     session: SessionContext[P_co]
@@ -64,6 +75,8 @@ class PartyContext(Generic[P_co]):
     memory: Memory
     entropy: bytes = field(repr=False)
     choices: Mapping[str, Any] = field(default_factory=dict)
+    engine: Engine = field(default=ONE_THREAD, repr=False)
+    told: Mapping[str, int] = field(default_factory=dict)
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     @property
@@ -104,8 +117,9 @@ class PartyContext(Generic[P_co]):
         slots = self.session.slots
         pair = sorted((self.slot.name, peer), key=slots.index)
         salt = bytes.fromhex(self.transcript)
-        key = derive_key(shared, "coterie/pair/2", *pair, salt=salt)
-        return KeyedStream(derive_key(key, *labels))
+        return KeyedStream(
+            derive_key(shared, "coterie/pair/3", *pair, *labels, salt=salt)
+        )
 
     def stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose of this attempt."""
@@ -138,11 +152,14 @@ class PeerMessage(Generic[Content_co]):
 class Reply:
     """A contribution, envelopes to other parties, what to remember and what to note.
 
-    ``notes`` are for the operator, who reads them before the contribution is sent.
+    ``awaits`` names the slots of which envelopes have to come with the next task: an
+    analyst that withholds one gets no answer. ``notes`` are for the operator, who reads
+    them before the contribution is sent.
     """
 
     contribution: Record
     envelopes: Sequence[PeerMessage] = ()
+    awaits: Sequence[str] = ()
     remember: Sequence[Record] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 

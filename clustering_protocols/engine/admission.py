@@ -47,8 +47,6 @@ class Admission:
             If it does not follow what was told before, or leaves this party out of an
             attempt of a round for which it has its receipt.
         """
-        if journal.stopped:
-            raise TaskRefused(f"This party has stopped: {journal.stopped}")
         agreement = self.context.session.agreement_digest
         entries = transcript.follow(
             packet.history, agreement, journal.line, journal.transcript

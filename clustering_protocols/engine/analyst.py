@@ -10,14 +10,13 @@ from typing_extensions import Buffer
 from clustering_protocols import codec, packets
 from clustering_protocols.arrays import ByteArray
 from clustering_protocols.contract import Ask, Finish, Reopen
-from clustering_protocols.engine import held, signatures, transcript
+from clustering_protocols.engine import held, mail, signatures, transcript
 from clustering_protocols.engine.course import AnalystState, Course
 from clustering_protocols.engine.moves import Closed, Opened
 from clustering_protocols.engine.stages import check_roster, load, quorum, stage_of
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.packets import (
     UNSIGNED,
-    Envelope,
     Expectation,
     Header,
     Packet,
@@ -74,12 +73,12 @@ def advance(
     move = role.step(course.session, stage_state, records)
     if isinstance(move, Reopen):
         return _open_again(course, tasks, move, current.quorum)
-    relay = [
-        _relayed(slot, envelope)
+    sent = [
+        mail.posted(slot, envelope)
         for slot, packet in given.items()
         for envelope in packet.envelopes
     ]
-    return _follow(replace(course, relay=relay), move)
+    return _follow(replace(course, relay=[*course.relay, *sent]), move)
 
 
 def prepare(agreement: bytes) -> None:
@@ -199,8 +198,8 @@ def _open_again(
     course = replace(course, attempt=attempt)
     before = {slot: packets.read(task) for slot, task in tasks.items()}
     if move.ask is not None:
-        relay = [(to, each) for to, task in before.items() for each in task.envelopes]
-        return _open(replace(course, relay=relay), move.ask)
+        sent = [(to, each) for to, task in before.items() for each in task.envelopes]
+        return _open(replace(course, relay=[*course.relay, *sent]), move.ask)
     asks = next(iter(before.values())).header.record["kind"]
     course = course.noted(asks, list(tasks), transcript.last(course.lines).told)
     again = {
@@ -235,9 +234,3 @@ def _close(course: Course) -> Closed:
         },
         summary=None if summary is None else packet("", summary),
     )
-
-
-def _relayed(sender: str, envelope: Envelope) -> tuple[str, Envelope]:
-    """Return the receiver, and the envelope with its sender on the label."""
-    label = envelope.label.model_copy(update={"peer": sender})
-    return envelope.label.peer, Envelope(label=label, sealed=envelope.sealed)

@@ -11,10 +11,11 @@ import numpy as np
 from clustering_protocols import hash_chain
 from clustering_protocols.arrays import ByteArray, Spec
 from clustering_protocols.contract import SessionContext, Stage
-from clustering_protocols.engine import transcript
+from clustering_protocols.engine import mail, transcript
 from clustering_protocols.engine.held import NOTHING
+from clustering_protocols.engine.mail import Mail
 from clustering_protocols.engine.moves import Opened
-from clustering_protocols.packets import SIGNATURE_BYTES, UNSIGNED, Address, Envelope
+from clustering_protocols.packets import SIGNATURE_BYTES, UNSIGNED, Address
 from clustering_protocols.records import Record
 from clustering_protocols.rounds import RoundRef
 
@@ -32,15 +33,15 @@ class AnalystState(Record):
         How many rows take part, of slots of which a stage has selected some.
     reached : dict of slot to int
         For each slot, the number of the last line of the transcript that it has answered.
-    stage_state, history, held : uint8 arrays
+    stage_state, history, held, mail : uint8 arrays
         The state of the stage's role; the lines of the transcript that a slot may lack;
-        the results, until everybody has signed.
+        the results, until everybody has signed; envelopes for slots that are not asked.
     signatures : uint8 array of shape (s, 64)
         Those of the opening, until every slot has got them.
     """
 
     kind = "analyst-state"
-    version = 2
+    version = 3
 
     stage: int
     round: int
@@ -52,6 +53,7 @@ class AnalystState(Record):
     history: Annotated[ByteArray, Spec("characters")]
     signatures: Annotated[ByteArray, Spec("s", SIGNATURE_BYTES)]
     held: Annotated[ByteArray, Spec("held")]
+    mail: Annotated[ByteArray, Spec("mail")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class Course:
     lines : sequence of str
         Of the transcript: those that a slot may lack, the last one at least.
     relay : sequence of (receiver, Envelope)
-        What goes out with the next tasks.
+        What goes out with the next task of each receiver.
     """
 
     session: SessionContext
@@ -75,7 +77,7 @@ class Course:
     attempt: int = 0
     signatures: ByteArray = field(default_factory=lambda: UNSIGNED)
     held: ByteArray = field(default_factory=lambda: NOTHING)
-    relay: Sequence[tuple[str, Envelope]] = ()
+    relay: Mail = ()
 
     @classmethod
     def beginning(cls, session: SessionContext, stages: Sequence[Stage]) -> Course:
@@ -102,6 +104,7 @@ class Course:
             attempt=state.attempt,
             signatures=state.signatures,
             held=state.held,
+            relay=mail.kept(state.mail),
         )
 
     @property
@@ -190,6 +193,7 @@ class Course:
             history=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
             signatures=self.signatures,
             held=self.held,
+            mail=mail.keep([each for each in self.relay if each[0] not in tasks]),
         )
         return Opened(
             round=self.round,

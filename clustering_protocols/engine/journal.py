@@ -60,10 +60,15 @@ class Journal(Record):
         Rounds and attempts since the first of the recent rounds.
     transcripts : uint8 array of shape (h, 32)
         The transcript up to each of them.
+    told_stage : str
+        The stage of the last round that everybody was told of.
+    told : dict of str to int
+        For each kind of task, how many rounds of that stage everybody was told of, with
+        those in which this party was not asked.
     """
 
     kind = "journal"
-    version = 2
+    version = 3
 
     round: int = 0
     attempt: int = 0
@@ -79,6 +84,9 @@ class Journal(Record):
     transcripts: Annotated[ByteArray, Spec("h", 32)] = Field(
         default_factory=_no_transcripts
     )
+
+    told_stage: str = ""
+    told: dict[str, int] = Field(default_factory=dict)
 
     @property
     def known(self) -> dict[tuple[int, int], str]:
@@ -109,14 +117,21 @@ class Journal(Record):
         first = min(self.recent, default=0)
         known = {when: told for when, told in self.known.items() if when[0] >= first}
         here = next(reversed(self.known), (0, 0))
+        stage, told = self.told_stage, dict(self.told)
         for entry, digest in entries:
             there = (entry.round, entry.attempt)
             if there not in {(here[0], here[1] + 1), (here[0] + 1, 1)}:
                 raise TaskRefused(f"Attempt {there[1]} of round {there[0]} is no next.")
+            if entry.stage != stage:
+                stage, told = entry.stage, {}
+            if there[1] == 1:
+                told[entry.asks] = told.get(entry.asks, 0) + 1
             known[there], here = digest, there
         digests = bytes.fromhex("".join(known.values()))
         changes = {
             "line": entries[-1][0].number if entries else self.line,
+            "told_stage": stage,
+            "told": told,
             "when": np.array(list(known), np.int64).reshape(-1, 2),
             "transcripts": np.frombuffer(digests, np.uint8).reshape(-1, 32),
         }
@@ -127,6 +142,11 @@ class Journal(Record):
         recent = [*self.recent, here.round][-_RECENT:]
         when = {"round": here.round, "attempt": here.attempt, "recent": recent}
         return self.model_copy(update={**when, **changes})
+
+    def check_going(self) -> None:
+        """Raise :class:`TaskRefused`, with the reason, for a party that has stopped."""
+        if self.stopped:
+            raise TaskRefused(f"This party has stopped: {self.stopped}")
 
     def stop(self, reason: str) -> Journal:
         """Return the journal of a party that answers nothing any more."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from typing_extensions import Buffer
 
 from clustering_protocols import packets
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import (
     Outcome,
     PartyContext,
@@ -25,15 +26,39 @@ from clustering_protocols.engine.stages import check_roster, load, stage_of
 from clustering_protocols.errors import (
     AgreementMismatch,
     EnvelopeRefused,
+    Equivocation,
+    InvalidArray,
+    Malformed,
     ProtocolFailed,
     TaskRefused,
 )
 from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.records import Record
 from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
 
-FINAL = (TaskRefused, EnvelopeRefused, ProtocolFailed)
-"""Errors after which a party answers nothing more: the analyst did not keep to the rules."""
+FINAL = (
+    TaskRefused,
+    EnvelopeRefused,
+    ProtocolFailed,
+    Malformed,
+    InvalidArray,
+    AgreementMismatch,
+    Equivocation,
+)
+"""Errors after which a party answers nothing more: the analyst did not keep to the rules.
+
+They come of what the analyst sent. What comes of the party's own data, policy or operator
+(InvalidData, GuardRefused) is none of them: that may be mended, and the task answered.
+"""
+
+
+class Awaited(Record):
+    """Memory: the slots of which envelopes have to come with the next task."""
+
+    kind = "awaited"
+
+    slots: list[str]
 
 
 class Answer(NamedTuple):
@@ -58,12 +83,15 @@ class PartyEngine:
         32 bytes from which every private draw follows.
     choices : mapping, optional
         What this party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
+    engine : Engine, optional
+        Runs kernels over blocks of rows; on one thread by default.
     """
 
     agreement: bytes = field(repr=False)
     slot: str
     entropy: bytes = field(repr=False)
     choices: Mapping[str, Any] = field(default_factory=dict)
+    engine: Engine = ONE_THREAD
 
     def reply(
         self,
@@ -93,6 +121,7 @@ class PartyEngine:
         AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray
             If the task is not for this party, or not what the protocol declares.
         """
+        journal.check_going()  # before a byte of the task is read
         session, stages = load(self.agreement)
         check_roster(session)
         asked = packets.read(task)
@@ -110,9 +139,9 @@ class PartyEngine:
             envelopes=[self._seal(context, asked, item) for item in reply.envelopes],
         )
         packets.check_answers(asked, packets.read(contribution), stage)
-        return Answer(
-            journal, memory.remember(reply.remember), contribution, reply.notes
-        )
+        awaited = Awaited(slots=list(reply.awaits))
+        memory = memory.remember([*reply.remember, awaited])
+        return Answer(journal, memory, contribution, reply.notes)
 
     def conclude(
         self,
@@ -134,6 +163,7 @@ class PartyEngine:
             If the result comes before all that has to be asked was asked, or those who
             took part have not signed it.
         """
+        journal.check_going()
         session, stages = load(self.agreement)
         packet = packets.read(result)
         self._check_address(session, packet)
@@ -179,6 +209,8 @@ class PartyEngine:
             memory=memory,
             entropy=self.entropy,
             choices=self.choices,
+            engine=self.engine,
+            told=journal.told,
             transcripts=journal.known,
         )
 
@@ -225,18 +257,17 @@ class PartyEngine:
         self, stages: Sequence[Stage], memory: Memory, asked: Packet, journal: Journal
     ) -> Memory:
         """Open the envelopes that came with a task and let their stages keep them."""
-        if not asked.envelopes:
-            return memory
-        last = _last_of(journal, asked.address.round - 1)
-        if any((e.label.round, e.label.attempt) != last for e in asked.envelopes):
-            raise EnvelopeRefused("It was not sealed in the round before, or in vain.")
-        name = asked.envelopes[0].label.stage  # one round belongs to one stage
-        stage = next((stage for stage in stages if stage.name == name), None)
-        if stage is None:
-            raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
-        context = self._context(asked, memory, journal, name)
-        opened = [self._open(context, stage, envelope) for envelope in asked.envelopes]
-        return memory.remember(stage.party().receive(context, opened))
+        _check_all_came(memory, asked)
+        for round_, envelopes in _by_round(asked.envelopes).items():
+            _check_fresh(journal, asked, round_, envelopes)
+            name = envelopes[0].label.stage  # one round belongs to one stage
+            stage = next((stage for stage in stages if stage.name == name), None)
+            if stage is None:
+                raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
+            context = self._context(asked, memory, journal, name)
+            opened = [self._open(context, stage, envelope) for envelope in envelopes]
+            memory = memory.remember(stage.party().receive(context, opened))
+        return memory
 
     def _open(
         self, context: PartyContext, stage: Stage, envelope: Envelope
@@ -253,10 +284,33 @@ class PartyEngine:
         return PeerMessage(peer=label.peer, content=kind.decode(content))
 
 
-def _last_of(journal: Journal, round_: int) -> tuple[int, int]:
-    """Return round and last attempt of a round; attempt 0 if nobody was told of any."""
-    attempts = [attempt for told, attempt in journal.known if told == round_]
-    return round_, max(attempts, default=0)
+def _check_all_came(memory: Memory, asked: Packet) -> None:
+    awaited = memory.get(Awaited)
+    came = {envelope.label.peer for envelope in asked.envelopes}
+    for slot in () if awaited is None else awaited.slots:
+        if slot not in came:
+            raise EnvelopeRefused(f"The analyst withholds the envelope of {slot!r}.")
+
+
+def _by_round(envelopes: Sequence[Envelope]) -> dict[int, list[Envelope]]:
+    found: dict[int, list[Envelope]] = {}
+    for envelope in sorted(envelopes, key=lambda each: each.label.round):
+        found.setdefault(envelope.label.round, []).append(envelope)
+    return found
+
+
+def _check_fresh(
+    journal: Journal, asked: Packet, round_: int, envelopes: Sequence[Envelope]
+) -> None:
+    """Refuse envelopes but those of rounds since this party's last answer.
+
+    Each round's last attempt counts alone: what was sealed in the others was in vain.
+    """
+    answered = [each for each in journal.recent if each < asked.address.round]
+    is_new = max(answered, default=0) <= round_ < asked.address.round
+    last = max((att for told, att in journal.known if told == round_), default=0)
+    if not is_new or any(each.label.attempt != last for each in envelopes):
+        raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
 
 
 def _taking_part(memory: Memory, data: DataSource) -> DataSource:

@@ -100,6 +100,18 @@ def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
     return layout.column_group(slot.column)
 
 
+def leads(context: PartyContext, scope: Scope) -> bool:
+    """Return whether a party leads its group."""
+    return group_of(context.session.layout, context.slot, scope)[0] == context.slot.name
+
+
+def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
+    """Return the leaders of a party's groups, but itself; each once."""
+    groups = (group_of(context.session.layout, context.slot, s) for s in scopes)
+    found = dict.fromkeys(group[0] for group in groups)
+    return tuple(slot for slot in found if slot != context.slot.name)
+
+
 def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
     """Return 32 bytes that all members of a group derive alike, for one purpose."""
     return key_from(context.session, context.recall(_ENTRIES[scope]).secret, purpose)
@@ -142,7 +154,10 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
             content = GroupSecret(scope=scope, secret=secret)
             envelopes += [PeerMessage(peer=m, content=content) for m in members[1:]]
         return Reply(
-            contribution=SecretsShared(), envelopes=envelopes, remember=remember
+            contribution=SecretsShared(),
+            envelopes=envelopes,
+            awaits=leaders(context, *self.scopes),
+            remember=remember,
         )
 
     def receive(
@@ -160,9 +175,8 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
 
     def _led(self, context: PartyContext) -> Iterator[tuple[Scope, tuple[str, ...]]]:
         for scope in self.scopes:
-            members = group_of(context.session.layout, context.slot, scope)
-            if members[0] == context.slot.name:
-                yield scope, members
+            if leads(context, scope):
+                yield scope, group_of(context.session.layout, context.slot, scope)
 
 
 def stage(*scopes: Scope) -> Stage:

@@ -61,6 +61,13 @@ class Card(BaseModel):
         return card
 
 
+class _Kept(BaseModel):
+    """What is kept of an institution, its private key included."""
+
+    name: InstitutionName
+    private_key: Key = Field(repr=False)
+
+
 class Institution:
     """The private side: an institution's name and the 32 bytes that its key is."""
 
@@ -76,6 +83,20 @@ class Institution:
         For runs that are repeated bit for bit; others make a key once and keep it.
         """
         return cls("", derive_key(entropy, "coterie/identity/1"))
+
+    @classmethod
+    def read(cls, text: bytes) -> Institution:
+        """Return the institution in the bytes of a file; :class:`Malformed` if none is."""
+        try:
+            kept = _Kept.model_validate_json(text)
+        except ValidationError:
+            raise Malformed("This is not the file of an identity.") from None
+        return cls(kept.name, bytes.fromhex(kept.private_key))
+
+    def written(self) -> bytes:
+        """Return the bytes to keep in a file that nobody else reads."""
+        kept = _Kept(name=self.name, private_key=self.key_bytes.hex())
+        return kept.model_dump_json().encode()
 
     @cached_property
     def key(self) -> str:

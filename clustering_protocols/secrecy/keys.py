@@ -82,7 +82,7 @@ class PartyKeys:
         return "<PartyKeys>"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)  # of all parties of a simulation
 def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
     """Return a party's keys; in every round they are the same ones."""
     return PartyKeys(entropy, session, slot)

@@ -59,6 +59,7 @@ def agree(
     data: Mapping[str, DataSource],
     seed: int,
     session: str = "simulation",
+    analyst: str | None = None,
 ) -> bytes:
     """Return the agreement of a session that all slots of the layout have joined.
 
@@ -77,7 +78,9 @@ def agree(
         protocol=registry.name_of(params),
         params=params.model_dump(mode="json"),
         layout=layout,
-        identities=Identities(coordinator=Institution.drawn(keys[COORDINATOR]).key),
+        identities=Identities(
+            coordinator=Institution.drawn(keys[COORDINATOR]).key, analyst=analyst
+        ),
         seed=seed,
     )
     terms = registry.draw_up(session, proposal)

@@ -9,7 +9,6 @@ import numpy as np
 from clustering_protocols import registry
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
-from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.simulation.results import Simulated, Timer
 from clustering_protocols.simulation.session import run
 from clustering_protocols.simulation.splitting import Split
@@ -40,11 +39,20 @@ def evaluate(
     seed: int,
     *,
     session: str = "simulation",
+    analyst: str | None = None,
     timer: Timer = lambda: 0.0,
 ) -> Evaluated:
     """Simulate a session over a split of X and measure its fidelity."""
+    from clustering_protocols.metrics import adjusted_rand  # a second of mathematics
+
     simulated = run(
-        params, parts.layout, parts.data, seed, session=session, timer=timer
+        params,
+        parts.layout,
+        parts.data,
+        seed,
+        session=session,
+        analyst=analyst,
+        timer=timer,
     )
     labels = np.full(len(X), -1, dtype=np.int64)
     travelled: list[IntArray] = []

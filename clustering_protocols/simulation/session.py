@@ -38,6 +38,8 @@ class Session(Parties):
         Stands for all entropy of coordinator and parties, and is the terms' seed.
     session : str, optional
         The session's id.
+    analyst : str, optional
+        The key that the terms name, as those of a session at that analyst do.
     choices : mapping of slot to mapping, optional
         What a party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
     timer : callable, optional
@@ -79,11 +81,12 @@ class Session(Parties):
         seed: int,
         *,
         session: str = "simulation",
+        analyst: str | None = None,
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
     ) -> None:
         super().__init__(
-            agree(params, layout, data, seed, session),
+            agree(params, layout, data, seed, session, analyst),
             entropies(seed, session, layout.names),
             data,
             choices or {},
@@ -288,6 +291,7 @@ def run(
     seed: int,
     *,
     session: str = "simulation",
+    analyst: str | None = None,
     timer: Timer = lambda: 0.0,
 ) -> Simulated:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
@@ -297,5 +301,7 @@ def run(
     CoterieError
         Where a session over HTTP would end with that problem.
     """
-    whole = Session(params, layout, data, seed, session=session, timer=timer)
+    whole = Session(
+        params, layout, data, seed, session=session, analyst=analyst, timer=timer
+    )
     return whole.to_the_end()

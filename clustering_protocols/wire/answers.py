@@ -90,6 +90,19 @@ class AuditPage(BaseModel):
         "`previous`; the first names 64 zeros."
     )
     next: int | None = Field(description="Pass as ?after= for the next page.")
+    signature: str = Field(
+        description="The analyst's, under the last of these lines (Ed25519, hex); empty "
+        "if there is none."
+    )
+
+
+class AnalystIdentity(BaseModel):
+    """Who the analyst is."""
+
+    key: str = Field(
+        pattern=r"^[0-9a-f]{64}$",
+        description="Ed25519, hex: what it signs receipts and audits with.",
+    )
 
 
 class Codes(BaseModel):
@@ -136,3 +149,9 @@ class Receipt(BaseModel):
         "created before the audit existed."
     )
     entry: str | None = Field(description="The SHA-256 of that line.")
+    signature: str = Field(
+        default="",
+        description="Ed25519 (hex), with the key that the terms name, under "
+        "length_prefixed('coterie/receipt/1', session, slot, round, attempt, digest, "
+        "size, sequence, entry), all as texts.",
+    )

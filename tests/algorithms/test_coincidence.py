@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from sklearn.datasets import load_iris
 
 from clustering_protocols.algorithms.coincidence import (
     COINCIDENCE,
@@ -13,6 +16,7 @@ from clustering_protocols.algorithms.coincidence import (
     strongest,
     united,
 )
+from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.arrays import FloatArray
 
 NEAR = COINCIDENCE / 4
@@ -87,3 +91,15 @@ def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
     assert strongest(degrees, 1e-8).tolist() == [1, 0]
     assert (n_alike(degrees, 1e-6), n_alike(degrees, 1e-8)) == (1, 0)
     assert n_alike(np.array([[2e-8, 3e-8]]), 1e-6) == 0
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
+def test_of_runs_that_come_to_one_place_the_first_numbers_the_clusters(
+    order: tuple[int, ...],
+) -> None:
+    """Their objectives differ by rounding, which would pick another on another machine."""
+    X = load_iris().data
+    first = np.array([0, 60, 120])
+    both = fuzzy_cmeans(X, np.array([first, first[list(order)]]), 2.0, 300)
+    alone = fuzzy_cmeans(X, first[None], 2.0, 300)
+    np.testing.assert_array_equal(both.labels, alone.labels)

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.analyst_process import thorough
 from support.dishonest_party import Spoiling, draw, lying
 from support.raw_rows import contains, numbers, tell_tales
 from support.recorded import Recorded, honest, small
+from support.repeats import NIGHTLY, thorough
 
 from clustering_protocols import engine, registry
 from clustering_protocols.data import matrix
@@ -115,8 +115,7 @@ def drawn(rng: random.Random, whole: Recorded) -> tuple[Spoiling, Recorded, str]
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_a_lie_ends_the_session_by_name_or_not_at_all(name: str, example: int) -> None:
-    nightly = os.environ.get("COTERIE_HYPOTHESIS") == "nightly"
-    seed = secrets.token_hex(4) if nightly else "0"
+    seed = secrets.token_hex(4) if NIGHTLY else "0"
     few = 6 if example in small(name) else 1
     run(name, example, seed, thorough(ci=few, nightly=100))
 

@@ -385,7 +385,7 @@ def test_a_slot_without_an_expected_institution_is_a_risk(
         {"slots": {"r1c1": KEY[1:]}},
         {"slots": {"r1c1": KEY.upper()}},
         {"coordinator": "key"},
-        {"coordinator": KEY, "analyst": KEY},
+        {"coordinator": KEY, "auditor": KEY},
     ],
 )
 def test_identities_of_another_form_or_of_no_slot_are_refused(

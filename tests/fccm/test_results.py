@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
-from support.analyst_process import thorough
 from support.coclusters import Session, blocks, columns_of, sites, terrorist_attacks
+from support.repeats import in_turn, thorough
 
 from clustering_protocols import data as sources, registry, simulation
 from clustering_protocols.algorithms.coincidence import n_alike
@@ -138,8 +138,10 @@ SPLITS = [
 ]
 
 
-@pytest.mark.parametrize("widths", SPLITS, ids=str)
-@pytest.mark.parametrize("view", ["blind", "sums"])
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("widths", "view"), in_turn(SPLITS, ["blind", "sums"]), ids=str
+)
 def test_global_equals_pooled_after_every_iteration(
     widths: Sequence[int], view: Any
 ) -> None:
@@ -258,8 +260,10 @@ def test_another_start_is_another_run() -> None:
 # Crisp items: sums that are asked for again
 
 
-@pytest.mark.parametrize("lambda_w", [0.01, 0.02, 0.05, 0.1, 0.3, 1.0])
-@pytest.mark.parametrize("view", ["blind", "sums"])
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("lambda_w", "view"), in_turn([0.01, 0.02, 0.05, 0.1, 0.3, 1.0], ["blind", "sums"])
+)
 def test_crisp_items_need_repeats_and_give_the_pooled_result(
     lambda_w: float, view: Any
 ) -> None:

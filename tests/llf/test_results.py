@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import davies_bouldin_score
-from support.analyst_process import thorough
 from support.llf_sessions import SEED, blobs, by_columns, start_of
+from support.repeats import in_turn, thorough
 from support.tables import cut
 
 from benchmarks import datasets
@@ -109,15 +109,16 @@ class Compared:
 # Lossless, on real data
 
 
+PARTIES = {"iris": 20, "wine": 3, "digits": 3, "s1_deric": 4, "pendigits": 8}
+
+
+@pytest.mark.thorough
 @both
-@pytest.mark.parametrize(
-    ("name", "n_parties"),
-    [("iris", 20), ("wine", 3), ("digits", 3), ("s1_deric", 4), ("pendigits", 8)],
-)
-@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize(("name", "by_class"), in_turn(list(PARTIES), [False, True]))
 def test_split_rows_give_the_pooled_result(
-    name: str, n_parties: int, algorithm: Any, *, by_class: bool
+    name: str, algorithm: Any, *, by_class: bool
 ) -> None:
+    n_parties = PARTIES[name]
     X, y = load(name)
     X = X[np.argsort(y, kind="stable")] if by_class else X
     layout = Layout.lattice(n_parties)
@@ -126,9 +127,9 @@ def test_split_rows_give_the_pooled_result(
     Compared(params, cut(X, layout, evenly(len(X), n_parties)), layout).lossless()
 
 
+@pytest.mark.thorough
 @both
-@pytest.mark.parametrize("name", K)
-@pytest.mark.parametrize("uneven", [False, True])
+@pytest.mark.parametrize(("name", "uneven"), in_turn(list(K), [False, True]))
 def test_split_columns_give_the_pooled_result(
     name: str, algorithm: Any, *, uneven: bool
 ) -> None:

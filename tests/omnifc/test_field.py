@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
-from support.analyst_process import thorough
+from support.repeats import thorough
 from support.shares import answers, hidden, integer_distances, shares, stream
 
 from clustering_protocols.errors import InvalidParameters

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from support.analyst_process import thorough
 from support.attacks import looks_like_noise
 from support.lies import alter, altered
 from support.pooled_moments import ONE, PREPARING, pooled
+from support.repeats import thorough
 from support.tables import cut
 
 from clustering_protocols import packets, registry

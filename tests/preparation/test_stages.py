@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,14 @@ from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matr
 from clustering_protocols.errors import (
     ColumnsNotAligned,
     CoterieError,
+    EnvelopeRefused,
     InvalidData,
     Malformed,
+    ProtocolFailed,
     RowsNotAligned,
 )
 from clustering_protocols.preparation import secrets
+from clustering_protocols.preparation.alignment import digests
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
 from clustering_protocols.preparation.statistics import by_leader
@@ -277,6 +281,46 @@ def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> N
     columns = swapped(PARTS.data["r2c2"].columns)
     detail = ended(with_changes("r2c2", columns=columns), ColumnsNotAligned)
     assert detail == "Compare the inputs of r1c2, r2c2."
+
+
+@pytest.mark.threat(20)
+@pytest.mark.parametrize(
+    ("changes", "other"),
+    [
+        ({"ids": swapped(PARTS.data["r2c2"].ids)}, "'r2c1' holds other rows"),
+        (
+            {"columns": swapped(PARTS.data["r2c2"].columns)},
+            "'r1c2' holds other columns",
+        ),
+    ],
+)
+def test_an_analyst_that_lets_a_group_differ_is_stopped_by_its_members(
+    monkeypatch: pytest.MonkeyPatch, changes: Mapping[str, Any], other: str
+) -> None:
+    monkeypatch.setattr(digests, "compare", lambda *_: None)
+    data = with_changes("r2c2", **changes)
+    whole = Session(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
+    with pytest.raises(ProtocolFailed, match=other):
+        whole.to_the_end()
+    after = [packets.read(sent.payload).address.stage for sent in whole.received]
+    assert "upload" not in after
+
+
+def test_an_analyst_that_withholds_a_leaders_envelope_gets_no_answer() -> None:
+    whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
+    refused = set()
+    while not whole.over:
+        for slot, task in whole.open.tasks.items():
+            packet = packets.read(task)
+            kinds = {envelope.label.kind for envelope in packet.envelopes}
+            if kinds & {"digests", "group-secret"}:
+                header = packet.header.model_copy(update={"envelopes": []})
+                lie = packets.encode(replace(packet, header=header, envelopes=[]))
+                with pytest.raises(EnvelopeRefused, match="withholds"):
+                    whole.answer(slot, lie)
+                refused |= kinds
+        whole.turn()
+    assert refused == {"digests", "group-secret"}
 
 
 @pytest.mark.parametrize("ids", [["ab", "c", "d"], ["a", "bc", "d"]])

@@ -14,9 +14,9 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings, strategies as st
-from support.analyst_process import thorough
 from support.attacks import looks_like_noise
 from support.crowds import told_otherwise, views
+from support.repeats import thorough
 
 import clustering_protocols
 from clustering_protocols.arrays import WordArray

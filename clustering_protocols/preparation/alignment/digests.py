@@ -3,11 +3,12 @@
 Parties of a row group must hold the same rows in the same order, parties of a column
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
 of its ordered row ids and column names; the analyst can compare them and nothing more.
-Afterwards the rows of a row group travel in an order that only its members know.
+The leader of a group seals its own to the other members too, so that they need not take
+the analyst's word for it. Afterwards the rows of a row group travel in an order that only its members know.
 
-| round | task → contribution |
-|---|---|
-| 1 | `compare-digests` → `digests` |
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `compare-digests` → `digests` | `digests` from each group's leader |
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import numpy as np
 
@@ -29,19 +30,33 @@ from clustering_protocols.contract import (
     Params,
     PartyContext,
     PartyRole,
+    PeerMessage,
     Reopen,
     Reply,
     SessionContext,
     Stage,
 )
 from clustering_protocols.data import DataSource
-from clustering_protocols.errors import ColumnsNotAligned, CoterieError, RowsNotAligned
-from clustering_protocols.preparation.secrets import Scope, group_key, group_stream
+from clustering_protocols.errors import (
+    ColumnsNotAligned,
+    CoterieError,
+    ProtocolFailed,
+    RowsNotAligned,
+)
+from clustering_protocols.preparation.secrets import (
+    Scope,
+    group_key,
+    group_of,
+    group_stream,
+    leaders,
+    leads,
+)
 from clustering_protocols.records import Record
 
 NAME = "alignment"
 
 _Rows = TypeVar("_Rows", FloatArray, IntArray)
+_SCOPES: Final[tuple[Scope, ...]] = ("row", "column")
 
 
 class CompareDigests(Record):
@@ -51,7 +66,7 @@ class CompareDigests(Record):
 
 
 class Digests(Record):
-    """Contribution: keyed digests (hex) of ordered row ids and column names."""
+    """Contribution, envelope, memory: keyed digests (hex) of row ids and column names."""
 
     kind = "digests"
 
@@ -120,7 +135,7 @@ def _compare(
 
 
 @dataclass(frozen=True)
-class AlignmentParty(PartyRole[Params, CompareDigests]):
+class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     """Digests its ids and names; draws the row group's secret order."""
 
     rows_travel: bool
@@ -129,10 +144,63 @@ class AlignmentParty(PartyRole[Params, CompareDigests]):
         self, context: PartyContext, task: CompareDigests, data: DataSource
     ) -> Reply:
         """Send the digests and remember the order, if rows are to travel in one."""
-        return Reply(
-            contribution=digests(context, data, data.ids or [f"rows:{data.n_rows}"]),
-            remember=[row_order(context, data.n_rows)] if self.rows_travel else [],
-        )
+        own = digests(context, data, data.ids or [f"rows:{data.n_rows}"])
+        order = [row_order(context, data.n_rows)] if self.rows_travel else []
+        return compared(context, own, remember=order)
+
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
+    ) -> Sequence[Record]:
+        """Refuse to go on where a leader's digests differ."""
+        check_leaders(context, {e.peer: e.content for e in envelopes})
+        return ()
+
+
+def compared(
+    context: PartyContext,
+    own: Digests,
+    *,
+    remember: Sequence[Record],
+    notes: Mapping[str, object] | None = None,
+) -> Reply:
+    """Return the reply with a party's digests, for the analyst and for its members."""
+    members = [
+        slot
+        for scope in _SCOPES
+        for slot in group_of(context.session.layout, context.slot, scope)
+        if leads(context, scope) and slot != context.slot.name
+    ]
+    return Reply(
+        contribution=own,
+        envelopes=[PeerMessage(peer=slot, content=own) for slot in members],
+        awaits=leaders(context, *_SCOPES),
+        remember=[own, *remember],
+        notes=notes or {},
+    )
+
+
+def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:
+    """Refuse to go on with leaders that hold other rows or columns.
+
+    Parameters
+    ----------
+    told : mapping of slot to Digests
+        What came in envelopes.
+
+    Raises
+    ------
+    ProtocolFailed
+        The analyst saw that they differ, and went on.
+    """
+    own = context.recall(Digests)
+    layout = context.session.layout
+    for scope in _SCOPES:
+        what = f"{scope}s"
+        leader = group_of(layout, context.slot, scope)[0]
+        if leader in told and getattr(told[leader], what) != getattr(own, what):
+            raise ProtocolFailed(
+                f"{leader!r} holds other {what} than this party, and the analyst went on."
+            )
 
 
 def digests(context: PartyContext, data: DataSource, ids: Sequence[str]) -> Digests:
@@ -170,4 +238,5 @@ def stage(*, rows_travel: bool = True) -> Stage:
         analyst=AlignmentAnalyst,
         party=lambda: AlignmentParty(rows_travel),
         exchanges=(Exchange(CompareDigests, Digests),),
+        envelopes=(Digests,),
     )

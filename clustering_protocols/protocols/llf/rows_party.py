@@ -283,7 +283,13 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
 
 
 def _check_order(here: RowsRound, number: int, known: messages.Centroids) -> None:
-    """Refuse an update that does not follow: all of them, where nobody is left out."""
+    """Refuse an update that does not follow: all of them, where nobody is left out.
+
+    Its number is that of the rounds of updates that everybody was told of, so that no
+    update is made again by those who were left out of it.
+    """
+    if number != here.context.told.get(messages.Update.kind):
+        raise ProtocolFailed("The analyst asks again for an update that was made.")
     follows = number == known.asked + 1
     if here.params.may_be_left_out:
         follows = number > known.asked
@@ -305,12 +311,21 @@ def local_sums(
     _check_rows(params, data.n_rows, scale.offset.size)
     sums, weights = np.zeros_like(V), np.zeros(len(V))
     fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V))
-    for batch in contiguous(data):
+
+    def of_batch(batch: FloatArray) -> tuple[FloatArray, FloatArray]:
+        own, own_weights = np.zeros_like(V), np.zeros(len(V))
         if params.fuzzy:
             units = (encoding.sums.unit, float(encoding.weights.unit))
-            kernels.fuzzy_sums(batch, *fixed, params.fuzzifier, *units, sums, weights)
+            kernels.fuzzy_sums(
+                batch, *fixed, params.fuzzifier, *units, own, own_weights
+            )
         else:
-            kernels.cmeans_sums(batch, *fixed, encoding.sums.unit, sums, weights)
+            kernels.cmeans_sums(batch, *fixed, encoding.sums.unit, own, own_weights)
+        return own, own_weights
+
+    for own, own_weights in here.context.engine.map(of_batch, contiguous(data)):
+        sums += own
+        weights += own_weights
     if not params.masked and not params.fuzzy:
         few = weights < params.suppress_below
         sums[few], weights[few] = 0.0, 0.0

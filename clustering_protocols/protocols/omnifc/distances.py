@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.compiled import compiled, inlined
 from clustering_protocols.secrecy.field import fold, settled, squares
 
@@ -15,15 +18,18 @@ from .limits import n_pairs
 _ROWS: Final = 16  # a tile of 16 × 256 sums and four columns stay in the first cache
 _COLUMNS: Final = 256
 _GROUP: Final = 4  # features per pass; see `squares`
+_PAIRS: Final = 1 << 21  # of a stripe, about: 16 MB
 
 
-def field_distances(Z: WordArray) -> WordArray:
+def field_distances(Z: WordArray, engine: Engine = ONE_THREAD) -> WordArray:
     """Return Σ_f (Z_if - Z_i'f)² mod p for all pairs i < i'.
 
     Parameters
     ----------
     Z : uint64 array of shape (n, width)
         Residues in [0, p).
+    engine : Engine
+        Works on stripes of rows with about as many pairs each.
 
     Returns
     -------
@@ -34,7 +40,29 @@ def field_distances(Z: WordArray) -> WordArray:
     columns = np.zeros((-(-width // _GROUP) * _GROUP, n), dtype=np.uint64)
     columns[:width] = Z.T
     out: WordArray = np.empty(n_pairs(n), dtype=np.uint64)
-    _fill(columns, out)
+    begin = 0
+    for part in engine.map(partial(_stripe, columns), _stripes(n)):
+        out[begin : begin + len(part)] = part
+        begin += len(part)
+    return out
+
+
+def _stripes(n: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last row of each stripe: whole tiles, some million pairs."""
+    top = 0
+    while top < n:
+        tiles = max(1, _PAIRS // (_ROWS * (n - top)))
+        bottom = min(n, top + _ROWS * tiles)
+        yield top, bottom
+        top = bottom
+
+
+def _stripe(columns: WordArray, rows: tuple[int, int]) -> WordArray:
+    """Return the distances of pairs whose first row is in a stripe."""
+    n, (top, bottom) = columns.shape[1], rows
+    n_here = n_pairs(n - top) - n_pairs(n - bottom)
+    out: WordArray = np.empty(n_here, dtype=np.uint64)
+    _fill(columns, top, bottom, out)
     return out
 
 
@@ -44,16 +72,17 @@ def _apart(x: np.uint64, y: np.uint64) -> np.uint64:
 
 
 @compiled
-def _fill(columns: WordArray, out: WordArray) -> None:
+def _fill(columns: WordArray, first: int, last: int, out: WordArray) -> None:
     n = columns.shape[1]
     tile = np.empty((_ROWS, _COLUMNS), np.uint64)
-    for top in range(0, n, _ROWS):
-        bottom = min(n, top + _ROWS)
+    before = first * n - first * (first + 1) // 2
+    for top in range(first, last, _ROWS):
+        bottom = min(last, top + _ROWS)
         for left in range(top, n, _COLUMNS):
             right = min(n, left + _COLUMNS)
             _sum_tile(columns, top, bottom, left, right, tile)
             for i in range(top, bottom):
-                begin = i * n - i * (i + 1) // 2 - i - 1
+                begin = i * n - i * (i + 1) // 2 - i - 1 - before
                 for j in range(max(left, i + 1), right):
                     out[begin + j] = settled(tile[i - top, j - left])
 

@@ -26,7 +26,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         """Return the condensed distances between this party's shares of all rows."""
         params = context.session.params
         held = context.recall(messages.HeldShares)
-        distances = field_distances(held.shares)
+        distances = field_distances(held.shares, context.engine)
         if params.hide_segments:
             streams = zero_sum.pairwise_streams(context)
             zero_sum.hide(distances, _weight(context), streams)

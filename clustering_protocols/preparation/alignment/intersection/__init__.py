@@ -46,5 +46,10 @@ def stage(alignment: Alignment) -> Stage:
             Exchange(messages.Unblind, messages.Shown),
             Exchange(messages.Select, Digests, own=("common",)),
         ),
-        envelopes=(messages.PublicKey, messages.BlindedIds, messages.Answers),
+        envelopes=(
+            messages.PublicKey,
+            messages.BlindedIds,
+            messages.Answers,
+            Digests,
+        ),
     )

@@ -22,7 +22,10 @@ from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import (
+    Digests,
     RowOrder,
+    check_leaders,
+    compared,
     digests,
     row_order,
 )
@@ -60,7 +63,7 @@ _Task = (
     | messages.Unblind
     | messages.Select
 )
-_Content = messages.PublicKey | messages.BlindedIds | messages.Answers
+_Content = messages.PublicKey | messages.BlindedIds | messages.Answers | Digests
 
 
 class _Tokens(NamedTuple):
@@ -101,6 +104,14 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
         """Keep blinded ids, a public key or answers, from whom they may come."""
+        if context.memory.get(Selection) is not None:
+            told = {
+                e.peer: e.content for e in envelopes if isinstance(e.content, Digests)
+            }
+            if len(told) < len(envelopes):
+                raise EnvelopeRefused("A leader sends digests of the common rows.")
+            check_leaders(context, told)
+            return []
         if context.slot.name in led_by(context.session):
             return [self._collected(context, envelopes)]
         leader = leaders_of(context.session).get(context.slot.name, "")
@@ -281,8 +292,9 @@ def _select(
     rows = np.sort(own.rows[chosen])
     canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
     travelling = canonical[row_order(context, len(rows)).order]
-    return Reply(
-        contribution=digests(context, data, [own.ids[place] for place in chosen]),
+    return compared(
+        context,
+        digests(context, data, [own.ids[place] for place in chosen]),
         remember=[
             Selection(rows=rows, n_rows=asked.n_rows),
             RowOrder(order=travelling),

@@ -1,0 +1,119 @@
+"""Kernels over blocks: the same bits however many of them are worked on at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clustering_protocols import engine, packets
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.protocols.llf import LosslessFederated, Range
+from clustering_protocols.protocols.omnifc import distances
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.secrecy import field
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+THREADS = [1, 2, 3]
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("n_blocks", [0, 1, 2, 40])
+def test_results_come_in_the_order_of_the_blocks(n_threads: int, n_blocks: int) -> None:
+    late = threading.Event()
+
+    def kernel(block: int) -> int:
+        if block == 0 and n_threads > 1 and n_blocks > 1:
+            assert late.wait(30), "the others go on while the first one works"
+        late.set()
+        return block * block
+
+    found = list(LocalEngine(n_threads).map(kernel, iter(range(n_blocks))))
+    assert found == [block * block for block in range(n_blocks)]
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_few_blocks_are_held_at_a_time(n_threads: int) -> None:
+    taken = 0
+
+    def blocks() -> Iterator[int]:
+        nonlocal taken
+        for block in range(100):
+            taken += 1
+            yield block
+
+    results = LocalEngine(n_threads).map(lambda block: block, blocks())
+    for given, _ in enumerate(results, start=1):
+        assert taken - given <= n_threads + 1
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_what_a_kernel_raises_comes_out(n_threads: int) -> None:
+    def kernel(block: int) -> float:
+        return 1 / (block - 3)
+
+    with pytest.raises(ZeroDivisionError):
+        list(LocalEngine(n_threads).map(kernel, range(9)))
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_distances_between_shares_have_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, n_threads: int
+) -> None:
+    Z = field.draw(KeyedStream(bytes(32)), 300 * 5).reshape(300, 5)
+    whole = distances.field_distances(Z)
+    monkeypatch.setattr(distances, "_PAIRS", 1000)
+    assert len(list(distances._stripes(300))) > 9
+    found = distances.field_distances(Z, LocalEngine(n_threads))
+    np.testing.assert_array_equal(found, whole)
+
+
+class Pieces:
+    """Rows in many batches."""
+
+    ids = None
+
+    def __init__(self, X: FloatArray) -> None:
+        self.X = X
+        self.n_rows = len(X)
+        self.columns: Sequence[str] = ["a", "b", "c"]
+
+    def batches(self) -> Iterator[FloatArray]:
+        yield from np.array_split(self.X, 7)
+
+
+class Threaded(Session):
+    n_threads = 1
+
+    def party(self, slot: str) -> engine.PartyEngine:
+        return replace(super().party(slot), engine=LocalEngine(self.n_threads))
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+def test_a_party_sends_the_same_bytes_on_any_number_of_threads(algorithm: str) -> None:
+    layout = Layout.lattice(3)
+    rng = np.random.default_rng(0)
+    data = {slot: Pieces(rng.normal(size=(90, 3))) for slot in layout.names}
+    params = LosslessFederated(
+        n_clusters=2,
+        algorithm=algorithm,
+        scaling="none",
+        ranges=Range(minimum=-9.0, maximum=9.0),
+        init="bounds",
+        max_iter=2,
+    )
+    sent = []
+    for n_threads in THREADS:
+        session = Threaded(params, layout, data, seed=1)
+        session.n_threads = n_threads
+        session.to_the_end()
+        packed = [packets.read(message.payload) for message in session.received]
+        sums = [p.record_digest() for p in packed if p.header.record["kind"] == "sums"]
+        assert len(sums) >= 3
+        sent.append(sums)
+    assert sent[0] == sent[1] == sent[2]

@@ -1,0 +1,28 @@
+"""How much a test repeats: a few times on every change, often on command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import cycle, product
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+NIGHTLY = os.environ.get("COTERIE_HYPOTHESIS") == "nightly"
+
+
+def thorough(*, ci: int, nightly: int) -> int:
+    """Return how often to repeat."""
+    return nightly if NIGHTLY else ci
+
+
+def some(cases: Sequence[T], *, ci: int) -> Sequence[T]:
+    """Return the first so many cases; on command all of them."""
+    return cases[: thorough(ci=ci, nightly=len(cases))]
+
+
+def in_turn(cases: Sequence[Any], others: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return each case with one of the others, in turn; on command with each of them."""
+    if NIGHTLY:
+        return list(product(cases, others))
+    return list(zip(cases, cycle(others)))
