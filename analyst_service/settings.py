@@ -20,6 +20,11 @@ class Settings(BaseSettings):
         default="",
         description="postgresql://… or sqlite:///…; by default SQLite in the data folder.",
     )
+    identity_file: Path | None = Field(
+        default=None,
+        description="File of the key that signs receipts and audits; by default in the "
+        "data folder. All processes of one analyst share it.",
+    )
     max_body_bytes: int = Field(
         default=4 << 30, ge=1 << 10, description="Largest contribution."
     )
@@ -127,6 +132,11 @@ class Settings(BaseSettings):
         if scheme in {"postgres", "postgresql"}:
             return f"postgresql+psycopg://{rest}"
         return self.database_url
+
+    @property
+    def identity_path(self) -> Path:
+        """Return the file of the analyst's identity."""
+        return self.identity_file or self.data_dir / "identity.json"
 
     @property
     def blob_dir(self) -> Path:

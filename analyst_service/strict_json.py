@@ -98,4 +98,6 @@ def _impatient(schema: Any) -> Any:
         name: part if name in {"metadata", "default"} else _impatient(part)
         for name, part in schema.items()
     }
-    return {**kept, "fail_fast": True} if kept.get("type") in _SEQUENCES else kept
+    named = kept.get("type")  # or a field that is called so, with a schema of its own
+    is_sequence = isinstance(named, str) and named in _SEQUENCES
+    return {**kept, "fail_fast": True} if is_sequence else kept

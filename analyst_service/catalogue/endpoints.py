@@ -1,6 +1,6 @@
-"""The catalogue and the description of the API over HTTP; neither needs a credential.
+"""Catalogue, description of the API and the analyst's key; none needs a credential.
 
-Both are large and stay the same while the process lives, so their bytes are kept.
+The first two are large and stay the same while the process lives: their bytes are kept.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from analyst_service.catalogue.schemas import Catalogue, ProtocolRead
 from analyst_service.deps import AdmittingRoute, ServiceDep
 from analyst_service.settings import Settings
 from clustering_protocols import registry
+from clustering_protocols.wire.answers import AnalystIdentity
 
 router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 
@@ -22,6 +23,12 @@ router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 def list_protocols(service: ServiceDep) -> Response:
     """List protocols with their parameters and risks."""
     return Response(_catalogue(service.settings), media_type="application/json")
+
+
+@router.get("/v1/identity")
+def get_identity(service: ServiceDep) -> AnalystIdentity:
+    """Say under which key this analyst signs receipts and audits."""
+    return AnalystIdentity(key=service.institution.key)
 
 
 @router.get("/openapi.json", include_in_schema=False)

@@ -12,6 +12,7 @@ from analyst_service.contributions.schemas import receipt_of
 from analyst_service.contributions.service import Place
 from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.middleware.pots import Visit
+from clustering_protocols.proofs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
 
 router = APIRouter(
@@ -63,4 +64,4 @@ async def put_contribution(
     place = Place(session_id, round_, attempt)
     stored, is_new = await uploads.store(service, caller, place, body)
     response.status_code = 201 if is_new else 200
-    return receipt_of(stored, session_id)
+    return sign_receipt(service.institution, receipt_of(stored, session_id))

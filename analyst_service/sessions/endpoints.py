@@ -47,6 +47,7 @@ def put_session(
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
     proposal = body.read().proposal()
     service.require_offered(proposal.protocol)
+    service.require_own(proposal.identities)
 
     def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
@@ -97,11 +98,13 @@ def get_audit(
     session_id: SessionID,
     caller: CallerDep,
     sessions: ReadingSessions,
+    service: ServiceDep,
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
     """Say who sent or received which digest when: a chain of lines, oldest first."""
-    return audit_page(sessions.audit(caller, session_id, after, limit), limit)
+    name, lines = sessions.audit(caller, session_id, after, limit)
+    return audit_page(name, lines, limit, service.institution)
 
 
 @router.post("/{session_id}/cancel")

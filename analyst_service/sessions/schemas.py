@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
+from clustering_protocols.proofs import sign_audit
+from clustering_protocols.schema import Schema
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import (
     About,
     Deadlines,
@@ -57,6 +60,9 @@ class SessionWrite(BaseModel):
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     layout: Layout
     identities: Identities = Identities()
+    dictionary: tuple[Schema, ...] | None = Field(
+        default=None, description="What columns mean, of each column group."
+    )
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -69,6 +75,7 @@ class SessionWrite(BaseModel):
             params=self.protocol.params.model_dump(mode="json"),
             layout=self.layout,
             identities=self.identities,
+            dictionary=self.dictionary,
             seed=self.seed,
             deadlines=self.deadlines,
             guards=self.guards,
@@ -119,10 +126,14 @@ def list_page(sessions: Mapping[str, Session], limit: int) -> SessionPage:
     )
 
 
-def audit_page(lines: list[AuditLine], limit: int) -> AuditPage:
-    """Return a page of an audit."""
-    following = lines[-1].number if len(lines) == limit else None
-    return AuditPage(lines=[found.line for found in lines], next=following)
+def audit_page(
+    session: str, found: list[AuditLine], limit: int, analyst: Institution
+) -> AuditPage:
+    """Return a page of the audit of a session, as its parties name it, signed."""
+    following = found[-1].number if len(found) == limit else None
+    lines = [each.line for each in found]
+    signature = sign_audit(analyst, session, lines) if lines else ""
+    return AuditPage(lines=lines, next=following, signature=signature)
 
 
 def _slot(member: Member, awaited: set[str]) -> SlotStatus:

@@ -98,14 +98,15 @@ class SessionService:
 
     def audit(
         self, caller: Caller, session_id: str, after: int, limit: int
-    ) -> list[AuditLine]:
-        """Return lines of the audit; not to parties, for small answers can be guessed.
+    ) -> tuple[str, list[AuditLine]]:
+        """Return the session's name among its parties, and lines of its audit.
 
-        A digest of few possible bytes tells which of them they were.
+        Not to parties, for small answers can be guessed: a digest of few possible bytes
+        tells which of them they were.
         """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self.visible(caller, session_id, deleted=True)
-        return self._audit.page(session.id, after, limit)
+        return session.name, self._audit.page(session.id, after, limit)
 
     def cancel(self, caller: Caller, session_id: str) -> Session:
         """End a session; a repeat changes nothing."""

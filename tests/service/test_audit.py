@@ -391,7 +391,10 @@ def test_the_commands_check_both_chains_and_one_against_the_other(
         return run(*words, home=crowd.home, analyst=analyst)
 
     session = crowd.session.id
-    ledger = coterie("party", "audit", session, A, "--json")
+    entropy = crowd.home / "entropy"
+    entropy.write_text(crowd.keys[A].hex())
+    signing = ("--json", "--entropy-file", entropy)
+    ledger = coterie("party", "audit", session, A, *signing)
     receipts = tmp_path / "receipts.json"
     receipts.write_text(ledger.stdout)
     against = ("session", "audit", session, "--receipts", receipts)
@@ -402,7 +405,7 @@ def test_the_commands_check_both_chains_and_one_against_the_other(
     engine = sa.create_engine(
         Settings(database_url=analyst.environment["COTERIE_DATABASE_URL"]).database
     )
-    last = json.loads(ledger.stdout)[-1]["sequence"]
+    last = json.loads(json.loads(ledger.stdout)["lines"][-1])["sequence"]
     with engine.begin() as connection:  # the end is missing: the chain alone holds
         cut = sa.delete(AuditLine).where(AuditLine.session_id == session)
         connection.execute(cut.where(AuditLine.number >= last))

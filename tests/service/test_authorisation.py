@@ -66,6 +66,7 @@ class Cast:
         joining = self.session.joining(A) | nothing
         return {
             "list_protocols": ("GET", "/v1/protocols", {}),
+            "get_identity": ("GET", "/v1/identity", {}),
             "get_health": ("GET", "/healthz", {}),
             "get_readiness": ("GET", "/readyz", {}),
             "get_metrics": ("GET", "/metrics", {}),
@@ -109,6 +110,7 @@ CALLERS = (
 EXPECTED: dict[str, tuple[int, ...]] = {
     # who needs no credential at all
     "list_protocols": (200, 200, 200, 200, 200, 200, 200),
+    "get_identity": (200, 200, 200, 200, 200, 200, 200),
     "get_health": (200, 200, 200, 200, 200, 200, 200),
     "get_readiness": (200, 200, 200, 200, 200, 200, 200),
     "get_metrics": (200, 200, 200, 200, 200, 200, 200),

@@ -21,9 +21,11 @@ import pytest
 
 from clustering_protocols import codec, hash_chain, simulation
 from clustering_protocols.problems import Problem
+from clustering_protocols.proofs import check_receipt
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import Receipt
 from party_sdk._requests import bearer, contribution_headers
 
 if TYPE_CHECKING:
@@ -88,6 +90,22 @@ def session(shared_api: Api) -> ByHand:
 @pytest.fixture
 def upload(session: ByHand) -> Upload:
     return Upload.of(session, A)
+
+
+@pytest.fixture(scope="module")
+def refused_upload(shared_api: Api) -> Iterator[Upload]:
+    """One for all that is refused: after all of it the good one is still welcome."""
+    upload = Upload.of(shared_api.open(Dummy(), PARTS).join().until("count"), A)
+    yield upload
+    assert upload.send().status_code == 201
+
+
+@pytest.fixture(scope="module")
+def refused_projections(shared_api: Api) -> Iterator[Upload]:
+    """The same of arrays of floats."""
+    upload = projections(shared_api)
+    yield upload
+    assert upload.send().status_code == 201
 
 
 def positions(upload: Upload) -> Any:
@@ -193,7 +211,9 @@ def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> Non
         "size": len(upload.body),
         "received_at": "2026-03-01T00:00:00Z",
         **line_of(session, upload),
+        "signature": receipt["signature"],
     }
+    check_receipt(session.api.service.institution.key, Receipt.model_validate(receipt))
 
 
 def line_of(session: ByHand, upload: Upload) -> dict[str, Any]:
@@ -483,11 +503,12 @@ def b64(content: bytes) -> str:
 
 @pytest.mark.threat(4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 38, 39)
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_bad_upload_is_refused_and_leaves_no_trace(upload: Upload, what: str) -> None:
+def test_a_bad_upload_is_refused_and_leaves_no_trace(
+    refused_upload: Upload, what: str
+) -> None:
     change, problem = REFUSED[what]
-    bad = change(upload)
-    assert_refused(upload.session.api, bad.send, problem)
-    assert upload.send().status_code == 201, "the good upload is still welcome"
+    bad = change(refused_upload)
+    assert_refused(refused_upload.session.api, bad.send, problem)
 
 
 @pytest.mark.threat(8)
@@ -552,19 +573,18 @@ def test_a_session_that_is_over_takes_no_contribution(
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("name", ["rows", "anchors"])
 def test_numbers_that_are_not_finite_are_refused(
-    shared_api: Api, bad: float, place: float, name: str
+    refused_projections: Upload, bad: float, place: float, name: str
 ) -> None:
-    upload = projections(shared_api)
+    upload = refused_projections
     _, arrays = codec.decode(upload.body)
     spoilt = arrays[name].copy()
     spoilt.flat[int(place * (spoilt.size - 1))] = bad
     refusal = assert_refused(
-        shared_api,
+        upload.session.api,
         recoded(upload, {**arrays, name: spoilt}).send,
         Problem.INVALID_ARRAY,
     )
     assert "1 items" in refusal.json()["detail"]
-    assert upload.send().status_code == 201
 
 
 @pytest.mark.threat(2)

@@ -40,6 +40,7 @@ HERE = "/v1/sessions/{session_id}"
 ANYBODY = "anybody"
 OPEN: dict[str, set[str]] = {
     "GET /v1/protocols": {ANYBODY},
+    "GET /v1/identity": {ANYBODY},
     "GET /healthz": {ANYBODY},
     "GET /readyz": {ANYBODY},
     "GET /metrics": {ANYBODY},
@@ -156,6 +157,7 @@ LINE = {"id", "title", "state", "round", "created_at"}
 FIELDS: dict[str, set[str]] = {
     "GET /healthz": {"status"},
     "GET /readyz": {"status"},
+    "GET /v1/identity": {"key"},
     "POST /v1/join": {"session", "slot", "token"},
     "POST /v1/join/preview": {
         *("session", "slot", "state", "terms", "risks", "risks.*", "joins"),
@@ -165,10 +167,10 @@ FIELDS: dict[str, set[str]] = {
     f"GET {HERE}": SESSION,
     f"POST {HERE}/cancel": SESSION,
     f"POST {HERE}/invitations": {"codes", "codes.*"},
-    f"GET {HERE}/audit": {"lines", "next"},
+    f"GET {HERE}/audit": {"lines", "next", "signature"},
     f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": {
         *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
-        *("sequence", "entry"),
+        *("sequence", "entry", "signature"),
     },
 }
 BY_NAME = {"risks", "codes"}

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from support.analyst_process import thorough
+from support.repeats import thorough
 
 from analyst_service.app import create_app
 from analyst_service.auth.service import Role

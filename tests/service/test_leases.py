@@ -5,29 +5,26 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from support.analyst_process import thorough, wait_for
+from support.analyst_process import wait_for
+from support.drivers import drive, race
+from support.repeats import thorough
 
-from analyst_service.blobs.files import FileBlobStore
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import RETRY_SECONDS, Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
-from analyst_service.metrics import Metrics
 from analyst_service.models import Session, Task
-from analyst_service.process_context import Service
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.errors import StorageFull
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
-DRIVERS = 8
+DRIVERS = thorough(ci=4, nightly=8)
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -56,36 +53,6 @@ def row_of(session: ByHand) -> Session:
 
 
 # Drivers in processes of their own
-
-
-def service_of(settings: Settings) -> Service:
-    blobs = FileBlobStore(settings.blob_dir)
-    return Service(
-        settings=settings,
-        clock=SystemClock(),
-        database=Database(settings.database),
-        blobs=blobs,
-        metrics=Metrics(),
-    )
-
-
-def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
-    """Try, with all others at once, to take and finish one step after another."""
-    service = service_of(settings)
-    while rounds > 0:
-        barrier.wait()
-        with service.database.write() as transaction:
-            lease = JobService(transaction, service).take()
-        if lease is not None:
-            with service.database.read() as transaction:
-                job = JobService(transaction, service).job(lease.session)
-            followed = worker.run(job)
-            with service.database.write() as transaction:
-                jobs = JobService(transaction, service)
-                if jobs.follow(lease, followed):
-                    wins.put(os.getpid())
-        barrier.wait()
-        rounds -= 1
 
 
 @contextmanager
@@ -116,10 +83,10 @@ def step_again(database: Database, session_id: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.threat(53)
-def test_of_eight_processes_that_race_for_a_step_one_wins_each_time(
+def test_of_processes_that_race_for_a_step_one_wins_each_time(
     each_api: Api,
 ) -> None:
-    rounds = thorough(ci=40, nightly=1000)
+    rounds = thorough(ci=20, nightly=1000)
     session = stepping(each_api)
     service = each_api.service
     with racing(service.settings, rounds) as (barrier, wins):
@@ -130,33 +97,6 @@ def test_of_eight_processes_that_race_for_a_step_one_wins_each_time(
             assert wins.get(timeout=60)
             assert wins.empty(), turn
             assert (row_of(session).state, row_of(session).round) == ("collecting", 1)
-
-
-class Held(Process):
-    """Runs a step within the driver's thread, and waits there to be let go."""
-
-    def __init__(self, told: Connection, go: Connection) -> None:
-        self.told, self.go = told, go
-
-    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
-        future: Future[worker.Outcome] = Future()
-        future.set_result(worker.run(job))
-        self.told.send("has stepped")
-        self.go.recv()
-        return future
-
-    def end(self) -> None:
-        pass
-
-
-def drive(settings: Settings, told: Connection, go: Connection, *, held: bool) -> None:
-    class HeldDriver(Driver):
-        def _new_process(self) -> Process:
-            return Held(told, go) if held else Process()
-
-    with HeldDriver(service_of(settings)):
-        told.send("drives")
-        threading.Event().wait()
 
 
 class DriverProcess:

@@ -7,9 +7,11 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from io import StringIO
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -23,6 +25,7 @@ from support.raw_requests import SILENCE, start
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
+from analyst_service.identity import load_identity
 from analyst_service.logs import JsonLines
 from analyst_service.rate_limit import _MAX_CALLERS, Rates
 from analyst_service.settings import Settings
@@ -280,7 +283,7 @@ def test_requests_over_the_limit_are_refused_and_not_queued(
 def test_headers_over_the_limit_are_refused(api: Api) -> None:
     for headers, path in (
         ({"X-Long": "x" * 70_000}, "/v1/protocols"),
-        ({f"X-{n}": "x" for n in range(20_000)}, "/v1/protocols"),
+        ({f"X-{n}": "x" * 20 for n in range(2_000)}, "/v1/protocols"),
         ({}, "/v1/protocols?" + "x" * 100_000),
     ):
         with suppress(httpx.InvalidURL):
@@ -522,3 +525,33 @@ def test_a_service_writes_json_lines_and_no_secret(
     assert len([json.loads(line) for line in lines]) > 3
     assert impatient.key not in impatient.log.read_text()
     assert "canary" not in impatient.log.read_text()
+
+
+# Who it is
+
+
+def test_of_processes_that_start_at_once_all_have_the_same_identity(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "new" / "identity.json"
+    together = Barrier(8)
+
+    def start(_: int) -> str:
+        together.wait()
+        return load_identity(path).key
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(start, range(8)))) == 1
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_system_without_links_keeps_an_identity_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    first = load_identity(tmp_path / "identity.json")
+    assert load_identity(tmp_path / "identity.json").key == first.key

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from support.analyst_process import Analyst, Crowd, thorough, wait_for
+from support.analyst_process import Analyst, Crowd, wait_for
 from support.databases import on_both_databases
+from support.repeats import thorough
 
 from analyst_service.blobs.claims import claim
 from analyst_service.blobs.files import FileBlobStore, FileDraft

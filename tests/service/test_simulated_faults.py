@@ -28,7 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from support.analyst_process import thorough
+from support.repeats import thorough
 
 from analyst_service.auth.service import AuthService
 from analyst_service.models import Contribution
@@ -264,7 +264,7 @@ def test_any_order_of_what_may_happen_loses_and_doubles_nothing(
     run_state_machine_as_test(
         partial(Faults, start_api.func),
         settings=settings(
-            max_examples=thorough(ci=20, nightly=200),
+            max_examples=thorough(ci=8, nightly=200),
             stateful_step_count=thorough(ci=30, nightly=400),
             suppress_health_check=list(HealthCheck),
         ),

@@ -1,0 +1,46 @@
+"""Who this analyst is: the key under which it signs receipts and audits.
+
+Terms name it, so it stays the same: all processes of one analyst, on all hosts, read the
+same file (``COTERIE_IDENTITY_FILE``), and whoever restores a backup restores it too.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from clustering_protocols.secrecy.identities import Institution
+
+
+def load_identity(path: Path) -> Institution:
+    """Return the analyst's identity; on first use of a file a new one.
+
+    Of processes that start at once, all get the one that was written first.
+    """
+    if not path.exists():
+        _make(path)
+    return Institution.read(path.read_bytes())
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(Institution("", secrets.token_bytes(32)).written())
+            file.flush()
+            os.fsync(file.fileno())
+        _put(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _put(fresh: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(fresh)
+    except FileExistsError:
+        pass  # another process was faster
+    except OSError:  # the file system has no such links: the last one wins
+        fresh.replace(path)
