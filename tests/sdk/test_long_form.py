@@ -17,9 +17,10 @@ from clustering_protocols.data import MatrixSource, SparseSource, matrix
 from clustering_protocols.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.terms import Layout
-from party_sdk.frames import Result, open_long, open_table
-from party_sdk.long_form import LongForm, occurrences, read_objects
 from party_sdk.plots import block_order, draw
+from party_sdk.results import Result
+from party_sdk.tables import open_table
+from party_sdk.tables.long_form import LongForm, occurrences, open_long, read_objects
 
 LINES = {
     "customer": ["b", "a", "b", "b", "d"],

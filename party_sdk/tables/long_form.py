@@ -15,6 +15,10 @@ from scipy.sparse import coo_array
 
 from clustering_protocols.data import SparseSource
 from clustering_protocols.errors import InvalidData
+from party_sdk.tables.columns import Column
+from party_sdk.tables.dialect import from_mapping
+from party_sdk.tables.opening import How, opened, read_again
+from party_sdk.tables.report import Findings, sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,38 @@ def occurrences(
     shape = (len(order), len(items))
     R = coo_array((counts, (places[rows], by_name[columns])), shape=shape)
     return SparseSource(R, columns=sorted(items), ids=list(order))
+
+
+def open_long(
+    path: Path,
+    form: LongForm,
+    objects: Sequence[str] | None = None,
+    dialect: Any = None,
+) -> SparseSource:
+    """Return a file of co-occurrences in long form as a source of sparse rows.
+
+    Parameters
+    ----------
+    path : Path
+        A file with one line per object and item.
+    form, objects
+        As for :func:`occurrences`.
+    dialect
+        As for :func:`~party_sdk.tables.open_table`.
+    """
+    names = [name for name in (form.object, form.item, form.count) if name]
+    with opened(path, How(dialect=from_mapping(dialect))) as source:
+        source.names.require(names)
+        columns = [Column(name, "words") for name in names[:2]]
+        columns += [Column(name, "number") for name in names[2:]]
+        batches = [
+            pa.table(list(cells), names) for cells, _ in read_again(source, columns, ())
+        ]
+        findings = Findings()
+        source.tell(columns, findings)
+    if findings:
+        raise InvalidData(sentences(findings, source.places.word))
+    return occurrences(pa.concat_tables(batches), form, objects)
 
 
 def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:

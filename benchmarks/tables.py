@@ -1,0 +1,105 @@
+"""Reading a text file to rows of float64, against DuckDB's own scan of the same file.
+
+    python -m benchmarks.tables [--rows 10000000] [--columns 20]
+
+The scan adds up every column, with everything found out by DuckDB. Reading finds the
+dialect, parses, watches for what a party should not send, and writes rows to a spool and
+ids to Arrow. Both run in processes of their own, in turns; times are those of processors,
+which other work on the machine changes less. Ends with 1 above a goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+GOAL_RATIO = 2.0
+GOAL_BYTES = 1 << 30
+_PIECE = 100_000
+
+_SCAN = """
+import duckdb
+sums = ", ".join(f"sum(x{i})" for i in range(columns))
+duckdb.execute("SET threads = 2; SET enable_progress_bar = false")
+duckdb.execute(f"SELECT count(id), {sums} FROM read_csv(?)", [path]).fetchall()
+"""
+_READ = """
+from party_sdk.tables import open_table
+table = open_table(path, id_column="id")
+assert len(table.ids) == table.n_rows == rows
+"""
+_PROGRAM = """
+import json, resource, sys, time
+path, rows, columns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+begin = time.perf_counter(), time.process_time()
+{work}
+spent = time.perf_counter() - begin[0], time.process_time() - begin[1]
+most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([*spent, most]))
+"""
+
+
+def main() -> None:
+    """Print times, their ratio and the most memory."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        write(path, options.rows, options.columns)
+        size = (str(path), str(options.rows), str(options.columns))
+        runs = [(run(_SCAN, *size), run(_READ, *size)) for _ in range(options.runs)]
+        print(
+            f"{options.rows:,} rows × {options.columns} columns, "
+            f"{path.stat().st_size / 2**20:.0f} MiB, {options.runs} runs"
+        )
+    sys.exit(report(runs))
+
+
+def write(path: Path, n_rows: int, n_columns: int) -> None:
+    """Write a table of ids and numbers with three digits behind the point."""
+    rng = np.random.default_rng(0)
+    with path.open("w") as file:
+        file.write(",".join(["id", *(f"x{i}" for i in range(n_columns))]) + "\n")
+        for begin in range(0, n_rows, _PIECE):
+            X = rng.normal(scale=100, size=(min(_PIECE, n_rows - begin), n_columns))
+            rows = enumerate(np.round(X, 3).tolist(), begin)
+            file.writelines(f"P{i:09d},{','.join(map(repr, x))}\n" for i, x in rows)
+
+
+def run(work: str, *size: str) -> tuple[float, float, int]:
+    """Return seconds on the clock and of processors, and most memory, of a process."""
+    words = [sys.executable, "-c", _PROGRAM.format(work=work), *size]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    elapsed, used, most = json.loads(said)
+    return elapsed, used, most
+
+
+def report(
+    runs: list[tuple[tuple[float, float, int], tuple[float, float, int]]],
+) -> int:
+    """Print the figures beside their goals; return 1 if one is missed."""
+    for name, side in (("DuckDB's scan", 0), ("reading", 1)):
+        elapsed = median(pair[side][0] for pair in runs)
+        used = median(pair[side][1] for pair in runs)
+        print(f"{name:13}  {used:.2f} s of processors, {elapsed:.2f} s on the clock")
+    ratio = median(read[1] / scan[1] for scan, read in runs)
+    most = max(read[2] for _, read in runs)
+    print(f"ratio          {ratio:.2f}  (goal: at most {GOAL_RATIO})")
+    print(
+        f"memory         {most / 2**20:.0f} MiB  (goal: at most {GOAL_BYTES >> 20} MiB)"
+    )
+    return int(ratio > GOAL_RATIO or most > GOAL_BYTES)
+
+
+if __name__ == "__main__":
+    main()

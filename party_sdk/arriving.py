@@ -1,0 +1,81 @@
+"""A table arrives at a session: read by its dictionary, and refused where it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import (
+    CoterieError,
+    GuardRefused,
+    InvalidData,
+    ShapeConflict,
+)
+from clustering_protocols.registry import check_terms
+from clustering_protocols.schema import Schema
+from clustering_protocols.terms import Terms
+from clustering_protocols.wire.states import SlotState
+from party_sdk.client import AnalystClient
+
+# Libraries of tables are imported when rows are read
+if TYPE_CHECKING:
+    from party_sdk.tables import IdColumns
+
+
+def dictionary_of(terms: Terms, slot: str) -> Schema | None:
+    """Return what terms say of the columns of a slot, if they do."""
+    said = terms.dictionary
+    return None if said is None else said[terms.layout.slot(slot).column]
+
+
+def open_by(
+    dictionary: Schema | None,
+    table: Any,
+    id_column: IdColumns,
+    columns: list[str] | None,
+) -> DataSource:
+    """Return a table as rows, with the columns of a dictionary in its order.
+
+    Raises
+    ------
+    InvalidData
+        If it cannot be read, or has other columns.
+    """
+    from party_sdk.tables import open_table
+
+    data = open_table(table, id_column=id_column, columns=columns, schema=dictionary)
+    if dictionary is not None and tuple(data.columns) != dictionary.names:
+        raise InvalidData(
+            "The terms describe other columns, or another order of them: "
+            f"{', '.join(dictionary.names[:20])}."
+        )
+    return data
+
+
+def check_rows(terms: Terms, data: DataSource) -> None:
+    """Refuse rows that cannot take part; those of one id by their lines."""
+    from party_sdk.tables import Table
+
+    try:
+        check_terms(terms).check_rows(data)
+    except InvalidData:
+        same = data.same_ids() if isinstance(data, Table) else ""
+        if not same:
+            raise
+        raise InvalidData(same) from None
+
+
+@contextmanager
+def telling_refusals(client: AnalystClient, code: str) -> Iterator[None]:
+    """Tell the others which check refuses this party, while its slot is free.
+
+    They read the check's name and no value; with another table it may still come.
+    """
+    try:
+        yield
+    except (InvalidData, GuardRefused, ShapeConflict) as refused:
+        with suppress(CoterieError):  # what refused is what the operator has to read
+            client.decline(code, SlotState.REFUSED, refused.problem.slug)
+        raise

@@ -1,0 +1,191 @@
+"""Options of commands that read a table or write files, gathered into one argument each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from party_sdk.cli.output import say
+from party_sdk.cli.outputs import try_outputs
+
+if TYPE_CHECKING:
+    from clustering_protocols.data import DataSource
+    from clustering_protocols.schema import Schema
+    from party_sdk.tables import CheckReport, How
+
+Command = Callable[..., Any]
+
+csv_option = click.option(
+    "--csv",
+    "dialect",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="How a text file is written, instead of finding it out: delimiter=; decimal=, "
+    "encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; again for several.",
+)
+id_option = click.option(
+    "--id-column",
+    "id_columns",
+    multiple=True,
+    help="Names the rows; it never leaves. Again for a name of several columns.",
+)
+
+
+def reading_options(command: Command) -> Command:
+    """Add the options that say how a table is read; the command takes ``how``."""
+
+    @click.option(
+        "--columns",
+        help="Columns to cluster, comma-separated; by default all but the id columns.",
+    )
+    @csv_option
+    @click.option(
+        "--schema",
+        "schema_file",
+        type=click.Path(path_type=Path),
+        help="A data dictionary (Table Schema): what columns mean.",
+    )
+    @click.option("--query", help="With a postgresql:// address: the rows to take.")
+    @click.option(
+        "--allow",
+        multiple=True,
+        metavar="GUARD",
+        help="Switch a guard off: running-number, large-integers or totals-row.",
+    )
+    @functools.wraps(command)
+    def gathered(
+        *args: Any,
+        columns: str | None,
+        dialect: tuple[str, ...],
+        schema_file: Path | None,
+        query: str | None,
+        allow: tuple[str, ...],
+        id_columns: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
+        from party_sdk.tables import Dialect, How
+        from party_sdk.tables.dictionaries import read_schema
+
+        how = How(
+            id_column=id_columns,
+            columns=[n.strip() for n in columns.split(",")] if columns else None,
+            dialect=Dialect.parse(dialect),
+            schema=None if schema_file is None else read_schema(schema_file),
+            query=query,
+            allow=allow,
+        )
+        return command(*args, how=how, **rest)
+
+    return id_option(gathered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenTable:
+    """A table as the command line names it, not read yet."""
+
+    path: str
+    how: How
+    long_form: str | None
+    objects_file: Path | None
+
+    def open(
+        self, schema: Schema | None = None, columns: Sequence[str] | None = None
+    ) -> DataSource:
+        """Return its rows, and say what they are.
+
+        Parameters
+        ----------
+        schema : Schema, optional
+            The dictionary of the terms, which counts instead of the operator's.
+        columns : sequence of str, optional
+            Of the session, where the operator names none.
+        """
+        how = replace(
+            self.how,
+            schema=schema or self.how.schema,
+            columns=self.how.columns or columns or None,
+        )
+        return _opened(self.path, how, self.long_form, self.objects_file)
+
+    def checked(self, schema: Schema | None) -> CheckReport:
+        """Return what hinders the table from taking part; ``schema`` as above."""
+        from party_sdk.tables import examine
+
+        how = replace(self.how, schema=schema or self.how.schema)
+        report, read = examine(self.path, how)
+        unfit = tuple(read.unfit.shown) if read is not None else ()
+        return report.model_copy(update={"problems": (*report.problems, *unfit)})
+
+
+def data_options(command: Command) -> Command:
+    """Add the options that name rows; the command takes ``rows``, a table."""
+
+    @click.option(
+        "--data",
+        "path",
+        required=True,
+        help="This party's rows: a file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), "
+        "or postgresql://… with --query.",
+    )
+    @reading_options
+    @click.option(
+        "--long",
+        "long_form",
+        metavar="OBJECT,ITEM[,COUNT]",
+        help="The file has one line per object and item: the names of these columns.",
+    )
+    @click.option(
+        "--objects",
+        "objects_file",
+        type=click.Path(path_type=Path),
+        help="With --long: text file with the ids of all objects, one a line, the same "
+        "at every site.",
+    )
+    @functools.wraps(command)
+    def gathered(
+        *args: Any,
+        path: str,
+        how: How,
+        long_form: str | None,
+        objects_file: Path | None,
+        **rest: Any,
+    ) -> Any:
+        outputs = [rest.get("labels"), rest.get("picture")]
+        try_outputs(outputs, Path(path), force=rest.get("force", False))
+        rows = GivenTable(
+            path=path, how=how, long_form=long_form, objects_file=objects_file
+        )
+        return command(*args, rows=rows, **rest)
+
+    return gathered
+
+
+def _opened(
+    path: str, how: How, long_form: str | None, objects_file: Path | None
+) -> DataSource:
+    if long_form is not None:
+        from party_sdk.tables.long_form import LongForm, open_long, read_objects
+
+        form = LongForm.parse(long_form)
+        objects = read_objects(objects_file) if objects_file else None
+        data: DataSource = open_long(Path(path), form, objects, how.dialect)
+        _show(data, f"named by {form.object!r}")
+        return data
+    from party_sdk.tables import open_as
+
+    table = open_as(path, how)
+    names = ", ".join(map(repr, table.naming))
+    _show(table, f"named by {names}" if names else "not named")
+    for warning in table.report.warnings:
+        say(f"warning: {warning}", err=True)
+    return table
+
+
+def _show(data: DataSource, named: str) -> None:
+    shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
+    say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)

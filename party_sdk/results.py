@@ -1,0 +1,210 @@
+"""What a party gets: labels, in the order of its table, and files of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from party_sdk.tables import IdColumns, Table, open_table
+
+_PARQUET = frozenset({".parquet", ".pq"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """What a party gets, in the order of its table.
+
+    Attributes
+    ----------
+    labels : int64 array of shape (n_rows,)
+        Cluster of each row, from 0; -1 for rows of no cluster, or that did not take part.
+    cluster_sizes : int64 array of shape (n_clusters,) or None
+        Rows of all parties in each cluster.
+    centroids, coordinates, memberships : float64 arrays or None
+        Where the protocol and the terms give them out; coordinates are the rows in the
+        space of the centroids.
+    item_memberships : float64 array of shape (n_clusters, n_columns) or None
+        How much each column belongs to each cluster, where columns are clustered too.
+    ids : sequence of str or None
+    naming : tuple of str
+        The columns of the table that hold the ids.
+    columns : tuple of str
+        The columns that were clustered, in the order of the session.
+    report : mapping
+        What else the protocol tells the operator.
+    """
+
+    labels: IntArray = field(repr=False)
+    cluster_sizes: IntArray | None
+    centroids: FloatArray | None = field(repr=False)
+    coordinates: FloatArray | None = field(repr=False)
+    memberships: FloatArray | None = field(repr=False)
+    item_memberships: FloatArray | None = field(repr=False)
+    ids: Sequence[str] | None = field(repr=False)
+    naming: tuple[str, ...]
+    columns: tuple[str, ...]
+    report: Mapping[str, Any]
+    _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, outcome: Outcome, data: DataSource | None, columns: Sequence[str] = ()
+    ) -> Result:
+        """Return an outcome with the ids of the party's rows beside it."""
+        return cls(
+            labels=outcome.labels,
+            cluster_sizes=outcome.cluster_sizes,
+            centroids=outcome.centroids,
+            coordinates=outcome.coordinates,
+            memberships=outcome.memberships,
+            item_memberships=outcome.item_memberships,
+            ids=None if data is None else data.ids,
+            naming=naming_of(data),
+            columns=tuple(columns),
+            report=outcome.report,
+            _predict=outcome.predict,
+        )
+
+    def predict(self, table: Any, *, id_column: IdColumns = None) -> IntArray:
+        """Label new rows at home, with what the terms let out; nothing is sent.
+
+        Parameters
+        ----------
+        table, id_column
+            As for :func:`open_table`. The columns of the session are found by name, in
+            whichever order the table has them; a matrix has no names, and its columns
+            have to stand as in the session.
+
+        Raises
+        ------
+        GuardRefused
+            If the terms let nothing out from which a label could be told.
+        InvalidData
+            If a column of the session is missing.
+        """
+        if self._predict is None:
+            raise GuardRefused(
+                "The terms of this session let nothing out from which new rows could be "
+                "labelled. For `dc` that is the parameter 'predictor'."
+            )
+        named = isinstance(table, np.ndarray | DataSource) or not self.columns
+        columns = None if named else self.columns
+        data = open_table(table, id_column=id_column, columns=columns)
+        if isinstance(table, Table) and data.columns != self.columns:
+            raise InvalidData(
+                f"The session clustered the columns {', '.join(self.columns[:20])}, in "
+                "this order."
+            )
+        return self._predict(data)
+
+    def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
+        """Return the n items that belong most to each cluster, the surest first.
+
+        Empty where the protocol does not cluster items.
+        """
+        if self.item_memberships is None:
+            return []
+        order = np.argsort(-self.item_memberships, axis=1, kind="stable")[:, :n]
+        return [[columns[item] for item in items] for items in order]
+
+    def save(self, path: str | Path) -> Path:
+        """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending."""
+        path = Path(path)
+        memberships = [] if self.memberships is None else list(self.memberships.T)
+        named = {f"membership_{k}": column for k, column in enumerate(memberships)}
+        return write_labels(path, self.labels, self.ids, self.naming, named)
+
+
+def naming_of(data: DataSource | None) -> tuple[str, ...]:
+    """Return the columns that hold a source's ids, where they have names."""
+    return data.naming if isinstance(data, Table) else ()
+
+
+def write_labels(
+    path: Path,
+    labels: IntArray,
+    ids: Sequence[str] | None,
+    naming: Sequence[str],
+    more: Mapping[str, FloatArray],
+) -> Path:
+    """Write one line per row: its id or number, its label, and more columns.
+
+    The file is there as a whole or not at all; a link is replaced, not followed.
+    """
+    columns = _id_columns(labels, ids, naming)
+    for name, values in {"label": labels, **more}.items():
+        columns[_free(name, columns)] = pa.array(values)
+    table = pa.table(columns)
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        _write(table, fresh, path.suffix.lower())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return path
+
+
+def _id_columns(
+    labels: IntArray, ids: Sequence[str] | None, naming: Sequence[str]
+) -> dict[str, Any]:
+    if ids is None:
+        return {"id": pa.array(range(len(labels)))}
+    if len(naming) < 2:
+        return {(naming or ("id",))[0]: pa.array(ids, pa.large_string())}
+    parts = zip(*map(json.loads, ids), strict=True)
+    return {name: pa.array(part) for name, part in zip(naming, parts, strict=True)}
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name that no column of ids has."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _write(table: pa.Table, path: Path, ending: str) -> None:
+    if ending in _PARQUET:
+        parquet.write_table(table, path)
+    elif ending == ".xlsx":
+        _write_sheet(table, path)
+    else:
+        csv.write_csv(table, path)
+
+
+def _write_sheet(table: pa.Table, path: Path) -> None:
+    """Write a sheet in which texts are texts: an id such as =1+1 is no formula."""
+    book = workbook(path)
+    sheet = book.add_worksheet("labels")
+    sheet.write_row(0, 0, table.column_names)
+    for place, column in enumerate(table.columns):
+        sheet.write_column(1, place, column.to_pylist())
+    book.close()
+
+
+def require_excel() -> None:
+    """Raise :class:`InvalidParameters` where Excel's files cannot be written."""
+    if find_spec("xlsxwriter") is None:
+        raise InvalidParameters(
+            "Files of Excel are written with XlsxWriter: install coterie[excel]."
+        )
+
+
+def workbook(path: Path) -> Any:
+    """Return a new file of Excel; see :func:`require_excel`."""
+    require_excel()
+    from xlsxwriter import Workbook
+
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
+    return Workbook(str(path), plain)

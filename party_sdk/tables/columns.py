@@ -1,0 +1,298 @@
+"""From the columns of a batch to float64: numbers, levels, days, yes and no."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute, types
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.schema import Field, Schema, day_number, normal
+from party_sdk.tables.kinds import BOOLEANS, Kind
+from party_sdk.tables.report import form
+
+_YES_AND_NO: Final = BOOLEANS | {
+    "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "1": 1.0, "0": 0.0,
+    "ja": 1.0, "nein": 0.0, "oui": 1.0, "non": 0.0,
+}  # fmt: skip
+"""Spellings of a column that the dictionary calls boolean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column to read.
+
+    Attributes
+    ----------
+    kind
+        What the table holds, as far as it shows by itself.
+    field
+        What the dictionary says of it, if there is one.
+    codes
+        Texts that stand for no value.
+    """
+
+    name: str
+    kind: Kind
+    field: Field | None = None
+    codes: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, name: str, kind: Kind, schema: Schema | None, codes: frozenset[str]
+    ) -> Column:
+        """Return a column with what a dictionary says of it."""
+        if schema is None:
+            return cls(name, kind, None, codes)
+        field = schema.field(name)
+        said = codes | schema.missing_codes(field)
+        return cls(name, kind, field, said - frozenset(field.levels))
+
+    @property
+    def type(self) -> str:
+        """Return the column's type, as reports name it."""
+        if self.field is None:
+            return self.kind
+        if self.field.is_category:
+            return "ordinal" if self.field.is_ordinal else "category"
+        return self.field.type
+
+    @property
+    def is_numeric(self) -> bool:
+        """Return whether cells are read as numbers."""
+        return self.type in {"number", "integer", "nothing"}
+
+    @property
+    def is_date(self) -> bool:
+        """Return whether cells are read as dates."""
+        return self.type == "date" and self.field is not None
+
+    @property
+    def is_described(self) -> bool:
+        """Return whether it is known what number each cell is."""
+        return self.field is not None or self.type not in {"words", "date"}
+
+    @property
+    def spellings(self) -> Mapping[str, float] | None:
+        """Return the number of each text that may stand here; None of numbers and dates."""
+        if self.field is not None and self.field.is_category:
+            return {level: float(i) for i, level in enumerate(self.field.levels)}
+        if self.type == "boolean":
+            return BOOLEANS if self.field is None else _YES_AND_NO
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A cell that cannot be read: row of its batch, and what is wrong."""
+
+    row: int
+    what: str
+
+
+def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
+    """Return the cells of a column as float64, NaN for none, and what cannot be read."""
+    spellings = column.spellings
+    if spellings is not None and not (
+        types.is_boolean(cells.type) and column.type == "boolean"
+    ):
+        return _spelled(column, texts(cells), spellings)
+    if not column.is_described:
+        return _presence(column, cells), []
+    if column.is_date:
+        return _days(column, cells)
+    if not (is_numeric(cells.type) or types.is_boolean(cells.type)):
+        cells, bad = _parsed(column, texts(cells))
+    else:
+        bad = []
+    found = _floats(cells)
+    if codes := _numeric(column.codes):
+        found = np.where(np.isin(found, codes), np.nan, found)
+    return found, bad
+
+
+def is_numeric(kind: pa.DataType) -> bool:
+    """Return whether Arrow calls a column numeric."""
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    )
+
+
+def kind_of(kind: pa.DataType) -> Kind:
+    """Return what a column of an Arrow type holds."""
+    if types.is_integer(kind):
+        return "integer"
+    if is_numeric(kind):
+        return "number"
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "date"
+    return "nothing" if types.is_null(kind) else "words"
+
+
+def texts(cells: pa.Array) -> pa.Array:
+    """Return cells as texts: whole numbers without a fraction, days without a time."""
+    if types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if types.is_floating(cells.type):
+        return _plain(cells)
+    if types.is_timestamp(cells.type):
+        said = compute.cast(cells, pa.large_string())
+        said = compute.replace_substring_regex(said, r"\.0+(Z?)$", r"\1")
+        return compute.replace_substring_regex(said, r" 00:00:00Z?$", "")
+    try:
+        return compute.cast(cells, pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.array([str(value) for value in cells.to_pylist()], pa.large_string())
+    except pa.ArrowNotImplementedError:  # nested: it is there, and that is all
+        shown = [None if value is None else "…" for value in cells.to_pylist()]
+        return pa.array(shown, pa.large_string())
+
+
+def _plain(cells: pa.Array) -> pa.Array:
+    """Return numbers as texts, each by itself; whole ones as whole ones are written."""
+    values = _floats(cells)
+    whole = (values == np.trunc(values)) & (np.abs(values) < 2**53)
+    integers = pa.array(np.where(whole, values, 0).astype(np.int64))
+    said = compute.if_else(
+        pa.array(whole),
+        compute.cast(integers, pa.large_string()),
+        compute.cast(pa.array(values), pa.large_string()),
+    )
+    return compute.if_else(pa.array(np.isnan(values)), None, said)
+
+
+def _floats(cells: pa.Array) -> FloatArray:
+    if types.is_null(cells.type):
+        return np.full(len(cells), np.nan)
+    found: FloatArray = compute.cast(cells, pa.float64(), safe=False).to_numpy(
+        zero_copy_only=False
+    )
+    return found
+
+
+def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
+    """Return dates as days since 1970-01-01, of texts too that begin with the year."""
+    if types.is_date(cells.type) or types.is_timestamp(cells.type):
+        days = compute.cast(cells, pa.date32(), safe=False)
+        return _floats(days.view(pa.int32())), []
+    coded = texts(cells).dictionary_encode()
+    said = [normal(text) for text in coded.dictionary.to_pylist()]
+    table = [_day(text) for text in said]
+    lookup = np.array([*table, math.nan])
+    places = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    wrong = [
+        place
+        for place, (text, day) in enumerate(zip(said, table, strict=True))
+        if math.isnan(day) and text not in column.codes
+    ]
+    rows = np.flatnonzero(np.isin(places, wrong)).tolist()
+    bad = [Bad(row, f"{form(said[int(places[row])])!r} is no date") for row in rows]
+    return lookup[places], bad
+
+
+def _day(text: str) -> float:
+    try:
+        return float(day_number(text[:10]))
+    except ValueError:
+        return math.nan
+
+
+def _presence(column: Column, cells: pa.Array) -> FloatArray:
+    """Return 0 for each value that is there, whatever it means."""
+    said = texts(cells)
+    absent = compute.is_null(said)
+    if column.codes:
+        codes = pa.array(sorted(column.codes), pa.large_string())
+        absent = compute.or_(absent, compute.is_in(said, value_set=codes))
+    found: FloatArray = np.where(absent.to_numpy(zero_copy_only=False), np.nan, 0.0)
+    return found
+
+
+def _parsed(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
+    """Return texts as numbers, as the dictionary or the rest of the column says."""
+    clean = compute.utf8_trim_whitespace(cells)
+    missing = compute.is_in(clean, value_set=pa.array(sorted({"", *column.codes})))
+    given = compute.if_else(missing, None, clean)
+    try:
+        return compute.cast(given, pa.float64()), []
+    except pa.ArrowInvalid:
+        found = [(None if t is None else _float(t), t) for t in given.to_pylist()]
+    bad = [
+        Bad(row, f"{form(text)!r} is no number")
+        for row, (value, text) in enumerate(found)
+        if text is not None and value is None
+    ]
+    return pa.array([value for value, _ in found], pa.float64()), bad
+
+
+def _spelled(
+    column: Column, cells: pa.Array, spellings: Mapping[str, float]
+) -> tuple[FloatArray, list[Bad]]:
+    """Return the number of each spelling: looked up once for each that occurs."""
+    coded = cells.dictionary_encode()
+    table, unknown = [], {}
+    for place, text in enumerate(coded.dictionary.to_pylist()):
+        clean = normal(text)
+        found = spellings.get(clean)
+        if found is None and column.type == "boolean":
+            found = spellings.get(clean.lower())
+        table.append(math.nan if found is None else found)
+        if found is None and clean not in column.codes:
+            unknown[place] = text
+    lookup = np.array([*table, math.nan])
+    places = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(np.isin(places, list(unknown))).tolist() if unknown else ()
+    bad = [Bad(row, _not_among(column, unknown[int(places[row])])) for row in wrong]
+    return lookup[places], bad
+
+
+def _not_among(column: Column, text: str) -> str:
+    if column.type == "boolean":
+        return f"{form(text)!r} is neither yes nor no"
+    near = [level for level in column.spellings or () if _alike(level, text)]
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"{form(text)!r} is no level of the dictionary{hint}"
+
+
+def _alike(level: str, text: str) -> bool:
+    return level.casefold() == normal(text).casefold()
+
+
+@cache
+def _numeric(codes: frozenset[str]) -> tuple[float, ...]:
+    """Return the codes of no value that are numbers, such as -9."""
+    values = [_float(code) for code in codes]
+    return tuple(v for v in values if v is not None and math.isfinite(v))
+
+
+def _float(text: str) -> float | None:
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
+    """Return ids of one or several columns in NFKC, and a mask of rows without one."""
+    from clustering_protocols.preparation.alignment.identifiers import join
+
+    named = [compute.utf8_normalize(texts(part), form="NFKC") for part in parts]
+    empty = np.zeros(len(named[0]), dtype=bool)
+    for part in named:
+        absent = compute.or_(
+            compute.is_null(part),
+            compute.equal(compute.utf8_trim_whitespace(part.fill_null("")), ""),
+        )
+        empty |= absent.to_numpy(zero_copy_only=False)
+    if len(named) == 1:
+        return named[0], empty
+    rows = zip(*(part.fill_null("").to_pylist() for part in named), strict=True)
+    return pa.array([join(row) for row in rows], pa.large_string()), empty

@@ -1,0 +1,84 @@
+"""Data dictionaries as files: read, and drafted from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from clustering_protocols.errors import InvalidData, explain
+from clustering_protocols.schema import Field, Schema, normal
+from party_sdk.tables.columns import texts
+from party_sdk.tables.opening import How, examine, opened, read_again
+
+MOST_LEVELS: Final = 50
+"""A column of words with more of them is hardly a category."""
+
+Confirm = Callable[[str, Sequence[str]], bool]
+
+
+def read_schema(path: Path) -> Schema:
+    """Return the dictionary in a file.
+
+    Raises
+    ------
+    InvalidData
+        If there is none, or it contradicts itself.
+    """
+    try:
+        return Schema.model_validate_json(path.read_bytes())
+    except OSError:
+        raise InvalidData(f"There is no dictionary {path.name!r}.") from None
+    except ValidationError as error:
+        raise InvalidData(f"{path.name!r} is no dictionary: {explain(error)}") from None
+
+
+def infer(table: Any, how: How, confirm: Confirm) -> tuple[Schema, list[str]]:
+    """Return the draft of a dictionary, and the columns that it leaves out.
+
+    Names and types alone: bounds would tell of the rows.
+
+    Parameters
+    ----------
+    confirm : callable
+        Called with a column of few words and these words; whether they are its levels.
+
+    Raises
+    ------
+    InvalidData
+        If the table cannot be read, or no column can be described.
+    """
+    report, _ = examine(table, how)
+    report.require_none()
+    words = [column.name for column in report.columns if column.type == "words"]
+    levels = _levels(table, how, words) if words else {}
+    fields, left = [], []
+    for column in report.columns:
+        if column.type != "words":
+            kind: Any = "number" if column.type == "nothing" else column.type
+            fields.append(Field(name=column.name, type=kind))
+            continue
+        found = levels[column.name]
+        if len(found) <= MOST_LEVELS and confirm(column.name, found):
+            said = tuple(found)
+            fields.append(Field(name=column.name, type="string", categories=said))
+        else:
+            left.append(column.name)
+    if not fields:
+        raise InvalidData("No column can be described without its levels: --levels.")
+    return Schema(fields=tuple(fields)), left
+
+
+def _levels(table: Any, how: How, words: Sequence[str]) -> Mapping[str, list[str]]:
+    """Return the words of each column, sorted; of one with too many, more than enough."""
+    found: dict[str, set[str]] = {name: set() for name in words}
+    with opened(table, how) as source:
+        for _, pieces in read_again(source, (), words):
+            for name, piece in zip(words, pieces, strict=True):
+                if len(found[name]) <= MOST_LEVELS:
+                    given = texts(piece).unique().to_pylist()
+                    clean = {normal(text) for text in given if text is not None}
+                    found[name] |= clean - how.dialect.codes
+    return {name: sorted(values) for name, values in found.items()}

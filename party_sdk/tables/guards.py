@@ -1,0 +1,214 @@
+"""What a party should not send by mistake: watched while a table is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.errors import InvalidParameters
+from party_sdk.tables.columns import Column
+from party_sdk.tables.names import UNNAMED, maybe_truth
+
+RUNNING: Final = "running-number"
+LARGE: Final = "large-integers"
+TOTALS: Final = "totals-row"
+SWITCHES: Final = (RUNNING, LARGE, TOTALS)
+"""Guards that a party may switch off for a table, by ``--allow``."""
+
+MOST_MAGNITUDE: Final = 1e150
+"""Squares of larger numbers, added up, leave float64."""
+_EXACT: Final = 2.0**53
+_LEAST_ROWS: Final = 10
+_TOTAL_WORDS: Final = frozenset(
+    {"total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "somme",
+     "totaal", "totale", "suma", "mean", "average", "mittelwert", "durchschnitt"}
+)  # fmt: skip
+
+
+def check_switches(allow: Sequence[str]) -> frozenset[str]:
+    """Refuse names that no guard has."""
+    if unknown := sorted(set(allow) - set(SWITCHES)):
+        raise InvalidParameters(
+            f"No guard is called {unknown[0]!r}; there are {', '.join(SWITCHES)}."
+        )
+    return frozenset(allow)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Least, greatest, sum and gaps of each column of a batch; NaN of no value."""
+
+    low: FloatArray
+    high: FloatArray
+    sums: FloatArray
+    missing: IntArray
+
+    @classmethod
+    def of(cls, X: FloatArray) -> Spread:
+        """Return the spread of a batch of rows."""
+        width = X.shape[1]
+        none = np.zeros(width, dtype=np.int64)
+        if not len(X):
+            nothing = np.full(width, np.nan)
+            return cls(nothing, nothing, np.zeros(width), none)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = X.sum(axis=0)
+            if not np.isnan(sums).any():
+                return cls(X.min(axis=0), X.max(axis=0), sums, none)
+            low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+            missing = np.count_nonzero(np.isnan(X), axis=0)
+            return cls(low, high, np.nansum(X, axis=0), missing)
+
+    @property
+    def magnitude(self) -> FloatArray:
+        """Return the greatest magnitude of each column."""
+        largest: FloatArray = np.fmax(np.abs(self.low), np.abs(self.high))
+        return largest
+
+
+class Watch:
+    """Follows the numbers of a table, batch by batch.
+
+    Attributes
+    ----------
+    missing : int64 array of shape (n_columns,)
+    low, high : float64 arrays of shape (n_columns,)
+        NaN of a column without a value.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        width = len(columns)
+        self.n_rows = 0
+        self.missing = np.zeros(width, dtype=np.int64)
+        self.low, self.high = np.full(width, np.nan), np.full(width, np.nan)
+        self._sums = np.zeros(width)
+        self._largest = np.zeros(width)  # of all rows but the last
+        self._last = np.full(width, np.nan)
+        self._step = np.full(width, np.nan)
+        self._running = np.array([c.is_numeric for c in columns], dtype=bool)
+        self._rising = np.array([c.kind == "integer" for c in columns], dtype=bool)
+
+    def see(self, X: FloatArray, spread: Spread) -> None:
+        """Follow a batch of rows, and how far its columns go."""
+        if not len(X):
+            return
+        self._follow_steps(X)
+        before = Spread.of(X[:-1]).magnitude
+        known = np.abs(np.nan_to_num(self._last))
+        self._largest = np.fmax(np.fmax(self._largest, known), before)
+        self.low = np.fmin(self.low, spread.low)
+        self.high = np.fmax(self.high, spread.high)
+        self.missing += spread.missing
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._sums += spread.sums
+        self._last = X[-1].copy()
+        self.n_rows += len(X)
+
+    def _follow_steps(self, X: FloatArray) -> None:
+        """Keep the columns that rise, and those that do so by one and the same step."""
+        open_ = np.flatnonzero(self._running | self._rising)
+        if not open_.size:
+            return
+        begin = self._last[open_][None] if self.n_rows else X[:0, open_]
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = np.diff(np.concatenate([begin, X[:, open_]]), axis=0)
+        if not len(steps):
+            return
+        first = np.isnan(self._step[open_])
+        self._step[open_[first]] = steps[0, first]
+        self._running[open_] &= (steps == self._step[open_]).all(axis=0) & (
+            self._step[open_] != 0
+        )
+        self._rising[open_] &= (steps > 0).all(axis=0)
+
+    @property
+    def running(self) -> list[str]:
+        """Return the columns that look like row numbers."""
+        enough = self.n_rows >= 2 * _LEAST_ROWS
+        return [
+            column.name
+            for column, is_running in zip(self._columns, self._running, strict=True)
+            if (enough and is_running) or UNNAMED.fullmatch(column.name)
+        ]
+
+    @property
+    def has_totals(self) -> bool:
+        """Return whether the last row is the sum of the others, in every column."""
+        given = ~np.isnan(self._last)
+        if self.n_rows < _LEAST_ROWS or not given.any():
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            others = self._sums - np.nan_to_num(self._last)
+            equal = np.isclose(self._last, others, rtol=1e-9, atol=0)
+        above = np.abs(self._last) > self._largest
+        return bool(equal[given].all() and above[given].any())
+
+    def warnings(self) -> list[str]:
+        """Return what an operator should look at, as sentences."""
+        said = []
+        if constant := self._named((self.low == self.high) & (self.missing == 0)):
+            said.append(f"One value in all rows: {constant}. It tells nothing apart.")
+        if empty := self._named(self.missing == self.n_rows):
+            said.append(f"No value in any row: {empty}.")
+        rising = self._rising & ~self._running & (self.n_rows >= 2 * _LEAST_ROWS)
+        if named := self._named(rising):
+            said.append(f"Rising whole numbers, perhaps ids: {named}.")
+        if truths := maybe_truth(column.name for column in self._columns):
+            shown = ", ".join(map(repr, truths))
+            said.append(f"Perhaps classes to be found, not data: {shown}.")
+        return said
+
+    def _named(self, chosen: Any) -> str:
+        described = [column.is_described for column in self._columns]
+        places = np.flatnonzero(chosen & np.array(described, dtype=bool))
+        return ", ".join(repr(self._columns[place].name) for place in places[:10])
+
+
+def misfits(
+    columns: Sequence[Column],
+    X: FloatArray,
+    spread: Spread,
+    allow: frozenset[str],
+) -> list[tuple[int, int, str]]:
+    """Return row, column and fault of numbers that no table may hold."""
+    found: list[tuple[int, int, str]] = []
+
+    def tell(place: int, wrong: Any, what: str) -> None:
+        found.extend((int(row), place, what) for row in np.flatnonzero(wrong))
+
+    suspect = (spread.magnitude > _EXACT) | np.array(
+        [column.field is not None for column in columns]
+    )
+    for place in np.flatnonzero(suspect).tolist():
+        column, x = columns[place], X[:, place]
+        tell(place, np.isinf(x), "an infinite value")
+        huge = np.isfinite(x) & (np.abs(x) > MOST_MAGNITUDE)
+        tell(place, huge, f"above {MOST_MAGNITUDE:g}: sums of such numbers overflow")
+        if column.type == "integer" and LARGE not in allow:
+            large = (np.abs(x) > _EXACT) & (np.abs(x) <= MOST_MAGNITUDE)
+            tell(place, large, "a whole number that loses digits: an id?")
+        _against_field(column, x, lambda wrong, what, at=place: tell(at, wrong, what))
+    return found
+
+
+def _against_field(column: Column, x: FloatArray, tell: Any) -> None:
+    field = column.field
+    if field is None:
+        return
+    if field.constraints.required:
+        tell(np.isnan(x), "empty, and the dictionary requires a value")
+    if column.type == "integer":
+        tell(np.isfinite(x) & (x != np.trunc(x)), "no whole number")
+    least, most = field.bounds
+    tell(x < least, "below the dictionary's minimum")
+    tell(x > most, "above the dictionary's maximum")
+
+
+def is_total(text: object) -> bool:
+    """Return whether a row's name says that it sums up the others."""
+    return str(text).strip().rstrip(":").casefold() in _TOTAL_WORDS

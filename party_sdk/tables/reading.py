@@ -1,0 +1,212 @@
+"""One pass over a table: numbers to the spool, what is wrong to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from clustering_protocols.arrays import FloatArray
+from party_sdk.tables import guards
+from party_sdk.tables.columns import Bad, Column, id_texts, numbers
+from party_sdk.tables.names import UNNAMED
+from party_sdk.tables.report import (
+    CheckReport,
+    ColumnReport,
+    Findings,
+    listed,
+    sentences,
+)
+from party_sdk.tables.source import Source
+from party_sdk.tables.spool import ArrowIds, Spool
+from party_sdk.tables.table import Table
+
+
+class Reading:
+    """One pass over a source: numbers to the spool, findings to the report."""
+
+    def __init__(
+        self,
+        source: Source,
+        columns: Sequence[Column],
+        naming: Sequence[str],
+        allow: frozenset[str],
+    ) -> None:
+        self._source, self._columns = source, columns
+        self._naming, self._allow = tuple(naming), allow
+        self._spool = Spool(len(columns))
+        self._watch = guards.Watch(columns)
+        self._ids: list[pa.Array] = []
+        self._wrong: dict[tuple[int, str], str] = {}  # what is wrong with a cell
+        self._more = 0
+        self._gaps: list[tuple[int, str, str]] = []
+
+    def run(self) -> None:
+        """Read all rows."""
+        for cells, ids in self._source.batches(self._columns, self._naming):
+            begin = self._spool.n_rows
+            if self._naming:
+                named_rows, empty = id_texts(ids)
+                self._ids.append(named_rows)
+                for row in np.flatnonzero(empty).tolist():
+                    self._note(begin + row, ", ".join(self._naming), "no id")
+            X = self._numbers(begin, cells)
+            spread = guards.Spread.of(X)
+            for row, place, what in guards.misfits(
+                self._columns, X, spread, self._allow
+            ):
+                self._note(begin + row, self._columns[place].name, what)
+            if spread.missing.any():
+                self._note_gaps(begin, X)
+            self._watch.see(X, spread)
+            self._spool.write(X)
+
+    def _numbers(self, begin: int, cells: Sequence[pa.Array]) -> FloatArray:
+        """Return the cells of a batch as (n_rows, n_columns), column by column."""
+        X = np.empty((len(cells[0]), len(cells)), order="F")
+        for place, (column, piece) in enumerate(zip(self._columns, cells, strict=True)):
+            X[:, place], bad = numbers(column, piece)
+            self._note_all(begin, column.name, bad)
+        return X
+
+    def _note_all(self, begin: int, name: str, bad: Sequence[Bad]) -> None:
+        for fault in bad:
+            self._note(begin + fault.row, name, fault.what)
+
+    def _note(self, row: int, name: str, what: str) -> None:
+        if len(self._wrong) < 100:
+            self._wrong.setdefault((row, name), what)
+        else:
+            self._more += 1
+
+    def _note_gaps(self, begin: int, X: Any) -> None:
+        if len(self._gaps) >= 10:
+            return
+        for row, place in np.argwhere(np.isnan(X))[:100]:
+            column = self._columns[place]
+            if column.is_described:
+                self._gaps.append((begin + int(row), column.name, "empty"))
+
+    def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
+        """Return what was found, and the table if nothing hinders."""
+        places, findings = self._source.places, Findings()
+        self._source.tell(self._columns, findings)
+        if not findings:  # rows that were left out would shift the lines of others
+            _add(
+                findings, [(*cell, what) for cell, what in self._wrong.items()], places
+            )
+            findings.more += self._more
+            self._add_guards(findings)
+        unfit = Findings()
+        if not findings:
+            self._add_unfit(unfit)
+        ids = ArrowIds(self._ids) if self._naming else None
+        report = self._report(file, findings, unfit)
+        if findings:
+            return report, None
+        table = Table(
+            report=report,
+            naming=self._naming,
+            file=file,
+            described=tuple(self._columns),
+            ids=ids,
+            places=places,
+            unfit=unfit,
+            spool=self._spool,
+        )
+        return report, table
+
+    def _add_guards(self, findings: Findings) -> None:
+        if not self._spool.n_rows:
+            findings.add("there are no rows below the names of columns")
+        if guards.RUNNING not in self._allow:
+            self._add_row_numbers(findings)
+        last = self._spool.n_rows - 1
+        named_total = any(guards.is_total(piece[-1]) for piece in self._ids[-1:])
+        if guards.TOTALS not in self._allow and (named_total or self._watch.has_totals):
+            findings.add(
+                f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
+                line=self._source.places.of([last])[0],
+            )
+
+    def _add_row_numbers(self, findings: Findings) -> None:
+        remedy = (
+            "name it as --id-column, leave it out with --columns, or --allow "
+            f"{guards.RUNNING}"
+        )
+        for name in self._watch.running:
+            what = (
+                "has no name" if UNNAMED.fullmatch(name) else "looks like a row number"
+            )
+            findings.add(f"{what}: {remedy}", column=name)
+
+    def _add_unfit(self, unfit: Findings) -> None:
+        """Add what no preparation is agreed for."""
+        for what in ("words", "dates", "categories"):
+            names = [c.name for c in self._columns if _needs(c) == what]
+            if names:
+                unfit.add(_undescribed(what, names))
+        _add(unfit, self._gaps, self._source.places)
+        gaps = sum(
+            int(count)
+            for column, count in zip(self._columns, self._watch.missing, strict=True)
+            if column.is_described
+        )
+        unfit.more += max(0, gaps - len(self._gaps))
+
+    def _report(
+        self, file: Path | None, findings: Findings, unfit: Findings
+    ) -> CheckReport:
+        columns = tuple(
+            ColumnReport(name=column.name, type=column.type, missing=int(missing))
+            for column, missing in zip(self._columns, self._watch.missing, strict=True)
+        )
+        warnings = [*self._source.names.warnings, *self._source.warnings]
+        if self._spool.n_rows:
+            warnings += self._watch.warnings()
+        if unfit:
+            told = sentences(unfit, self._source.places.word)
+            warnings.append(f"Refused as long as no preparation is agreed: {told}")
+        return CheckReport(
+            file=file.name if file else "",
+            counts=self._source.places.word,
+            rows=self._spool.n_rows,
+            columns=columns,
+            dialect=self._source.shown,
+            problems=tuple(findings.shown),
+            more_problems=findings.more,
+            warnings=tuple(warnings),
+        )
+
+
+def _add(
+    findings: Findings, found: Sequence[tuple[int, str, str]], places: Any
+) -> None:
+    rows = sorted({row for row, _, _ in found})
+    lines = dict(zip(rows, places.of(rows), strict=True))
+    for row, name, what in sorted(found):
+        findings.add(what, lines[row], name)
+
+
+def _needs(column: Column) -> str:
+    """Return what it is of a column that no preparation is agreed for."""
+    if column.field is not None:
+        return "categories" if column.field.is_category else ""
+    return {"words": "words", "date": "dates"}.get(column.kind, "")
+
+
+def _undescribed(what: str, names: Sequence[str]) -> str:
+    one = len(names) == 1
+    hold, them = ("holds", "it") if one else ("hold", "them")
+    if what == "categories":
+        return (
+            f"{listed(names)} {hold} categories, and no preparation of {them} is agreed: "
+            f"leave {them} out with --columns"
+        )
+    return (
+        f"{listed(names)} {hold} {what}: describe {them} in a dictionary (coterie schema "
+        f"infer), or leave {them} out with --columns"
+    )

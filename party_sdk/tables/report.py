@@ -1,0 +1,138 @@
+"""What is said of a table: how it is read, what is wrong with it, and where."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from clustering_protocols.errors import InvalidData
+
+MOST_SHOWN: Final = 10
+_LONGEST_FORM: Final = 24
+
+
+class Finding(BaseModel):
+    """One thing that is wrong, and where; never the value itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    line: int | None = None
+    column: str | None = None
+    what: str
+
+    def sentence(self, word: str) -> str:
+        """Return the finding as people read it: ``line 9, crp: empty``."""
+        line = None if self.line is None else f"{word} {self.line}"
+        place = ", ".join(part for part in (line, self.column) if part)
+        return f"{place}: {self.what}" if place else self.what
+
+
+class ColumnReport(BaseModel):
+    """How one column is read: its name, its type, and how many values it lacks."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    type: str
+    missing: int = 0
+
+
+class CheckReport(BaseModel):
+    """How a table is read, and whether it can be.
+
+    Attributes
+    ----------
+    file : str
+        The file's name, without its folder.
+    counts : str
+        What ``line`` counts: lines of a text file, rows of another.
+    rows : int
+        0 where the table cannot be read.
+    dialect : mapping
+        How a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
+    problems : sequence of Finding
+        At most ten; ``more_problems`` counts the others.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    counts: str = "line"
+    rows: int = 0
+    columns: tuple[ColumnReport, ...] = ()
+    dialect: dict[str, Any] = {}
+    problems: tuple[Finding, ...] = ()
+    more_problems: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def require_none(self) -> None:
+        """Raise :class:`InvalidData` with the problems, if there are any."""
+        if self.problems:
+            raise self.refusal(self.problems, self.more_problems)
+
+    def refusal(self, found: Sequence[Finding], more: int) -> InvalidData:
+        """Return findings as an error that names the file, lines and columns."""
+        said = _together([finding.sentence(self.counts) for finding in found], more)
+        placed = any(finding.line or finding.column for finding in found)
+        return InvalidData(f"{self.file}: {said}" if placed and self.file else said)
+
+
+class Findings:
+    """Collects findings: the first ten with their places, the others by number."""
+
+    def __init__(self) -> None:
+        self.shown: list[Finding] = []
+        self.more = 0
+
+    def add(
+        self, what: str, line: int | None = None, column: str | None = None
+    ) -> None:
+        """Add one finding."""
+        if len(self.shown) < MOST_SHOWN:
+            self.shown.append(Finding(what=what, line=line, column=column))
+        else:
+            self.more += 1
+
+    def __bool__(self) -> bool:
+        return bool(self.shown)
+
+
+def sentences(findings: Findings, word: str) -> str:
+    """Return what was found as one text."""
+    return _together([found.sentence(word) for found in findings.shown], findings.more)
+
+
+def _together(said: list[str], more: int) -> str:
+    rest = [f"and {more} more"] if more else []
+    return f"{'; '.join([*said, *rest])}".rstrip(".") + "."
+
+
+def form(text: str) -> str:
+    """Return what a value looks like and not what it is: 9 for digits, A for letters."""
+    shape = "".join(_shape_of(character) for character in text[: _LONGEST_FORM + 1])
+    if len(shape) > _LONGEST_FORM:
+        shape = re.sub(r"9{4,}", "999…", re.sub(r"A{4,}", "AAA…", shape))
+        shape = f"{shape[:_LONGEST_FORM].rstrip('…')}…"
+    return shape
+
+
+def _shape_of(character: str) -> str:
+    kind = unicodedata.category(character)
+    if kind[0] == "N":
+        return "9"
+    if kind[0] in "LM":
+        return "A"
+    return character if " " <= character <= "~" else "?"
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Return names for a sentence, quoted, and how many more there are."""
+    names = list(names)
+    shown = [repr(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most} more")
+    return ", ".join(shown)

@@ -1,0 +1,65 @@
+"""A table before its cells are numbers: what every kind of file or frame offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from party_sdk.tables.columns import Column
+from party_sdk.tables.kinds import Kind
+from party_sdk.tables.names import Names
+from party_sdk.tables.places import Places
+from party_sdk.tables.report import Findings
+
+Cells: TypeAlias = Sequence[pa.Array]
+
+
+class Again(Exception):
+    """The beginning of a file was not like the rest: it is read again, otherwise."""
+
+
+class Source(Protocol):
+    """A table that can be read: its columns, and batches of some of them."""
+
+    @property
+    def names(self) -> Names:
+        """Return the names of all columns."""
+        ...
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """Return what each column holds, as far as it shows."""
+        ...
+
+    @property
+    def places(self) -> Places:
+        """Return what says where a row stands."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Return what was guessed, and may be wrong."""
+        ...
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return how the table is written, for people."""
+        ...
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[tuple[Cells, Cells]]:
+        """Yield the cells of columns, and those that name the rows, in order.
+
+        Raises
+        ------
+        Again
+            If all of it has to be read again.
+        """
+        ...
+
+    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
+        """Add what was wrong with rows that the last pass left out."""
+        ...

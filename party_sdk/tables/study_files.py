@@ -1,0 +1,60 @@
+"""Files of SPSS, SAS and Stata, read by pyreadstat where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from clustering_protocols.errors import InvalidData, InvalidParameters
+from party_sdk.tables.dialect import Dialect
+from party_sdk.tables.rows_as_text import write_rows
+from party_sdk.tables.text import CopiedSource
+
+_READERS = {
+    ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por",
+    ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport", ".dta": "read_dta",
+}  # fmt: skip
+_ROWS = 50_000
+
+
+def study_source(path: Path, said: Dialect, folder: Path) -> CopiedSource:
+    """Return the table of a file of SPSS, SAS or Stata; user-defined gaps are gaps.
+
+    Raises
+    ------
+    InvalidParameters
+        If pyreadstat is not installed.
+    InvalidData
+        If it is no such file.
+    """
+    try:
+        import pyreadstat
+    except ModuleNotFoundError:
+        raise InvalidParameters(
+            "Files of SPSS, SAS and Stata need pyreadstat: install coterie[statistics]."
+        ) from None
+    reader = getattr(pyreadstat, _READERS[path.suffix.lower()])
+    try:
+        pieces = pyreadstat.read_file_in_chunks(
+            reader, str(path), chunksize=_ROWS, output_format="dict"
+        )
+        first = next(pieces, None)
+        names = list(first[0]) if first else []
+        if first is None or not names:
+            raise InvalidData(f"{path.name!r} has no rows.")
+        copy = folder / "study.csv"
+        write_rows(names, _rows(chain([first], pieces)), copy)
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
+        raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
+    return CopiedSource(copy, said)
+
+
+def _rows(pieces: Iterator[tuple[dict[str, Any], Any]]) -> Iterator[Sequence[Any]]:
+    for columns, _ in pieces:
+        lists = [
+            values.tolist() if hasattr(values, "tolist") else list(values)
+            for values in columns.values()
+        ]
+        yield from zip(*lists, strict=True)

@@ -1,0 +1,371 @@
+"""Text files: DuckDB reads what is found out here about how they are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+from pyarrow import compute
+
+from clustering_protocols.errors import InvalidData
+from party_sdk.tables import duck
+from party_sdk.tables.columns import Column
+from party_sdk.tables.decoding import (
+    FileKind,
+    beginning,
+    copy_decoded,
+    encoding_of,
+    single_byte,
+)
+from party_sdk.tables.dialect import Dialect, detect, records
+from party_sdk.tables.kinds import columns_of, guess, is_number
+from party_sdk.tables.names import Names
+from party_sdk.tables.places import Lines, Places, Rows
+from party_sdk.tables.report import Findings, form
+from party_sdk.tables.source import Again, Cells
+
+_PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
+_PIECE: Final = 1 << 20
+_WHY: Final = {
+    "MISSING COLUMNS": "fewer cells than the {} columns",
+    "TOO MANY COLUMNS": "more cells than the {} columns",
+    "UNQUOTED VALUE": "a quotation mark that does not end, or stands inside a cell",
+    "LINE SIZE OVER MAXIMUM": "a line of more than two mebibytes",
+    "INVALID ENCODING": "bytes that are no text in this encoding",
+}
+
+
+class TextSource:
+    """A text file with one line per row, and the names of columns in the first.
+
+    Parameters
+    ----------
+    path : Path
+    kind : {"text", "gzip"}
+    said : Dialect
+        What the operator says; the rest is found in the file's beginning.
+    folder : Path
+        For a copy, where DuckDB cannot read the file itself.
+    """
+
+    def __init__(self, path: Path, kind: FileKind, said: Dialect, folder: Path) -> None:
+        head = beginning(path, kind)
+        encoding = said.encoding or encoding_of(head)
+        text = head.decode(encoding, errors="ignore")
+        self._kind = kind
+        self._path, self._folder = path, folder
+        self._longest = max(map(len, head.splitlines()), default=0)
+        self.dialect = detect(text, replace(said, encoding=encoding))
+        rows = records(text, self.dialect)
+        if not rows:
+            raise InvalidData(f"{path.name!r} has no line with the names of columns.")
+        _check_header(path, rows, self.dialect)
+        if len(rows[0]) > duck.MOST_COLUMNS:
+            raise InvalidData(
+                f"{len(rows[0]):,} columns; a text file has at most {duck.MOST_COLUMNS:,}."
+            )
+        self.names = Names(rows[0])
+        cells = columns_of(rows[1:], len(self.names.all))
+        self.kinds = tuple(guess(column, self.dialect) for column in cells)
+        self.warnings: Sequence[str] = _ambiguous(cells, self.dialect)
+        self._copy: Path | None = None
+        if kind == "gzip" or encoding not in _PLAIN or _mixed(head):
+            self._decode()
+        self._rejects: list[duck.Reject] = []
+        self._exact = False
+
+    @property
+    def places(self) -> Places:
+        """Return how rows become lines of the file as the operator has it."""
+        dialect = self.dialect
+        one = len(self.names.all) == 1
+        encoding = dialect.encoding or "utf-8"
+        skip = dialect.skip or 0
+        return Lines(self._path, self._kind, encoding, dialect.quote, skip, one)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return the dialect."""
+        return self.dialect.shown()
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[tuple[Cells, Cells]]:
+        """Yield cells, numbers and dates parsed already.
+
+        DuckDB knows one list of codes for all columns. Where a text that is one of them
+        may be meant, as an id or a level, it is asked for texts alone (``_exact``).
+        """
+        ids = [self.names.position(name) for name in naming]
+        wanted = [self.names.position(column.name) for column in columns]
+        types = ["VARCHAR"] * len(self.names.all)
+        for place, column in zip(wanted, columns, strict=True):
+            types[place] = "VARCHAR" if self._exact else _type_of(column)
+        plan = duck.Plan(
+            dialect=self.dialect,
+            types=types,
+            wanted=[*wanted, *ids],
+            codes=[""] if self._exact else sorted(_codes(columns, self.dialect)),
+            longest=self._longest,
+        )
+        own = [i for i, c in enumerate(columns) if _may_mean(c, plan.codes)]
+        for batch in self._batches(plan):
+            cells, names = batch.columns[: len(wanted)], batch.columns[len(wanted) :]
+            doubtful = [*names, *(cells[i] for i in own)]
+            if not self._exact and any(piece.null_count for piece in doubtful):
+                self._exact = True
+                raise Again
+            if self._exact:
+                cells = [
+                    _as_usual(column, piece, self.dialect)
+                    for column, piece in zip(columns, cells, strict=True)
+                ]
+            yield cells, names
+
+    def _batches(self, plan: duck.Plan) -> Iterator[pa.RecordBatch]:
+        path = (self._copy or self._path).absolute()
+        try:
+            width = len(plan.types)
+            with duck.connected(path, self._folder, width) as connection:
+                yield from duck.read_text(connection, path, plan)
+                self._rejects = duck.rejected(connection)
+        except duckdb.OutOfMemoryException:
+            raise InvalidData(
+                f"{len(self.names.all):,} columns take too much memory as text."
+            ) from None
+        except duckdb.Error as error:
+            if self._copy is None:
+                self._decode()
+                raise Again from None
+            raise duck.unreadable(self._path, error) from None
+        if self._copy is None and any(
+            r.why == "INVALID ENCODING" for r in self._rejects
+        ):
+            self._find_encoding()
+            raise Again
+
+    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
+        """Add the lines that DuckDB rejected, with the form of a cell that is no number."""
+        path = self._copy or self._path
+        kinds = {self.names.position(column.name): column for column in columns}
+        shown = self._rejects[:200]
+        lines = self._lines([reject.at for reject in shown])
+        for line, reject in _one_each(zip(lines, shown, strict=True)):
+            column = kinds.get(reject.column)
+            if reject.why == "CAST" and column is not None:
+                what = _no_value(
+                    column, _cell(path, reject.at, self.dialect), self.dialect
+                )
+                findings.add(what, line, column.name)
+            else:
+                words = _WHY.get(reject.why, "this line cannot be read")
+                findings.add(words.format(len(self.names.all)), line)
+        findings.more += len(self._rejects) - len(shown)
+
+    def _lines(self, positions: Sequence[int]) -> list[int]:
+        """Return the lines on which positions in bytes lie."""
+        found, line, begin = [], 1, 0
+        with (self._copy or self._path).open("rb") as file:
+            piece = file.read(_PIECE)
+            for position in positions:
+                while position >= begin + len(piece) and piece:
+                    line += piece.count(b"\n")
+                    begin += len(piece)
+                    piece = file.read(_PIECE)
+                found.append(line + piece.count(b"\n", 0, position - begin))
+        return found
+
+    def _decode(self) -> None:
+        copy = self._folder / "decoded.csv"
+        copy_decoded(self._path, self._kind, self.dialect.encoding or "utf-8", copy)
+        self._copy = copy
+
+    def _find_encoding(self) -> None:
+        """Take another encoding: bytes behind the beginning are not UTF-8."""
+        with self._path.open("rb") as file:
+            used = {
+                byte
+                for piece in iter(lambda: file.read(_PIECE), b"")
+                for byte in set(piece)
+            }
+        self.dialect = replace(self.dialect, encoding=single_byte(bytes(used)))
+        self._decode()
+
+
+class CopiedSource(TextSource):
+    """Rows of another kind of file, written as text for DuckDB to read.
+
+    Parameters
+    ----------
+    copy : Path
+        One line per row, in UTF-8 and commas, with the names of columns in the first.
+    name : str
+        What the operator calls it.
+    said : Dialect
+    numbers : sequence of int, optional
+        What rows are called, where it is not 1, 2, 3, …
+    """
+
+    def __init__(
+        self,
+        copy: Path,
+        said: Dialect,
+        numbers: Sequence[int] | None = None,
+        shown: dict[str, Any] | None = None,
+    ) -> None:
+        known = Dialect(
+            encoding="utf-8",
+            delimiter=",",
+            decimal=".",
+            skip=0,
+            dates="year-first",
+            missing=said.missing,
+        )
+        super().__init__(copy, "text", known, copy.parent)
+        self._numbers = Rows(numbers)
+        self._shown = shown or {}
+
+    @property
+    def places(self) -> Places:
+        """Return the rows' numbers."""
+        return self._numbers
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return what was chosen in the file, such as its sheet."""
+        return self._shown
+
+    def _lines(self, positions: Sequence[int]) -> list[int]:
+        del positions
+        return self._numbers.of([reject.record - 2 for reject in self._rejects[:200]])
+
+
+def _one_each(
+    found: Iterable[tuple[int, duck.Reject]],
+) -> Iterator[tuple[int, duck.Reject]]:
+    """Leave out a second word on one cell, or on one line of a wrong length."""
+    said = set()
+    for line, reject in found:
+        key = (line, reject.column if reject.why == "CAST" else -1)
+        if key not in said:
+            said.add(key)
+            yield line, reject
+
+
+def _codes(columns: Sequence[Column], dialect: Dialect) -> frozenset[str]:
+    """Return the texts that stand for no value in some column of numbers or dates."""
+    parsed = [column.codes for column in columns if _type_of(column) != "VARCHAR"]
+    return dialect.codes.union(*parsed)
+
+
+def _may_mean(column: Column, codes: Sequence[str]) -> bool:
+    """Return whether a code of other columns may be a word or a level of this one."""
+    if _type_of(column) != "VARCHAR":
+        return False
+    return not column.codes or bool(set(column.spellings or ()) & set(codes))
+
+
+def _as_usual(column: Column, cells: pa.Array, dialect: Dialect) -> pa.Array:
+    """Return texts of numbers with a decimal point, and of dates with the year first."""
+    if _type_of(column) == "VARCHAR":
+        return cells
+    codes = pa.array(sorted(column.codes | dialect.codes))
+    clean = compute.utf8_trim_whitespace(cells)
+    given = compute.if_else(compute.is_in(clean, value_set=codes), None, clean)
+    if column.is_date:
+        if dialect.date_format is None:
+            return given
+        days = compute.strptime(
+            given, format=dialect.date_format, unit="s", error_is_null=True
+        )
+        return compute.coalesce(compute.strftime(days, format="%Y-%m-%d"), given)
+    if dialect.decimal != ",":
+        return given
+    return compute.replace_substring(
+        compute.replace_substring(given, ".", "_"), ",", "."
+    )
+
+
+def _type_of(column: Column) -> str:
+    if column.is_numeric:
+        return "DOUBLE"
+    return "DATE" if column.is_date else "VARCHAR"
+
+
+def _cell(path: Path, at: int, dialect: Dialect) -> str:
+    """Return the cell that begins at a position, or its beginning."""
+    with path.open("rb") as file:
+        file.seek(at)
+        text = file.read(400).decode(errors="replace")
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=dialect.delimiter or ",",
+        quotechar=dialect.quote,
+    )
+    with suppress(csv.Error, StopIteration, IndexError):
+        return next(reader)[0].rstrip(dialect.quote)
+    return text
+
+
+def _no_value(column: Column, cell: str, dialect: Dialect) -> str:
+    """Return what a cell is not, and what may help, with its form alone."""
+    shape = form(cell.strip())
+    if column.is_date:
+        if dialect.dates is None and any(c in cell for c in "/-."):
+            return (
+                f"{shape!r}: is the day or the month first? --csv dates=day-first says"
+            )
+        return f"{shape!r} is no date in the order {dialect.dates or 'year-first'}"
+    other = replace(dialect, decimal="," if dialect.decimal == "." else ".")
+    hint = ""
+    if is_number(cell, other):
+        hint = f": the decimal sign here is {dialect.decimal!r} (--csv decimal=…)"
+    elif not any(character.isdigit() for character in cell):
+        hint = " (if it stands for no value: --csv missing=…)"
+    elif is_number(cell.replace(",", "").replace(".", ""), dialect):
+        hint = ": thousands are written without separators"
+    return f"{shape!r} is no number{hint}"
+
+
+def _check_header(path: Path, rows: Sequence[Sequence[str]], dialect: Dialect) -> None:
+    """Refuse a first line that holds values: a file without names of columns."""
+    fractions = [
+        cell
+        for cell in rows[0]
+        if is_number(cell, dialect) and not cell.strip().isdigit()
+    ]
+    if fractions:
+        raise InvalidData(
+            f"{path.name!r}, line {(dialect.skip or 0) + 1} holds numbers where the names "
+            "of columns are expected: put a line with names first."
+        )
+
+
+def _ambiguous(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
+    """Say that a decimal comma may be a separator of thousands."""
+    sign = dialect.decimal or "."
+    if sign == ".":
+        return []
+    fractions = [
+        cell.partition(sign)[2]
+        for column in cells
+        for cell in column
+        if sign in cell and is_number(cell, dialect)
+    ]
+    if fractions and all(len(part) == 3 for part in fractions):
+        what = "Every number with a comma has three digits behind it"
+        return [f"{what}: read as a decimal comma (--csv decimal=.)."]
+    return []
+
+
+def _mixed(head: bytes) -> bool:
+    """Return whether lines end in several ways, or with a carriage return alone."""
+    feeds, returns, both = head.count(b"\n"), head.count(b"\r"), head.count(b"\r\n")
+    return returns > both or 0 < both < feeds

@@ -1,0 +1,128 @@
+"""Tables whose columns have types: Parquet files, and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import pyarrow as pa
+
+from clustering_protocols.errors import InvalidData
+from party_sdk.tables import duck
+from party_sdk.tables.columns import Column, kind_of
+from party_sdk.tables.kinds import Kind
+from party_sdk.tables.names import Names
+from party_sdk.tables.places import Places, Rows
+from party_sdk.tables.report import Findings
+from party_sdk.tables.source import Cells
+
+
+class _Typed:
+    """What both have: rows that are counted, and nothing that was left out."""
+
+    places: Places = Rows()
+    warnings: Sequence[str] = ()
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return nothing: types speak for themselves."""
+        return {}
+
+    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
+        """Add nothing: every row was read."""
+
+
+class ParquetSource(_Typed):
+    """A Parquet file, read by DuckDB batch by batch."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self._path, self._folder = path.absolute(), folder
+        try:
+            with duck.connected(self._path, folder) as connection:
+                found = duck.parquet_names(connection, self._path)
+        except duckdb.Error as error:
+            raise duck.unreadable(path, error) from None
+        self.names = Names(name for name, _ in found)
+        self._types = [kind for _, kind in found]
+        self.kinds: Sequence[Kind] = [_kind(kind) for kind in self._types]
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[tuple[Cells, Cells]]:
+        """Yield cells, numbers as float64 and all else as text or date."""
+        wanted = [self.names.position(column.name) for column in columns]
+        ids = [self.names.position(name) for name in naming]
+        casts = [(place, _cast(self.kinds[place])) for place in wanted]
+        casts += [(place, _id_cast(self._types[place])) for place in ids]
+        try:
+            with duck.connected(self._path, self._folder) as connection:
+                for batch in duck.read_parquet(connection, self._path, casts):
+                    yield batch.columns[: len(wanted)], batch.columns[len(wanted) :]
+        except duckdb.Error as error:
+            raise duck.unreadable(self._path, error) from None
+
+
+class FrameSource(_Typed):
+    """A table of pandas, polars or pyarrow in memory."""
+
+    def __init__(self, table: Any) -> None:
+        try:
+            frame = nw.from_native(table, eager_only=True)
+        except TypeError:
+            raise InvalidData(
+                f"{type(table).__name__} is no table that coterie knows: use a path, a "
+                "numpy array, or a pandas, polars or pyarrow table."
+            ) from None
+        except nw.exceptions.DuplicateError:
+            raise InvalidData("Two columns have the same name.") from None
+        self.names = Names(str(name) for name in frame.columns)
+        try:
+            self._table: pa.Table = frame.to_arrow()
+        except (pa.ArrowException, TypeError, ValueError):
+            raise InvalidData(
+                "A column holds values of several kinds, or of one that is not known."
+            ) from None
+        self.kinds: Sequence[Kind] = [
+            kind_of(kind) for kind in self._table.schema.types
+        ]
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[tuple[Cells, Cells]]:
+        """Yield cells as Arrow has them."""
+        wanted = [self.names.position(column.name) for column in columns]
+        places = [*wanted, *(self.names.position(name) for name in naming)]
+        size = duck.batch_rows(len(places))
+        for batch in self._table.select(places).to_batches(size):
+            yield batch.columns[: len(wanted)], batch.columns[len(wanted) :]
+
+
+def _kind(name: str) -> Kind:
+    """Return what a column of one of DuckDB's types holds."""
+    base = name.partition("(")[0]
+    if base in {"DOUBLE", "FLOAT", "DECIMAL"}:
+        return "number"
+    if base.endswith(("INT", "INTEGER")):
+        return "integer"
+    if base == "BOOLEAN":
+        return "boolean"
+    return "date" if base.startswith(("DATE", "TIMESTAMP")) else "words"
+
+
+def _id_cast(name: str) -> str:
+    """Return as what ids are read: as texts, but 7.0 is to become 7."""
+    kept = name in {"DOUBLE", "FLOAT"} or name.startswith("TIMESTAMP")
+    return name if kept else "VARCHAR"
+
+
+def _cast(kind: Kind) -> str:
+    names = {
+        "number": "DOUBLE",
+        "integer": "DOUBLE",
+        "boolean": "BOOLEAN",
+        "date": "DATE",
+    }
+    return names.get(kind, "VARCHAR")

@@ -1,0 +1,241 @@
+"""A dictionary in the terms: columns are found by name, and checked before joining."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.in_process import in_process
+
+from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.terms import Layout, check_dictionary, read_terms
+from clustering_protocols.wire.states import SlotState
+from coterie import Coordinator, Party, Policy, Result
+from party_sdk.tables import open_table
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+LAYOUT = Layout.lattice(2)
+SCHEMA = Schema(
+    fields=(
+        Field(name="age", unit="years", constraints=Constraints(minimum=0)),
+        Field(name="weight", unit="kg"),
+        Field(name="crp"),
+        Field(name="admitted", type="date"),
+    )
+)
+
+
+def rows(seed: int, n: int = 30) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    near = rng.integers(0, 2, n) * 40
+    return pd.DataFrame(
+        {
+            "patient": [f"p{seed}-{row}" for row in range(n)],
+            "age": near + rng.integers(20, 40, n),
+            "weight": near + rng.normal(60, 3, n).round(1),
+            "crp": rng.normal(5, 1, n).round(2),
+            "admitted": pd.Timestamp("2026-01-01")
+            + pd.to_timedelta(rng.integers(0, 300, n), unit="D"),
+        }
+    )
+
+
+def written(frame: pd.DataFrame, path: Path) -> Path:
+    frame.to_csv(path, index=False)
+    return path
+
+
+class Two:
+    """Two parties whose tables have their columns in any order."""
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.api = api
+        self.home = home
+        self.coordinator = Coordinator(
+            "http://127.0.0.1",
+            api.key(),
+            home=home / "coordinator",
+            transport=api.transport(),
+            entropy=bytes(32),
+        )
+
+    def run(self, name: str, tables: Sequence[Any], **more: Any) -> list[Result]:
+        session = self.coordinator.create_session(
+            "wards",
+            DataCollaboration(n_clusters=2, predictor=True),
+            LAYOUT,
+            session_id=name,
+            seed=1,
+            dictionary=[SCHEMA],
+            **more,
+        )
+        accepted = frozenset(session.status().risks)
+        parties = [
+            Party.join(
+                invitation,
+                policy=Policy(accepted_risks=accepted),
+                home=self.home / slot,
+                entropy=bytes([number]) * 32,
+                transport=self.api.transport(),
+            )
+            for number, (slot, invitation) in enumerate(session.invite().items())
+        ]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(2) as pool:
+            waiting = [
+                pool.submit(party.run, table, id_column="patient")
+                for party, table in zip(parties, tables, strict=True)
+            ]
+            return [each.result() for each in waiting]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    folder = tmp_path_factory.mktemp("two")
+    with in_process(folder / "api", driven=True) as api:
+        yield Two(api, folder / "home")
+
+
+OTHERWISE = ["crp", "patient", "admitted", "weight", "age"]
+
+
+def test_columns_in_any_order_give_the_labels_of_one_order(
+    two: Two, tmp_path: Path
+) -> None:
+    frames = [rows(1), rows(2)]
+    alike = two.run("alike", frames)
+    mixed = [frames[0], written(frames[1][OTHERWISE], tmp_path / "mixed.csv")]
+    found = two.run("alike-too", mixed)
+    for result, expected in zip(found, alike, strict=True):
+        same = (result.labels[:, None] == result.labels).tolist()
+        assert same == (expected.labels[:, None] == expected.labels).tolist()
+
+
+def test_new_rows_are_labelled_by_the_names_of_their_columns(two: Two) -> None:
+    frames = [rows(3), rows(4)]
+    result, _ = two.run("predict", frames)
+    first = frames[0].drop(columns="admitted")
+    days = (frames[0]["admitted"] - pd.Timestamp("1970-01-01")).dt.days
+    plain = first.assign(admitted=days.astype(float))
+    expected = result.labels.tolist()
+    for order in (["patient", *SCHEMA.names], OTHERWISE):
+        found = result.predict(plain[order], id_column="patient")
+        assert found.tolist() == expected
+    with pytest.raises(InvalidData, match="weight"):
+        result.predict(plain.drop(columns="weight"), id_column="patient")
+
+
+def test_a_table_without_a_column_of_the_terms_is_refused_before_it_joins(
+    two: Two,
+) -> None:
+    session = two.coordinator.create_session(
+        "wards", Dummy(), LAYOUT, session_id="lacking", dictionary=[SCHEMA]
+    )
+    party = Party.join(
+        session.invite()["r1c1"],
+        policy=Policy(accepted_risks=frozenset(session.status().risks)),
+        home=two.home / "lacking",
+        transport=two.api.transport(),
+    )
+    with pytest.raises(InvalidData, match="'weight'"):
+        party.run(rows(5).rename(columns={"weight": "wieght"}), id_column="patient")
+    with pytest.raises(InvalidData, match="age"):
+        party.run(rows(5).assign(age=-1), id_column="patient")
+    with pytest.raises(InvalidData, match="other columns"):
+        party.run(np.zeros((30, 4)))
+    slot = session.status().slots[0]
+    assert slot.joined_at is None
+    assert (slot.state, slot.reason) == (SlotState.REFUSED, "invalid-data")
+    with party:
+        party.enrol(open_table(rows(5), id_column="patient", schema=SCHEMA))
+    slot = session.status().slots[0]
+    assert (slot.state, slot.reason) == (SlotState.JOINED, None), "it came again"
+
+
+# In the terms
+
+
+def drawn(*schemas: Schema) -> Any:
+    proposal = Proposal(
+        protocol="dummy", params={}, layout=LAYOUT, seed=1, dictionary=schemas
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def test_terms_hold_the_dictionary_and_no_word_of_it_without_one() -> None:
+    assert drawn(SCHEMA).dictionary == (SCHEMA,)
+    bare = Proposal(protocol="dummy", params={}, layout=LAYOUT, seed=1)
+    assert b"dictionary" not in draw_up("s", bare)
+
+
+@pytest.mark.parametrize(
+    ("schemas", "why"),
+    [
+        ((SCHEMA, SCHEMA), "1 column groups"),
+        (
+            (
+                Schema(
+                    fields=(Field(name="sex", type="string", categories=("m", "f")),)
+                ),
+            ),
+            "'sex' has levels",
+        ),
+    ],
+)
+def test_a_dictionary_that_no_protocol_could_use_opens_no_session(
+    schemas: Sequence[Schema], why: str
+) -> None:
+    with pytest.raises(InvalidParameters, match=why):
+        drawn(*schemas)
+    with pytest.raises(ValueError, match=why):
+        check_dictionary(schemas, LAYOUT)
+
+
+# The commands
+
+
+def test_a_table_is_checked_against_an_invitation_without_joining(
+    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from party_sdk.cli import main
+    from party_sdk.cli.party_options import PartyOptions
+
+    monkeypatch.setattr(PartyOptions, "_transport", lambda *_: two.api.transport())
+    session = two.coordinator.create_session(
+        "wards", Dummy(), LAYOUT, session_id="checked", dictionary=[SCHEMA]
+    )
+    invitation = session.invite()["r1c1"]
+
+    def check(frame: pd.DataFrame) -> tuple[int, Any]:
+        path = written(frame, tmp_path / "table.csv")
+        words = ["party", "check", invitation, "--data", str(path)]
+        words += ["--id-column", "patient", "--json", "--home", str(tmp_path / "home")]
+        done = CliRunner().invoke(main, words)
+        return done.exit_code, json.loads(done.stdout)
+
+    code, report = check(rows(6)[OTHERWISE])
+    assert (code, report["rows"], report["problems"]) == (0, 30, [])
+    assert [column["name"] for column in report["columns"]] == list(SCHEMA.names)
+    code, report = check(rows(6).assign(crp="high"))
+    assert code == 5
+    assert {problem["column"] for problem in report["problems"]} == {"crp"}
+    assert report["problems"][0]["line"] == 2
+    assert not (tmp_path / "home").exists(), "nothing was joined"
+    assert session.status().slots[0].joined_at is None

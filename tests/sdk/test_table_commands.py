@@ -1,0 +1,418 @@
+"""`coterie table` and `coterie schema`, guards with their switches, and files written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+from click.testing import CliRunner, Result as Ran
+from pyarrow import parquet
+from python_calamine import CalamineWorkbook
+
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.schema import Field, Schema
+from party_sdk.cli import main
+from party_sdk.cli.outputs import keep_others, remembered, try_outputs
+from party_sdk.results import Result
+from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
+from party_sdk.tables.dictionaries import read_schema
+
+WARD = Schema.model_validate(
+    {
+        "fields": [
+            {"name": "sex", "type": "string", "categories": ["f", "m"]},
+            {"name": "age", "type": "integer", "constraints": {"maximum": 120}},
+            {"name": "crp", "missingValues": ["-9", "k.A."]},
+            {"name": "smoker", "type": "boolean", "constraints": {"required": True}},
+            {"name": "day", "type": "date"},
+        ]
+    }
+)
+HEADER = "patient;day;smoker;crp;age;sex"
+LINES = ["a;02.01.1970;ja;1,5;30;m", "b;01.01.1970;nein;-9;;f", "c;;ja;k.A.;50; m"]
+
+
+def table(folder: Path, *lines: str, header: str = HEADER) -> Path:
+    path = folder / "ward.csv"
+    path.write_text("\n".join([header, *lines, ""]))
+    return path
+
+
+@pytest.fixture
+def schema_file(tmp_path: Path) -> Path:
+    path = tmp_path / "schema.json"
+    path.write_text(WARD.model_dump_json())
+    return path
+
+
+def coterie(*words: object, expect: int = 0, given: str | None = None) -> Ran:
+    texts = [str(word) for word in words]
+    done = CliRunner().invoke(main, texts, input=given, prog_name="coterie")
+    assert done.exit_code == expect, done.output
+    return done
+
+
+# Dictionaries
+
+
+def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
+    path = table(tmp_path, *LINES)
+    read = read_table(path, How(id_column="patient", schema=WARD))
+    [X] = read.fields.batches()
+    none = np.nan
+    expected = [
+        [1, 30, 1.5, 1, 1],
+        [0, none, none, 0, 0],
+        [1, 50, none, 1, none],
+    ]
+    assert np.array_equal(X, expected, equal_nan=True)
+    assert read.fields.columns == WARD.names
+    assert read.fields.missing == (0, 1, 2, 0, 1)
+    assert list(read.fields.ids or ()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
+def test_a_frame_has_the_same_fields_as_a_file(tmp_path: Path, make: Any) -> None:
+    days = np.array(["1970-01-02", "1970-01-01", "NaT"], dtype="M8[s]")
+    columns = {
+        "sex": ["m", "f", "m"],
+        "age": [30.0, None, 50.0],
+        "crp": [1.5, -9.0, None],
+        "smoker": [True, False, True],
+        "day": days,
+    }
+    how = How(id_column="patient", schema=WARD)
+    [expected] = read_table(table(tmp_path, *LINES), how).fields.batches()
+    [found] = read_table(make(columns), How(schema=WARD)).fields.batches()
+    assert np.array_equal(found, expected, equal_nan=True)
+    file = tmp_path / "ward.parquet"
+    parquet.write_table(pa.table(columns), file)
+    [found] = read_table(file, How(schema=WARD)).fields.batches()
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "d;01.01.1970;ja;1;30;M",
+            "line 5, sex: 'A' is no level of the dictionary (did",
+        ),
+        ("d;01.01.1970;ja;1;30;x", "line 5, sex: 'A' is no level of the dictionary"),
+        ("d;01.01.1970;ja;1;130;m", "line 5, age: above the dictionary's maximum"),
+        ("d;01.01.1970;ja;1;30,5;m", "line 5, age: no whole number"),
+        ("d;01.01.1970;;1;30;m", "line 5, smoker: empty, and the dictionary requires"),
+        ("d;01.01.1970;oui!;1;30;m", "line 5, smoker: 'AAA!' is neither yes nor no"),
+        ("d;1970;ja;1;30;m", "line 5, day: '9999' is no date in the order day-first"),
+        ("d;01.01.1970;ja;?;30;m", "line 5, crp: '?' is no number"),
+    ],
+)
+def test_a_cell_that_contradicts_the_dictionary_is_told(
+    tmp_path: Path, schema_file: Path, line: str, told: str
+) -> None:
+    path = table(tmp_path, *LINES, line)
+    words = ("table", path, "--id-column", "patient", "--schema", schema_file)
+    assert f"problem: {told}" in coterie(*words, expect=5).output
+    report = CheckReport.model_validate_json(coterie(*words, "--json", expect=5).stdout)
+    [problem] = report.problems
+    assert problem.sentence("line").startswith(told.rstrip("."))
+
+
+def test_categories_wait_for_a_preparation(tmp_path: Path) -> None:
+    with pytest.raises(InvalidData, match="'sex' holds categories, and no preparation"):
+        open_table(table(tmp_path, *LINES), id_column="patient", schema=WARD)
+
+
+def test_a_level_may_look_like_no_value(tmp_path: Path) -> None:
+    schema = Schema(
+        fields=(
+            Field(name="x"),
+            Field(name="land", type="string", categories=("DE", "NA")),
+        )
+    )
+    path = table(tmp_path, "a,1.5,NA", "b,NA,DE", "c,2,", header="id,x,land")
+    [X] = read_table(path, How(id_column="id", schema=schema)).fields.batches()
+    assert np.array_equal(X, [[1.5, 1], [np.nan, 0], [2, np.nan]], equal_nan=True)
+
+
+def test_an_id_may_look_like_no_value_beside_dates_and_commas(tmp_path: Path) -> None:
+    path = table(tmp_path, *(f"NA{line[1:]}" for line in LINES))
+    [found] = read_table(path, How(id_column="patient", schema=WARD)).fields.batches()
+    [expected] = read_table(table(tmp_path, *LINES), How(schema=WARD)).fields.batches()
+    assert np.array_equal(found, expected, equal_nan=True)
+    path = table(tmp_path, "NA;31.02.1970;ja;1,5;30;m")
+    with pytest.raises(InvalidData, match=r"line 2, day: .99\.99\.9999. is no date"):
+        read_table(path, How(id_column="patient", schema=WARD))
+
+
+def test_a_dictionary_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidData, match=r"no dictionary 'none.json'"):
+        read_schema(tmp_path / "none.json")
+    path = tmp_path / "bad.json"
+    path.write_text('{"fields": [{"name": "x", "typ": "number"}]}')
+    with pytest.raises(InvalidData, match=r"fields.0.typ: Extra inputs"):
+        read_schema(path)
+
+
+def test_a_column_that_the_dictionary_lacks_is_named(tmp_path: Path) -> None:
+    path = table(tmp_path, *LINES)
+    with pytest.raises(InvalidData, match="does not describe 'patient'"):
+        open_table(path, schema=WARD, columns=["patient"])
+    path = table(tmp_path, "a;1", header="patient;aeg")
+    with pytest.raises(InvalidData, match=r"no column 'sex'.*Did you mean 'aeg'\?"):
+        open_table(path, schema=WARD)
+
+
+# Commands
+
+
+def test_a_table_is_described(tmp_path: Path) -> None:
+    path = table(tmp_path, *LINES)
+    words = ("table", path, "--id-column", "patient", "--csv", "missing=k.A.")
+    report = json.loads(coterie(*words, "--json").stdout)
+    assert (report["file"], report["rows"]) == ("ward.csv", 3)
+    assert report["dialect"] == {
+        "encoding": "utf-8",
+        "delimiter": ";",
+        "quote": '"',
+        "decimal": ",",
+        "dates": "day-first",
+        "missing": ["k.A."],
+    }
+    assert [list(column.values()) for column in report["columns"]] == [
+        ["day", "date", 1],
+        ["smoker", "words", 0],
+        ["crp", "number", 1],
+        ["age", "integer", 1],
+        ["sex", "words", 0],
+    ]
+    assert "ward.csv: 3 rows" in coterie(*words).output
+    problem = "problem: line 4, crp: 'A.A.' is no number"
+    assert problem in coterie("table", path, expect=5).output
+
+
+def test_rows_of_one_id_are_warned_of(tmp_path: Path) -> None:
+    path = table(tmp_path, "a,1.5", "b,2", "a,7", header="id,x")
+    said = coterie("table", path, "--id-column", "id").output
+    assert "warning: Lines 2 and 4 have the same id." in said
+
+
+def test_a_dialect_is_frozen_by_the_operator(tmp_path: Path) -> None:
+    path = table(tmp_path, "a|1,5", "b|2,5", header="id|x")
+    words = ("table", path, "--id-column", "id", "--json")
+    frozen = ("--csv", "delimiter=|", "--csv", "decimal=.")
+    assert not json.loads(coterie(*words).stdout)["problems"]
+    report = json.loads(coterie(*words, *frozen).stdout)
+    assert report["dialect"]["decimal"] == "."
+    assert report["columns"][0]["type"] == "words"
+    with pytest.raises(InvalidParameters, match="names are encoding, delimiter"):
+        Dialect.parse(["delimeter=;"])
+    for wrong in ("delimiter=;;", "decimal=x", "skip=a", "encoding=x", "dates=now"):
+        with pytest.raises(InvalidParameters):
+            Dialect.parse([wrong])
+
+
+def test_a_code_of_no_value_is_told(tmp_path: Path) -> None:
+    path = table(tmp_path, "a,1.5", "b,-9", "c,.", header="id,x")
+    words = ("table", path, "--id-column", "id", "--json")
+    codes = ("--csv", "missing=-9", "--csv", "missing=.")
+    report = json.loads(coterie(*words, *codes).stdout)
+    assert report["columns"] == [{"name": "x", "type": "number", "missing": 2}]
+
+
+def test_a_dictionary_is_drafted_and_describes_its_table(tmp_path: Path) -> None:
+    path = table(tmp_path, *LINES)
+    out = tmp_path / "draft.json"
+    words = ("schema", "infer", path, "--id-column", "patient", "--out", out)
+    said = coterie(*words, "--csv", "missing=k.A.").output
+    assert "'sex' is left out: words without levels" in said
+    assert read_schema(out).names == ("day", "crp", "age")
+    coterie(*words, "--levels", expect=3)  # it is there already
+    coterie(*words, "--levels", "--force", "--csv", "missing=k.A.")
+    draft = read_schema(out)
+    assert draft.field("sex").levels == ("f", "m")
+    assert draft.field("day").type == "date"
+    assert draft.field("age").constraints.maximum is None, "bounds would tell of rows"
+    words = ("table", path, "--id-column", "patient", "--csv", "missing=k.A.")
+    coterie(*words, "--schema", out)
+
+
+def test_an_answer_without_a_terminal_writes_no_levels(tmp_path: Path) -> None:
+    path = table(tmp_path, *LINES)
+    said = coterie("schema", "infer", path, "--columns", "age,sex", given="y\n").stdout
+    assert [field["name"] for field in json.loads(said)["fields"]] == ["age"]
+
+
+# Guards
+
+
+def numbered(folder: Path, *rows: str) -> Path:
+    return table(folder, *rows, header="id,x,n")
+
+
+def test_a_guard_has_a_switch(tmp_path: Path) -> None:
+    running = numbered(tmp_path, *(f"p{i},{i % 7}.5,{3 * i}" for i in range(30)))
+    with pytest.raises(InvalidData, match="n: looks like a row number"):
+        open_table(running, id_column="id")
+    assert open_table(running, id_column="id", allow=["running-number"]).n_rows == 30
+    large = numbered(tmp_path, "a,1.5,90071992547409930", "b,2.5,3")
+    with pytest.raises(
+        InvalidData, match="line 2, n: a whole number that loses digits"
+    ):
+        open_table(large, id_column="id")
+    assert open_table(large, id_column="id", allow=["large-integers"]).n_rows == 2
+    with pytest.raises(InvalidParameters, match="No guard is called 'all'"):
+        open_table(large, allow=["all"])
+
+
+def test_the_sum_of_all_rows_is_no_row(tmp_path: Path) -> None:
+    rows = [f"p{i},{i % 7}.5,{i % 5}" for i in range(20)]
+    total = f"p20,{sum(i % 7 + 0.5 for i in range(20))},{sum(i % 5 for i in range(20))}"
+    path = numbered(tmp_path, *rows, total)
+    with pytest.raises(InvalidData, match="line 22: looks like a row of totals"):
+        open_table(path, id_column="id")
+    assert open_table(path, id_column="id", allow=["totals-row"]).n_rows == 21
+    path = numbered(tmp_path, *rows, "Summe:,3,4")
+    with pytest.raises(InvalidData, match="line 22: looks like a row of totals"):
+        open_table(path, id_column="id")
+    assert open_table(numbered(tmp_path, *rows), id_column="id").n_rows == 20
+
+
+def test_a_forgotten_column_of_classes_is_warned_of(tmp_path: Path) -> None:
+    path = table(tmp_path, "a,1.5,0", "b,2,1", header="id,x,Class")
+    read = read_table(path, How(id_column="id"))
+    assert "Perhaps classes to be found, not data: 'Class'." in read.report.warnings
+
+
+def test_at_most_ten_problems_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    path = numbered(tmp_path, *["p,1.5,2"] * 40, *["p,eins,2"] * 25)
+    report = json.loads(coterie("table", path, "--json", expect=5).stdout)
+    assert len(report["problems"]) == 10
+    assert report["more_problems"] == 15
+    assert "eins" not in json.dumps(report), "no value is repeated"
+
+
+# Other files
+
+
+def test_a_file_of_spss_is_read(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, None], "n": [2.0, 3.0]})
+    for ending, write in ((".sav", "write_sav"), (".dta", "write_dta")):
+        path = tmp_path / f"rows{ending}"
+        getattr(pyreadstat, write)(frame, str(path))
+        [X] = read_table(path, How(id_column="id")).fields.batches()
+        assert np.array_equal(X, [[1.5, 2], [np.nan, 3]], equal_nan=True)
+        with pytest.raises(InvalidData, match="row 2, x: empty"):
+            open_table(path, id_column="id")
+
+
+def test_the_rows_of_a_query_are_read_and_nothing_is_written(postgres_url: str) -> None:
+    url = postgres_url.replace("postgresql+psycopg://", "postgresql://")
+    query = "SELECT 'p' || i AS id, i / 2.0 AS x, i % 3 = 0 AS f FROM generate_series(1, 4) i;"
+    source = open_table(url, id_column="id", query=query)
+    assert matrix(source).tolist() == [[0.5, 0], [1, 0], [1.5, 1], [2, 0]]
+    for wrong in (
+        "DELETE FROM sessions RETURNING id",
+        "SELECT 1) TO STDOUT; DROP TABLE x",
+    ):
+        with pytest.raises(InvalidData, match="refuses the query") as raised:
+            open_table(url, query=wrong)
+        assert url not in str(raised.value)
+    with pytest.raises(InvalidParameters, match="needs a query"):
+        open_table(url)
+
+
+# What is written
+
+
+def result(ids: list[str]) -> Result:
+    source = MatrixSource(np.zeros((len(ids), 1)), ids=ids)
+    return Result.of(Outcome(labels=np.arange(len(ids))), source)
+
+
+def test_labels_keep_the_names_of_the_id_columns(tmp_path: Path) -> None:
+    rows = ["1,a,1.5", "1,b,2", "2,a,7"]
+    source = open_table(
+        table(tmp_path, *rows, header="ward,label,x"), id_column=["ward", "label"]
+    )
+    path = Result.of(Outcome(labels=np.array([0, 1, 0])), source).save(
+        tmp_path / "l.csv"
+    )
+    assert path.read_text().splitlines() == [
+        '"ward","label","label_"',
+        '"1","a",0',
+        '"1","b",1',
+        '"2","a",0',
+    ]
+
+
+def test_labels_in_a_sheet_are_no_formulas(tmp_path: Path) -> None:
+    path = result(["=1+1", "http://x"]).save(tmp_path / "labels.xlsx")
+    with CalamineWorkbook.from_path(path) as book:
+        rows = book.get_sheet_by_name("labels").to_python()
+    assert rows == [["id", "label"], ["=1+1", 0.0], ["http://x", 1.0]]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.csv"
+    kept.write_text("precious")
+    (tmp_path / "labels.csv").symlink_to(kept)
+    result(["a"]).save(tmp_path / "labels.csv")
+    assert kept.read_text() == "precious"
+    assert not (tmp_path / "labels.csv").is_symlink()
+
+
+def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
+    data = table(tmp_path, "a,1", header="id,x")
+    for path in (tmp_path / "no" / "labels.csv", tmp_path):
+        with pytest.raises(InvalidParameters, match="cannot be written"):
+            try_outputs([path], data, force=True)
+    link = tmp_path / "link.csv"
+    link.symlink_to(data)
+    for path in (data, link):
+        with pytest.raises(GuardRefused, match="is the table that is read"):
+            try_outputs([path], data, force=False)
+    try_outputs([data, None], data, force=True)
+
+
+def test_files_of_others_are_kept(tmp_path: Path) -> None:
+    home, labels = tmp_path / "home", tmp_path / "labels.csv"
+    home.mkdir()
+    keep_others([labels], home, force=False)
+    labels.write_text("mine")
+    with pytest.raises(GuardRefused, match="is there already"):
+        keep_others([labels], home, force=False)
+    with remembered([labels], home):
+        labels.write_text("mine, and killed before it is noted")
+        keep_others([labels], home, force=False)
+    keep_others([labels], home, force=False)
+    labels.write_text("changed since")
+    with pytest.raises(GuardRefused, match="is there already"):
+        keep_others([labels], home, force=False)
+    keep_others([labels], home, force=True)
+    (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(GuardRefused, match="is there already"):
+        keep_others([tmp_path / "dangling"], None, force=False)
+
+
+def test_without_its_library_a_kind_of_file_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows.sav").write_bytes(b"$FL2")
+    for name in ("pyreadstat", "xlsxwriter", "psycopg"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InvalidParameters, match=r"coterie\[statistics\]"):
+        open_table(tmp_path / "rows.sav")
+    with pytest.raises(InvalidParameters, match=r"coterie\[excel\]"):
+        result(["a"]).save(tmp_path / "labels.xlsx")
+    with pytest.raises(InvalidParameters, match=r"coterie\[postgres\]"):
+        open_table("postgresql://host/x", query="SELECT 1")
