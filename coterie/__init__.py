@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
     from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
     from party_sdk.coordinator import Coordinator
-    from party_sdk.frames import Result
     from party_sdk.participant import Party
     from party_sdk.policy import Policy
+    from party_sdk.results import Result
 
 __all__ = [
     "About",
@@ -55,7 +55,7 @@ _MODULES = {
     "Layout": _TERMS,
     "Party": "party_sdk.participant",
     "Policy": "party_sdk.policy",
-    "Result": "party_sdk.frames",
+    "Result": "party_sdk.results",
     "Slot": _TERMS,
 }
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clustering_protocols.errors import StorageFull
+from clustering_protocols.errors import NotReady, StorageFull
 
 
 def default_home() -> Path:
@@ -24,6 +25,17 @@ def private_folder(path: Path) -> Path:
             folder.mkdir(exist_ok=True, mode=0o700)
     path.chmod(0o700)
     return path
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from what they lock alike; :class:`NotReady` if one is there."""
+    with (private_folder(folder) / "lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotReady(f"Another process is at work in {folder}.") from None
+        yield
 
 
 def write_private(path: Path, content: bytes) -> None:

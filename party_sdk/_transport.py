@@ -5,16 +5,28 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
 
-from clustering_protocols.errors import GuardRefused, InvalidParameters, Unavailable
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidParameters,
+    KeyNotAuthentic,
+    Unavailable,
+)
 from party_sdk._retries import next_delay
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@cache
+def _usual() -> ssl.SSLContext:
+    """Return whom clients trust by default; to read it takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
 class Transport:
@@ -57,7 +69,7 @@ class Transport:
         self._http = http or httpx.Client(
             base_url=url,
             timeout=httpx.Timeout(60.0, connect=10.0),
-            verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
+            verify=ssl.create_default_context(cafile=ca_file) if ca_file else _usual(),
         )
 
     def __enter__(self) -> Self:
@@ -86,6 +98,8 @@ class Transport:
         ------
         Unavailable
             If no such response came while the patience lasted.
+        KeyNotAuthentic
+            If whoever answers at the address shows no certificate that is trusted here.
         """
         request = self._http.build_request(
             method,
@@ -111,7 +125,28 @@ class Transport:
             time.sleep(delay)
 
     def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
+        where = request.url.netloc.decode()
         try:
             return self._http.send(request), ""
         except httpx.TransportError as error:
-            return None, f"{type(error).__name__} at {request.url.netloc.decode()}"
+            _check_trusted(error, where)
+            return None, f"{type(error).__name__} at {where}"
+
+
+def _check_trusted(error: BaseException, where: str) -> None:
+    """Give up at once where the analyst shows no certificate that is trusted here.
+
+    Raises
+    ------
+    KeyNotAuthentic
+        Nothing was sent: a connection is encrypted before its first byte.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise KeyNotAuthentic(
+                f"{where} shows a certificate that is not trusted here "
+                f"({cause.verify_message}). If it is of your institution's own authority, "
+                "name that: --ca-file."
+            ) from None
+        cause = cause.__cause__ or cause.__context__

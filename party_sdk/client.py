@@ -17,6 +17,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import Member
 from clustering_protocols.wire.answers import (
+    AnalystIdentity,
     AuditPage,
     Codes,
     Joined,
@@ -75,16 +76,22 @@ class AnalystClient:
         """End a session."""
         return self._read(SessionStatus, "POST", f"/v1/sessions/{session}/cancel")
 
-    def audit(self, session: str) -> list[str]:
-        """Return all lines of a session's audit."""
+    def identity(self) -> str:
+        """Return the key under which the analyst says that it signs."""
+        return self._read(AnalystIdentity, "GET", "/v1/identity").key
+
+    def audit(self, session: str) -> tuple[list[str], str]:
+        """Return all lines of a session's audit, and the signature under the last."""
         lines: list[str] = []
+        signature = ""
         after: int | None = 0
         while after is not None:
             path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
             page = self._read(AuditPage, "GET", path, params=params)
             lines += page.lines
+            signature = page.signature or signature
             after = page.next
-        return lines
+        return lines, signature
 
     def delete(self, session: str) -> None:
         """Remove all of a session but its audit; repeating it changes nothing."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel
 
-from clustering_protocols import engine, hash_chain, registry
+from clustering_protocols import engine, proofs, registry
 from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import (
     check_agreement,
@@ -24,7 +24,9 @@ from clustering_protocols.errors import (
     InvalidParameters,
     NotReady,
 )
+from clustering_protocols.proofs import SignedLog
 from clustering_protocols.records import Record
+from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import (
     NAME_PATTERN,
@@ -33,16 +35,19 @@ from clustering_protocols.terms import (
     Guards,
     Identities,
     Layout,
+    Terms,
     digest,
+    read_terms,
 )
 from clustering_protocols.wire.answers import SessionLine, SessionStatus
 from clustering_protocols.wire.states import SessionState
-from party_sdk._files import default_home, private_folder, write_private
+from party_sdk._files import default_home, private_folder
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, end_of
-from party_sdk.identities import Acquaintances, OwnIdentity
+from party_sdk.identities import Acquaintances, KnownAnalysts, OwnIdentity
 from party_sdk.invitations import Invitation
 from party_sdk.roster import Roster
+from party_sdk.sealing import SecretFiles
 
 _WATCH_SECONDS = 1.0
 
@@ -119,6 +124,8 @@ class Coordinator:
         deadlines: Deadlines | None = None,
         guards: Guards | None = None,
         expected: Mapping[str, str] | None = None,
+        dictionary: Sequence[Schema] | None = None,
+        new_analyst: bool = False,
     ) -> CoordinatedSession:
         """Open a session, and sign its terms.
 
@@ -138,11 +145,18 @@ class Coordinator:
         expected : mapping, optional
             By slot, the public key of the institution that alone may sit there; other
             slots are open to whoever has their invitation.
+        dictionary : sequence of Schema, optional
+            What columns mean, of each column group: parties then find theirs by name.
+        new_analyst : bool
+            Whether the analyst at this address may show another key than it did when a
+            session was opened from this home before.
 
         Raises
         ------
         AgreementMismatch
             If the analyst drew up other terms than these.
+        GuardRefused
+            If the analyst shows another key than before.
         """
         about = About(title=about) if isinstance(about, str) else about
         session_id = session_id or _id_from(about.title)
@@ -151,14 +165,19 @@ class Coordinator:
                 f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
             )
         institution = self._institution()
+        analyst = self._client.identity()
+        KnownAnalysts(self._home).check(self._url, analyst, is_new=new_analyst)
         proposal = registry.Proposal(
             about=about,
             protocol=registry.name_of(params),
             params=params.model_dump(mode="json"),
             layout=layout,
             identities=Identities(
-                coordinator=institution.key, slots=dict(expected or {})
+                coordinator=institution.key,
+                analyst=analyst,
+                slots=dict(expected or {}),
             ),
+            dictionary=None if dictionary is None else tuple(dictionary),
             seed=secrets.randbits(52) if seed is None else seed,
             deadlines=deadlines or Deadlines(),
             guards=guards or Guards(),
@@ -176,7 +195,8 @@ class Coordinator:
     ) -> None:
         """Keep what the session needs, and have the analyst open it."""
         path = private_folder(self._home / "sessions") / f"{session_id}.json"
-        before = path.read_bytes() if path.exists() else None
+        files = SecretFiles(self._home)
+        before = files.read(path) if path.exists() else None
         entropy = self.entropy or secrets.token_bytes(32)
         kept = _Kept(
             url=self._url,
@@ -188,14 +208,14 @@ class Coordinator:
             signature=sign_terms(institution, digest(terms)),
         )
         if before is None:
-            write_private(path, kept.model_dump_json().encode())
+            files.write(path, kept.model_dump_json().encode())
         status = self._client.put_session(session_id, _body(proposal))
         if status.terms_digest != kept.terms_digest:
             raise AgreementMismatch(
                 "The analyst drew up other terms than were asked for: it runs another "
                 "release, or changed them."
             )
-        write_private(path, kept.model_dump_json().encode())
+        files.write(path, kept.model_dump_json().encode())
 
     @property
     def acquaintances(self) -> Acquaintances:
@@ -295,29 +315,35 @@ class CoordinatedSession:
         check_agreement(agreement, kept.terms.encode(), kept.secret(self.id))
         return agreement
 
-    def audit(self, receipts: Iterable[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-        """Return who sent or received which digest when, after checking the chain.
+    def audit(self) -> SignedLog:
+        """Return who sent or received which digest when, signed by the analyst.
 
-        Parameters
-        ----------
-        receipts : iterable of mapping
-            Entries of parties' ledgers: each receipt among them has to stand in the
-            audit, under its number and with its digests.
+        Where the session was opened on this machine the signature has been held against
+        the key that the terms name, elsewhere against the one that the analyst shows.
 
         Raises
         ------
         AuditBroken
             If a line was changed, or is missing, or the session was opened with other
             terms than were signed on this machine.
+        KeyNotAuthentic
+            If somebody else signed it.
         """
-        lines = self._client.audit(self.id)
-        entries = list(hash_chain.read(lines))
+        lines, signature = self._client.audit(self.id)
+        log = proofs.signed_audit(lines, self._analyst(), signature)
+        entries = log.entries()
         if self.is_ours and not _is_opening(entries, self._kept().terms_digest):
             raise AuditBroken("The session was opened with other terms than yours.")
-        for receipt in receipts:
-            if receipt.get("event") == "receipt":
-                _check_receipt(receipt, lines, entries)
-        return entries
+        return log
+
+    @property
+    def terms(self) -> Terms:
+        """Return the terms that were signed; :class:`NotReady` on another machine."""
+        return read_terms(self._kept().terms.encode())
+
+    def _analyst(self) -> str:
+        named = self.terms.identities.analyst if self.is_ours else None
+        return named or self._client.identity()
 
     def cancel(self) -> SessionStatus:
         """End the session."""
@@ -339,7 +365,7 @@ class CoordinatedSession:
     def _kept(self) -> _Kept:
         if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
-        return _Kept.model_validate_json(self._path.read_bytes())
+        return _Kept.model_validate_json(SecretFiles(self._home).read(self._path))
 
 
 def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
@@ -351,23 +377,6 @@ def _body(proposal: registry.Proposal) -> dict[str, Any]:
     body = proposal.model_dump(mode="json")
     params = body.pop("params")
     return {**body, "protocol": {"name": proposal.protocol, "params": params}}
-
-
-def _check_receipt(
-    receipt: Mapping[str, Any],
-    lines: Sequence[str],
-    entries: Sequence[Mapping[str, Any]],
-) -> None:
-    number = receipt.get("sequence")
-    if not isinstance(number, int) or not 1 <= number <= len(lines):
-        raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
-    same = ("round", "attempt", "digest")
-    line, entry = lines[number - 1], entries[number - 1]
-    is_there = hash_chain.digest(line) == receipt.get("entry")
-    if not is_there or any(entry.get(name) != receipt.get(name) for name in same):
-        raise AuditBroken(
-            f"Line {number} is not the one of which a party has a receipt."
-        )
 
 
 def _id_from(title: str) -> str:

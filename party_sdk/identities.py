@@ -1,8 +1,9 @@
-"""Who this institution is, and whom it knows: two files in its home.
+"""Who this institution is, and whom it knows: three files in its home.
 
 ``identity.json`` holds the name and the private key, the same in all sessions.
 ``known.json`` holds the names and public keys of the cards that were trusted here; a
 name that stands there is never given another key by anything that comes later.
+``analysts.json`` holds the keys of the analysts at which sessions were opened.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
 from clustering_protocols.secrecy.identities import (
@@ -26,18 +27,10 @@ from clustering_protocols.secrecy.identities import (
     fingerprint,
 )
 from party_sdk._files import private_folder, write_private
+from party_sdk.sealing import SecretFiles
 
 _KNOWN = TypeAdapter(dict[InstitutionName, Key])
-
-
-class _Kept(BaseModel):
-    name: InstitutionName
-    seed: str
-
-    def __repr__(self) -> str:
-        return "<Kept>"
-
-    __str__ = __repr__
+_KEYS = TypeAdapter(dict[str, Key])
 
 
 class OwnIdentity:
@@ -46,6 +39,7 @@ class OwnIdentity:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._path = home / "identity.json"
+        self._files = SecretFiles(home)
 
     def load(self) -> Institution:
         """Return it; :class:`NotReady` where none was made."""
@@ -53,8 +47,7 @@ class OwnIdentity:
             raise NotReady(
                 f"There is no identity in {self._home}: coterie identity new."
             )
-        kept = _Kept.model_validate_json(self._path.read_bytes())
-        return Institution(kept.name, bytes.fromhex(kept.seed))
+        return Institution.read(self._files.read(self._path))
 
     def load_or_make(self) -> Institution:
         """Return it; on first use a new one, which has no name yet."""
@@ -89,8 +82,7 @@ class OwnIdentity:
             return self.load()
 
     def _save(self, institution: Institution) -> None:
-        kept = _Kept(name=institution.name, seed=institution.key_bytes.hex())
-        write_private(self._path, kept.model_dump_json().encode())
+        self._files.write(self._path, institution.written())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -98,6 +90,41 @@ class OwnIdentity:
         with (private_folder(self._home) / "identity.lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+class KnownAnalysts:
+    """The analysts at which sessions were opened from this home: a key per address."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._path = home / "analysts.json"
+
+    def check(self, url: str, key: str, *, is_new: bool = False) -> None:
+        """Remember an analyst's key the first time.
+
+        Parameters
+        ----------
+        is_new : bool
+            Whether it is known that the analyst has another key now.
+
+        Raises
+        ------
+        GuardRefused
+            If the address showed another key before.
+        """
+        known = _KEYS.validate_json(
+            self._path.read_bytes() if self._path.exists() else "{}"
+        )
+        if known.get(url) == key:
+            return
+        if url in known and not is_new:
+            raise GuardRefused(
+                f"The analyst at {url} shows the key {fingerprint(key)}; before it was "
+                f"{fingerprint(known[url])}. Ask its administrator; if it was set up "
+                "anew: --new-analyst."
+            )
+        private_folder(self._home)
+        write_private(self._path, _KEYS.dump_json({**known, url: key}, indent=2))
 
 
 class Acquaintances:

@@ -34,7 +34,8 @@ def first_time(
     """Return the preview of an invitation that the policy covers; remember it."""
     try:
         preview = AnalystClient(transport).preview(parsed.code)
-        terms = _check_preview(parsed, preview, policy)
+        terms = signed_terms(parsed, preview)
+        policy.check_terms(terms)
         meeting.check_seat(terms, parsed.slot)
     except CoterieError:
         transport.close()
@@ -98,8 +99,14 @@ def take_slot(
     raise Unavailable("Others join this slot all the time.")
 
 
-def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> Terms:
-    """Return the terms, if the coordinator signed them and the policy covers them."""
+def signed_terms(parsed: Invitation, preview: Preview) -> Terms:
+    """Return the terms of a preview.
+
+    Raises
+    ------
+    AgreementMismatch
+        If they are not those that the coordinator signed, for this session and slot.
+    """
     if digest(preview.terms.encode()) != parsed.terms:
         raise AgreementMismatch(
             "The analyst shows other terms than the coordinator signed."
@@ -111,5 +118,4 @@ def _check_preview(parsed: Invitation, preview: Preview, policy: Policy) -> Term
         )
     if (terms.session, preview.slot) != (parsed.session, parsed.slot):
         raise AgreementMismatch("The analyst previews another session or slot.")
-    policy.check_terms(terms)
     return terms

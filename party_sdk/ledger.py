@@ -19,7 +19,7 @@ from clustering_protocols.wire.answers import Receipt
 from party_sdk._files import append_private
 
 Place = tuple[int, int]
-_RECEIPT = {"digest", "size", "sequence", "entry", "received_at"}
+_RECEIPT = {"digest", "size", "sequence", "entry", "received_at", "signature"}
 
 
 class Ledger:
@@ -49,6 +49,12 @@ class Ledger:
                 raise AuditBroken(f"Line {entry['number']}: these bytes never left.")
         self._known = entries
         return list(entries)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return the exact text of all lines, after checking them; see :meth:`read`."""
+        self.read()
+        return tuple(self._text)
 
     def joining(self, digest: str) -> None:
         """Note that the party's line of the roster is about to leave."""

@@ -10,7 +10,6 @@ are written and synced before the first byte leaves, so that a retry sends the s
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,8 +28,9 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, NotReady
 from clustering_protocols.terms import Member
-from party_sdk._files import private_folder, write_private
+from party_sdk._files import locked, private_folder
 from party_sdk.ledger import Ledger
+from party_sdk.sealing import SecretFiles
 from party_sdk.spending import Spending
 
 _VERSION = 3
@@ -40,6 +40,7 @@ class Identity(BaseModel):
     """Who a party is in a session. Holds secrets: its ``repr`` does not show them.
 
     ``entropy`` is empty once the result is there: the session's keys go with it.
+    ``columns`` are those of the table with which it joined, in their order.
     """
 
     invitation: str = ""
@@ -48,6 +49,7 @@ class Identity(BaseModel):
     member: Member | None = None
     token: str | None = None
     data_digest: str | None = None
+    columns: tuple[str, ...] = ()
     choices: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -88,6 +90,7 @@ class PartyFolder:
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.path = home / "parties" / session / slot
         self.spending = Spending(home)
+        self._files = SecretFiles(home)
 
     @property
     def exists(self) -> bool:
@@ -96,34 +99,30 @@ class PartyFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second process from running the same party."""
-        with (private_folder(self.path) / "lock").open("wb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise NotReady("Another process is running this party.") from None
+        """Keep a second process from running the same party; :class:`NotReady` for it."""
+        with locked(self.path):
             yield
 
     def load_identity(self) -> Identity:
         """Return who the party is; :class:`NotReady` if it never joined from here."""
         try:
-            return Identity.model_validate_json(self._identity.read_bytes())
+            return Identity.model_validate_json(self._files.read(self._identity))
         except FileNotFoundError:
             raise NotReady(f"Nothing is kept in {self.path}: join first.") from None
 
     def save_identity(self, identity: Identity) -> None:
         """Keep who the party is."""
         private_folder(self.path)
-        write_private(self._identity, identity.model_dump_json().encode())
+        self._files.write(self._identity, identity.model_dump_json().encode())
 
     def load_agreement(self) -> bytes | None:
         """Return the exact bytes of the agreement, once it is known."""
         path = self.path / "agreement.json"
-        return path.read_bytes() if path.exists() else None
+        return self._files.read(path) if path.exists() else None
 
     def save_agreement(self, agreement: bytes) -> None:
         """Keep the agreement; it never changes."""
-        write_private(self.path / "agreement.json", agreement)
+        self._files.write(self.path / "agreement.json", agreement)
 
     @property
     def use(self) -> str:
@@ -136,13 +135,13 @@ class PartyFolder:
         """Return what was answered last."""
         if not self._memory.exists():
             return Answered()
-        return _decode(self._memory.read_bytes())
+        return _decode(self._files.read(self._memory))
 
     def load_journal(self) -> Journal:
         """Return which tasks were answered so far."""
         if not self._journal.exists():
             return Journal()
-        return Journal.decode(self._journal.read_bytes())
+        return Journal.decode(self._files.read(self._journal))
 
     def has_receipt(self, journal: Journal) -> bool:
         """Return whether the analyst has acknowledged the last answer of a journal."""
@@ -150,7 +149,7 @@ class PartyFolder:
 
     def save_journal(self, journal: Journal) -> None:
         """Keep which tasks were answered, or that this party has stopped."""
-        write_private(self._journal, journal.encode())
+        self._files.write(self._journal, journal.encode())
 
     def save_answered(
         self, answered: Answered, contribution: bytes, journal: Journal
@@ -160,13 +159,13 @@ class PartyFolder:
         The answer is written first: the memory names it by its digest. A crash behind
         the journal costs nothing: the same task may be answered again.
         """
-        write_private(self._contribution, contribution)
+        self._files.write(self._contribution, contribution)
         self.save_journal(journal)
-        write_private(self._memory, _encode(answered))
+        self._files.write(self._memory, _encode(answered))
 
     def load_contribution(self, answered: Answered) -> bytes:
         """Return the bytes of the last answer, exactly as they were first sent."""
-        content = self._contribution.read_bytes()
+        content = self._files.read(self._contribution)
         if sha256(content).hexdigest() != answered.contribution_digest:
             raise NotReady(f"{self._contribution} was changed; ask for a new session.")
         return content
@@ -179,11 +178,11 @@ class PartyFolder:
     def load_result(self) -> bytes | None:
         """Return the result, once it was fetched."""
         path = self.path / "result.arrays"
-        return path.read_bytes() if path.exists() else None
+        return self._files.read(path) if path.exists() else None
 
     def save_result(self, result: bytes) -> None:
         """Keep the result."""
-        write_private(self.path / "result.arrays", result)
+        self._files.write(self.path / "result.arrays", result)
 
     def forget(self) -> None:
         """Delete everything that this party keeps of the session, secrets included."""

@@ -6,12 +6,15 @@ and everything that it asks of the analyst may be asked again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine, enrolment, packets
+from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
@@ -30,6 +33,7 @@ from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
+from party_sdk.arriving import check_rows, dictionary_of, open_by, telling_refusals
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
@@ -43,7 +47,9 @@ from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
-    from party_sdk.frames import IdColumns, Result
+    from clustering_protocols.schema import Schema
+    from party_sdk.results import Result
+    from party_sdk.tables import IdColumns
 
 
 class Party:
@@ -175,7 +181,7 @@ class Party:
         if self._identity.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
         self._policy.check_rows(self.terms, data.n_rows)
-        check_terms(self.terms).check_rows(data)
+        check_rows(self.terms, data)
         check_choices(self.terms.protocol.name, self._choices)
         digest = data_digest(data)
         known = self._identity
@@ -205,6 +211,7 @@ class Party:
         update = {
             "member": member,
             "data_digest": digest,
+            "columns": tuple(data.columns),
             "choices": fingerprint(self._choices),
         }
         self._remember(known.model_copy(update=update))
@@ -229,8 +236,8 @@ class Party:
 
         Parameters
         ----------
-        table : path, matrix or data frame
-            CSV or Parquet file, numpy array, pandas, polars or pyarrow table.
+        table : path, matrix, data frame or data source
+            As for :func:`party_sdk.tables.open_table`, or what that returns.
         id_column : str or sequence of str, optional
             The column, or columns together, that name the rows; they never leave.
         columns : list of str, optional
@@ -243,11 +250,12 @@ class Party:
         CoterieError
             With what is wrong and what to do.
         """
-        from party_sdk.frames import Result, open_table
+        from party_sdk.results import Result
 
-        data = open_table(table, id_column=id_column, columns=columns)
         with self.folder.locked():
-            self.enrol(data)
+            with self.arriving():
+                data = open_by(self.dictionary, table, id_column, columns)
+                self.enrol(data)
             try:
                 outcome = self._to_the_end(data, on_progress)
             except Unauthenticated:
@@ -256,7 +264,18 @@ class Party:
                 self._remember(self._identity.model_copy(update={"token": None}))
                 self.enrol(data)
                 outcome = self._to_the_end(data, on_progress)
-        return Result.of(outcome, data.ids)
+        return Result.of(outcome, data, self._identity.columns)
+
+    @property
+    def dictionary(self) -> Schema | None:
+        """Return what the terms say of this party's columns, if they do."""
+        return dictionary_of(self.terms, self.invitation.slot)
+
+    def arriving(self) -> AbstractContextManager[None]:
+        """Tell the others which check refuses the table, as long as the slot is free."""
+        if self._identity.token is not None:
+            return nullcontext()
+        return telling_refusals(self._client, self.invitation.code)
 
     def inspect(
         self,
@@ -272,9 +291,7 @@ class Party:
         NotReady
             If this party has not joined, or nothing is asked of it now.
         """
-        from party_sdk.frames import open_table
-
-        data = open_table(table, id_column=id_column, columns=columns)
+        data = open_by(self.dictionary, table, id_column, columns)
         if self._identity.token is None:
             raise NotReady("This party has not joined yet: run it once with its data.")
         self._choices = same_choices(self._identity.choices, self._choices)
@@ -296,12 +313,12 @@ class Party:
 
     def result(self) -> Result:
         """Return the result of a completed session, from what is kept on this disk."""
-        from party_sdk.frames import Result
+        from party_sdk.results import Result
 
         kept = self.folder.load_result()
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
-        return Result.of(self._conclude(kept, None), None)
+        return Result.of(self._conclude(kept, None), None, self._identity.columns)
 
     def _to_the_end(self, data: DataSource, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
@@ -376,6 +393,7 @@ class Party:
             slot=self.invitation.slot,
             entropy=self._entropy,
             choices=self._choices,
+            engine=LocalEngine(os.cpu_count() or 1),
         )
 
     @property

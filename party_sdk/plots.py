@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidParameters
-from party_sdk.frames import Result
+from party_sdk.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,6 +18,7 @@ from clustering_protocols.errors import (
     RoundClosed,
     SessionOver,
 )
+from clustering_protocols.proofs import check_receipt
 from clustering_protocols.terms import Terms
 from clustering_protocols.wire.states import SessionState
 from party_sdk.client import AnalystClient
@@ -58,13 +59,27 @@ class Responder:
     def answer(self, party: engine.PartyEngine, task: bytes, data: DataSource) -> None:
         """Answer a task; one that was answered before gets the same bytes again.
 
+        A party that refuses an analyst which broke the rules stops for good.
+
         Raises
         ------
-        Equivocation
-            If the analyst asks something else under the same round and attempt.
+        CoterieError
+            One of :data:`~clustering_protocols.engine.FINAL` if the analyst may not ask
+            this, for example something else under the same round and attempt.
         GuardRefused
             If the party's policy, or its operator, does not let the answer go.
         """
+        try:
+            self._answer(party, task, data)
+        except engine.FINAL as error:
+            journal = self.folder.load_journal()
+            if not journal.stopped:
+                self.folder.save_journal(journal.stop(str(error)))
+            raise
+
+    def _answer(self, party: engine.PartyEngine, task: bytes, data: DataSource) -> None:
+        journal = self.folder.load_journal()
+        journal.check_going()
         address = packets.read(task).address
         digest = sha256(task).hexdigest()
         answered = self.folder.load_answered()
@@ -75,7 +90,8 @@ class Responder:
             contribution = self.folder.load_contribution(answered)
         else:
             before = answered.base(*here)
-            answer = self._admitted(party, before, task, data)
+            acknowledged = self.folder.has_receipt(journal)
+            answer = party.reply(journal, before, task, data, acknowledged=acknowledged)
             contribution = answer.contribution
             fresh = Answered(
                 round=address.round,
@@ -90,19 +106,6 @@ class Responder:
         sent = answered.contribution_digest
         self.folder.ledger.sending(here, digest, sent, len(contribution))
         self._send(here, contribution)
-
-    def _admitted(
-        self, party: engine.PartyEngine, before: Memory, task: bytes, data: DataSource
-    ) -> engine.Answer:
-        """Return the answer to a task; stop for good where rules are broken."""
-        journal = self.folder.load_journal()
-        acknowledged = self.folder.has_receipt(journal)
-        try:
-            return party.reply(journal, before, task, data, acknowledged=acknowledged)
-        except engine.FINAL as error:
-            if not journal.stopped:
-                self.folder.save_journal(journal.stop(str(error)))
-            raise
 
     def send_again(self) -> None:
         """Send what a crash, or a lost answer, has left without a receipt."""
@@ -134,6 +137,8 @@ class Responder:
         session = self.terms.session
         try:
             receipt = self.client.contribute(session, *here, contribution)
+            if self.terms.identities.analyst is not None:
+                check_receipt(self.terms.identities.analyst, receipt)
             self.folder.ledger.received(here, receipt)
         except RoundClosed:
             status = self.client.session(session)

@@ -32,11 +32,16 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import Unavailable
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
-from party_sdk._files import private_folder
-from party_sdk.frames import read_column
+from party_sdk._files import private_folder, write_private
+from party_sdk.tables.columns_of_files import read_column
 
 SEED = 1
+# of chance, as of the parties' entropy: every run prints the same numbers
+_ANALYST = Institution.drawn(
+    simulation.entropies(SEED, "demo", [])[simulation.COORDINATOR]
+)
 LAYOUT = Layout.lattice(2, 2)
 _START_SECONDS = 60
 _COTERIE = [sys.executable, "-m", "party_sdk.cli"]
@@ -124,8 +129,10 @@ def _analyst(folder: Path) -> Iterator[Mapping[str, str]]:
     """Run an analyst; yield the environment that its callers need."""
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
+    home = private_folder(folder / "analyst")
+    write_private(home / "identity.json", _ANALYST.written())
     environment = os.environ | {
-        "COTERIE_DATA_DIR": str(private_folder(folder / "analyst")),
+        "COTERIE_DATA_DIR": str(home),
         "COTERIE_DATABASE_URL": "",
         "COTERIE_POLL_SECONDS": "0.05",
     }
@@ -195,7 +202,12 @@ def _run(
             raise Unavailable(f"Party {slot} ended early: {errors.strip()}")
         click.echo(f"{name}: {slot} has its labels", err=True)
     evaluated = simulation.evaluate(
-        params, contest.X, contest.parts, SEED, session=session
+        params,
+        contest.X,
+        contest.parts,
+        SEED,
+        session=session,
+        analyst=_ANALYST.key,
     )
     _check_same(evaluated, labels)
     return evaluated
@@ -221,7 +233,7 @@ def _start_party(
 
 def _check_same(evaluated: simulation.Evaluated, labels: Path) -> None:
     for slot, outcome in evaluated.simulated.outcomes.items():
-        written = read_column(labels / f"{slot}.csv", "label")
+        written = np.array(read_column(labels / f"{slot}.csv", "label"), dtype=np.int64)
         if not np.array_equal(written, outcome.labels):
             raise Unavailable(f"The labels of {slot} differ from the simulation's.")
 

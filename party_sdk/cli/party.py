@@ -20,24 +20,29 @@ from party_sdk.cli.output import (
     show_notes,
     show_progress,
 )
+from party_sdk.cli.outputs import (
+    keep_others,
+    labels_option,
+    picture_option,
+    remembered,
+)
 from party_sdk.cli.party_options import (
     PartyOptions,
     choice_option,
-    data_options,
     here_options,
     invitation_argument,
-    labels_option,
-    picture_option,
     policy_options,
 )
+from party_sdk.cli.table import INPUT_UNUSABLE, show_report
+from party_sdk.cli.table_options import data_options
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
-    from clustering_protocols.data import DataSource
     from clustering_protocols.terms import Terms
-    from party_sdk.frames import Result
+    from party_sdk.cli.table_options import GivenTable
     from party_sdk.inspection import Inspection
     from party_sdk.participant import Party
+    from party_sdk.results import Result
 
 
 @click.group()
@@ -66,6 +71,8 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
         return
     _show_terms(terms, member.invitation.slot)
     say(f"signed by {signed_by}")
+    if terms.identities.analyst is not None:
+        say(f"analyst's key {fingerprint(terms.identities.analyst)}")
     say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
     _show_quota(member, policy)
     _show_risks(member)
@@ -86,13 +93,14 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
 @json_option
 def run(
     invitation: str,
-    data: DataSource,
+    rows: GivenTable,
     labels: Path,
     picture: Path | None,
     policy: Policy,
     choices: Mapping[str, Any],
     here: PartyOptions,
     *,
+    force: bool,
     confirm: bool,
     as_json: bool,
 ) -> None:
@@ -103,7 +111,32 @@ def run(
     """
     asked = _ask if confirm else None
     with here.join(invitation, policy, choices, asked) as member:
-        _run(member, data, labels, picture, as_json=as_json)
+        _run(member, rows, labels, picture, force=force, as_json=as_json)
+
+
+@party.command()
+@invitation_argument
+@data_options
+@here_options(invited=True)
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    invitation: str,
+    rows: GivenTable,
+    here: PartyOptions,
+    *,
+    as_json: bool,
+) -> None:
+    """Check your table against the session's dictionary, without joining.
+
+    Nothing is sent but the question what the invitation is for. Ends with 5 if there are
+    problems, each with its line.
+    """
+    report = rows.checked(here.dictionary(invitation))
+    show_report(report, as_json=as_json)
+    if report.problems:
+        context.exit(INPUT_UNUSABLE)
 
 
 @party.command()
@@ -136,18 +169,19 @@ def decline(
 def resume(
     session_id: str,
     slot: str,
-    data: DataSource,
+    rows: GivenTable,
     labels: Path,
     picture: Path | None,
     policy: Policy,
     choices: Mapping[str, Any],
     here: PartyOptions,
     *,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Go on from what is kept on this disk, without the invitation."""
     with here.rejoin(session_id, slot, policy, choices) as member:
-        _run(member, data, labels, picture, as_json=as_json)
+        _run(member, rows, labels, picture, force=force, as_json=as_json)
 
 
 @party.command()
@@ -179,11 +213,11 @@ def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> 
 @here_options()
 @json_option
 def inspect(
-    session_id: str, slot: str, data: DataSource, here: PartyOptions, *, as_json: bool
+    session_id: str, slot: str, rows: GivenTable, here: PartyOptions, *, as_json: bool
 ) -> None:
     """Show what the answer to the open task would hold. Nothing is sent."""
     with here.rejoin(session_id, slot, Policy()) as member:
-        found = member.inspect(data)
+        found = member.inspect(rows.open(member.dictionary))
     if as_json:
         say(json.dumps(asdict(found)))
         return
@@ -202,18 +236,22 @@ def inspect(
 def predict(
     session_id: str,
     slot: str,
-    data: DataSource,
+    rows: GivenTable,
     labels: Path,
     here: PartyOptions,
     *,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Label new rows at home, where the terms let out what that takes."""
-    from party_sdk.frames import write_labels
+    from party_sdk.results import naming_of, write_labels
 
+    keep_others([labels], None, force=force)
     with here.rejoin(session_id, slot, Policy()) as member:
-        found = member.result().predict(data)
-    path = write_labels(labels, found, data.ids, {})
+        result = member.result()
+        data = rows.open(member.dictionary, result.columns)
+        found = result.predict(data)
+    path = write_labels(labels, found, data.ids, naming_of(data), {})
     if as_json:
         say(json.dumps({"labels": str(path), "n_rows": len(found)}))
         return
@@ -223,19 +261,20 @@ def predict(
 @party.command()
 @click.argument("session_id")
 @click.argument("slot")
-@here_options()
+@here_options(signs=True)
 @json_option
 def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
     """Print and check what left this party.
 
     Each line is an upload or the analyst's receipt for one; the command fails if a line
-    was changed.
+    was changed. With --json it is signed by your institution: a file that somebody else
+    can check (coterie verify).
     """
     folder = here.folder(session_id, slot)
     folder.load_identity()
     entries = folder.ledger.read()
     if as_json:
-        say(json.dumps(entries))
+        say(here.signed_ledger(folder).model_dump_json())
         return
     for entry in entries:
         say(audit_line(entry))
@@ -256,19 +295,24 @@ def forget(session_id: str, slot: str, here: PartyOptions) -> None:
 
 def _run(
     member: Party,
-    data: DataSource,
+    rows: GivenTable,
     labels: Path,
     picture: Path | None,
     *,
+    force: bool,
     as_json: bool,
 ) -> None:
+    keep_others([labels, picture], member.folder.path, force=force)
+    with member.arriving():
+        data = rows.open(member.dictionary)
     result = member.run(data, on_progress=show_progress)
-    path = result.save(labels)
-    if picture is not None:
-        from party_sdk.plots import draw
+    with remembered([labels, picture], member.folder.path):
+        path = result.save(labels)
+        if picture is not None:
+            from party_sdk.plots import draw
 
-        draw(data, result, picture)
-        say(f"a picture in {picture}", err=True)
+            draw(data, result, picture)
+            say(f"a picture in {picture}", err=True)
     if as_json:
         say(json.dumps(_document(member, result, path)))
         return
@@ -317,7 +361,7 @@ def _show_inspection(found: Inspection) -> None:
 
 
 def _show_terms(terms: Terms, slot: str) -> None:
-    """Say what a session is about, and every parameter with its value."""
+    """Say what a session is about, every parameter with its value, and the columns."""
     from clustering_protocols.registry import check_terms
 
     say(f"{terms.title}: {terms.protocol.name}, as {slot}")
@@ -325,6 +369,10 @@ def _show_terms(terms: Terms, slot: str) -> None:
         if told := getattr(terms.about, name):
             say(f"{name.replace('_', ' ')}: {told}")
     say(f"parameters {check_terms(terms).model_dump_json()}")
+    column = terms.layout.slot(slot).column
+    for field in () if terms.dictionary is None else terms.dictionary[column].fields:
+        told = [field.type, field.unit, field.title]
+        say(f"  column {field.name}: {', '.join(filter(None, told))}")
 
 
 def _show_quota(member: Party, policy: Policy) -> None:

@@ -25,7 +25,8 @@ from party_sdk.cli.output import roster_lines, say, show_notes
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
-    from clustering_protocols.data import DataSource
+    from clustering_protocols.proofs import SignedLog
+    from clustering_protocols.schema import Schema
     from party_sdk._transport import Transport
     from party_sdk.memory import PartyFolder
     from party_sdk.participant import Party
@@ -71,6 +72,18 @@ class PartyOptions:
             accept_moved=self.moved,
         )
 
+    def dictionary(self, invitation: str) -> Schema | None:
+        """Return what the terms of an invitation say of this party's columns."""
+        from party_sdk.arriving import dictionary_of
+        from party_sdk.client import AnalystClient
+        from party_sdk.invitations import Invitation
+        from party_sdk.joining import signed_terms
+
+        parsed = Invitation.parse(invitation)
+        with self._transport(parsed.url) as transport:
+            preview = AnalystClient(transport).preview(parsed.code)
+        return dictionary_of(signed_terms(parsed, preview), parsed.slot)
+
     def decline(self, invitation: str, check: str | None, reason: str) -> None:
         """Tell the coordinator which check refused, or why the party declines."""
         from party_sdk.client import AnalystClient
@@ -86,6 +99,19 @@ class PartyOptions:
         from party_sdk.memory import PartyFolder
 
         return PartyFolder(self.home, session_id, slot)
+
+    def signed_ledger(self, folder: PartyFolder) -> SignedLog:
+        """Return what left a party, signed by the institution that joined."""
+        from clustering_protocols.errors import NotReady
+        from clustering_protocols.proofs import sign_ledger
+        from party_sdk.roster import Meeting
+
+        own = Meeting(self.home, read_entropy(self.entropy_file)).institution
+        member = folder.load_identity().member
+        if member is None or member.identity != own.key:
+            raise NotReady("This party joined as another institution than this home's.")
+        session, slot = folder.path.parts[-2:]
+        return sign_ledger(own, session, slot, folder.ledger.lines)
 
     def named(self, key: str) -> str:
         """Return whose key this is, as far as it is known here."""
@@ -149,12 +175,12 @@ _moved_option = click.option(
 
 
 def here_options(
-    *, invited: bool = False, sends: bool = False
+    *, invited: bool = False, sends: bool = False, signs: bool = False
 ) -> Callable[[Command], Command]:
     """Add the options of :class:`PartyOptions`; the command takes ``here``.
 
     ``invited``: those too of a command that is given an invitation; ``sends``: of one
-    that sends what comes of the data.
+    that sends what comes of the data; ``signs``: of one that signs for the institution.
     """
 
     def decorate(command: Command) -> Command:
@@ -181,7 +207,8 @@ def here_options(
 
         wrapped = home_option(ca_option(http_option(gathered)))
         wrapped = _number_option(wrapped) if sends else wrapped
-        return entropy_option(_moved_option(wrapped)) if invited else wrapped
+        wrapped = _moved_option(wrapped) if invited else wrapped
+        return entropy_option(wrapped) if invited or signs else wrapped
 
     return decorate
 
@@ -261,70 +288,6 @@ def policy_options(command: Command) -> Command:
     return gathered
 
 
-def data_options(command: Command) -> Command:
-    """Add the options that name rows; the command takes ``data``, a data source."""
-
-    @click.option(
-        "--data",
-        "path",
-        required=True,
-        type=click.Path(path_type=Path),
-        help="CSV or Parquet file of this party's rows.",
-    )
-    @click.option(
-        "--id-column",
-        "id_columns",
-        multiple=True,
-        help="Names the rows; it never leaves. Again for a name of several columns.",
-    )
-    @click.option(
-        "--columns",
-        help="Columns to cluster, comma-separated; by default all but the id columns.",
-    )
-    @click.option(
-        "--long",
-        "long_form",
-        metavar="OBJECT,ITEM[,COUNT]",
-        help="The file has one line per object and item: the names of these columns.",
-    )
-    @click.option(
-        "--objects",
-        "objects_file",
-        type=click.Path(path_type=Path),
-        help="With --long: text file with the ids of all objects, one a line, the same "
-        "at every site.",
-    )
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        path: Path,
-        id_columns: tuple[str, ...],
-        columns: str | None,
-        long_form: str | None,
-        objects_file: Path | None,
-        **rest: Any,
-    ) -> Any:
-        from party_sdk.frames import open_long, open_table
-        from party_sdk.long_form import LongForm, read_objects
-
-        data: DataSource
-        if long_form is not None:
-            form = LongForm.parse(long_form)
-            objects = read_objects(objects_file) if objects_file else None
-            data = open_long(path, form, objects)
-            named = f"named by {form.object!r}"
-        else:
-            names = [name.strip() for name in columns.split(",")] if columns else None
-            data = open_table(path, id_column=id_columns, columns=names)
-            shown_ids = ", ".join(map(repr, id_columns))
-            named = f"named by {shown_ids}" if id_columns else "not named"
-        shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
-        click.echo(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)
-        return command(*args, data=data, **rest)
-
-    return gathered
-
-
 def choice_option(command: Command) -> Command:
     """Add what a party decides alone; the command takes ``choices``."""
 
@@ -358,23 +321,3 @@ def read_invitation(
 
 
 invitation_argument = click.argument("invitation", callback=read_invitation)
-
-
-def picture_option(command: Command) -> Command:
-    """Add the option that says where a picture goes; the command takes ``picture``."""
-    return click.option(
-        "--picture",
-        type=click.Path(path_type=Path),
-        help="Write a picture of your rows by cluster (png, svg or pdf).",
-    )(command)
-
-
-def labels_option(command: Command) -> Command:
-    """Add the option that says where labels go; the command takes ``labels``."""
-    return click.option(
-        "--labels",
-        type=click.Path(path_type=Path),
-        default=Path("labels.csv"),
-        show_default=True,
-        help="Where to write the labels (CSV or Parquet).",
-    )(command)

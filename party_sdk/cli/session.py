@@ -37,9 +37,9 @@ from party_sdk.cli.output import (
 )
 from party_sdk.cli.session_values import (
     read_about,
+    read_dictionary,
     read_expected,
     read_layout,
-    read_ledger,
 )
 
 if TYPE_CHECKING:
@@ -144,6 +144,19 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.IntRange(1),
     help="Fewest rows that each party must have; 10 by default.",
 )
+@click.option(
+    "--schema",
+    "schema_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The data dictionary of the columns, which parties then find by name; once for "
+    "each column group, in their order.",
+)
+@click.option(
+    "--new-analyst",
+    is_flag=True,
+    help="The analyst at this address was set up anew and has another key.",
+)
 @entropy_option
 @json_option
 @_pass_coordinator
@@ -164,8 +177,10 @@ def create(
     join_within: int | None,
     answer_within: int | None,
     minimum_rows: int | None,
+    schema_files: tuple[Path, ...],
     entropy_file: Path | None,
     *,
+    new_analyst: bool,
     as_json: bool,
 ) -> None:
     """Open a session and print its id and one invitation per party.
@@ -187,6 +202,8 @@ def create(
         deadlines=deadlines,
         guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
         expected=read_expected(expected, coordinator.acquaintances),
+        dictionary=read_dictionary(schema_files),
+        new_analyst=new_analyst,
     )
     invitations = opened.invite()
     risks = opened.status().risks
@@ -295,13 +312,18 @@ def audit(
     """Print and check a session's audit.
 
     It tells who sent or received which digest when; the command fails if a line was
-    changed.
+    changed. With --json it is signed by the analyst: a file that somebody else can check
+    (coterie verify).
     """
-    given = [entry for path in receipts for entry in read_ledger(path)]
-    entries = coordinator.session(session_id).audit(given)
+    from clustering_protocols.proofs import SignedLog, compare
+
+    log = coordinator.session(session_id).audit()
+    for path in receipts:
+        compare(log, SignedLog.read(path.read_bytes()))
     if as_json:
-        say(json.dumps(entries))
+        say(log.model_dump_json())
         return
+    entries = log.entries()
     for entry in entries:
         say(audit_line(entry))
     say(f"The chain of {len(entries)} lines holds.", err=True)

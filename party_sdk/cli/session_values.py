@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,22 +12,12 @@ from clustering_protocols.errors import InvalidParameters
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from clustering_protocols.schema import Schema
     from clustering_protocols.terms import About, Layout
     from party_sdk.identities import Acquaintances
 
 _M = TypeVar("_M", bound="BaseModel")
 _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
-
-
-def read_ledger(path: Path) -> list[dict[str, Any]]:
-    """Return the entries that a party's ``party audit --json`` printed into a file."""
-    try:
-        entries = json.loads(path.read_text())
-    except ValueError:
-        entries = None
-    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise InvalidParameters(f"{path} is not what 'party audit --json' prints.")
-    return entries
 
 
 def read_layout(slots: tuple[str, ...]) -> Layout:
@@ -72,6 +61,15 @@ def read_expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str
             key = card.key
         keys[slot] = key
     return keys
+
+
+def read_dictionary(paths: tuple[Path, ...]) -> list[Schema] | None:
+    """Return the dictionaries of column groups in files; None of no file."""
+    if not paths:
+        return None  # and no library of tables is imported
+    from party_sdk.tables.dictionaries import read_schema
+
+    return [read_schema(path) for path in paths]
 
 
 def read_about(words: Mapping[str, str]) -> About:

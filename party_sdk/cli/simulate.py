@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,12 @@ from party_sdk.cli.options import (
     read_values,
     row_groups_option,
 )
-from party_sdk.cli.output import json_option
+from party_sdk.cli.output import json_option, say
+from party_sdk.cli.outputs import force_option, keep_others, try_outputs
+from party_sdk.cli.table_options import reading_options
+
+if TYPE_CHECKING:
+    from party_sdk.tables import How
 
 
 @click.command()
@@ -24,12 +29,10 @@ from party_sdk.cli.output import json_option
     "--data",
     required=True,
     type=click.Path(path_type=Path),
-    help="CSV or Parquet file.",
+    help="A file: text, Excel, Parquet, JSON, SPSS, SAS or Stata.",
 )
 @click.option("--truth", help="A column of true classes: compared with, not clustered.")
-@click.option(
-    "--id-column", "id_columns", multiple=True, help="A column that is not clustered."
-)
+@reading_options
 @row_groups_option(default=2)
 @column_groups_option
 @param_option
@@ -39,20 +42,22 @@ from party_sdk.cli.output import json_option
 @click.option(
     "--labels",
     type=click.Path(path_type=Path),
-    help="CSV file to write the labels to, in the order of the rows.",
+    help="File to write the labels to (CSV, Parquet or Excel, by its ending).",
 )
+@force_option
 @json_option
 def simulate(
     protocol: str,
     data: Path,
     truth: str | None,
-    id_columns: tuple[str, ...],
+    how: How,
     row_groups: int,
     column_groups: int,
     params: tuple[str, ...],
     seed: int,
     labels: Path | None,
     *,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Play all roles of a PROTOCOL over one table, to try a method.
@@ -63,19 +68,23 @@ def simulate(
     """
     from party_sdk.cli import trial
 
+    try_outputs([labels], data, force=force)
+    keep_others([labels], None, force=force)
     report = trial.simulate(
         protocol,
         data,
+        how,
         read_values(params),
         (row_groups, column_groups),
         seed,
         truth=truth,
-        ignored=id_columns,
         labels=labels,
     )
     if as_json:
         click.echo(json.dumps(report))
         return
+    for warning in report["warnings"]:
+        say(f"warning: {warning}", err=True)
     _print(report)
 
 

@@ -4,47 +4,66 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
 from clustering_protocols import metrics, simulation
+from clustering_protocols.arrays import IntArray
 from clustering_protocols.data import matrix
 from clustering_protocols.registry import parse_params
 from clustering_protocols.terms import Layout
-from party_sdk.frames import column_names, open_table, read_column
+from party_sdk.results import write_labels
+from party_sdk.tables import How, open_as
+from party_sdk.tables.columns_of_files import column_names, read_column
+from party_sdk.tables.names import naming
 
 
 def simulate(
     protocol: str,
     data: Path,
+    how: How,
     params: Mapping[str, Any],
     lattice: tuple[int, int],
     seed: int,
     *,
     truth: str | None,
-    ignored: tuple[str, ...],
     labels: Path | None,
 ) -> dict[str, Any]:
     """Return the report of a run over a table; write the labels if a file is named."""
-    left_out = {truth, *ignored}
-    columns = [name for name in column_names(data) if name not in left_out]
-    X = matrix(open_table(data, columns=columns))
-    parts = simulation.split(X, Layout.lattice(*lattice), seed, columns)
+    classes = _classes(data, how, truth)
+    table = open_as(data, _without(data, how, truth))
+    X = matrix(table)
+    parts = simulation.split(X, Layout.lattice(*lattice), seed, table.columns)
     evaluated = simulation.evaluate(
         parse_params(protocol, params), X, parts, seed, timer=time.perf_counter
     )
-    report = _report(evaluated, data, truth)
     if labels is not None:
-        csv.write_csv(pa.table({"label": evaluated.labels}), labels)
-    return report
+        write_labels(labels, evaluated.labels, table.ids, table.naming, {})
+    return {**_report(evaluated, classes), "warnings": table.report.warnings}
+
+
+def _classes(data: Path, how: How, truth: str | None) -> IntArray | None:
+    """Return the true classes as numbers, where a column holds them."""
+    if truth is None:
+        return None
+    found = np.unique(read_column(data, truth, how.dialect), return_inverse=True)
+    return found[1].astype(np.int64)
+
+
+def _without(data: Path, how: How, truth: str | None) -> How:
+    """Leave the true classes out of what is clustered."""
+    if truth is None or how.columns is not None or how.schema is not None:
+        return how
+    left_out = {truth, *naming(how.id_column)}
+    names = column_names(data, how.dialect)
+    return replace(how, columns=[name for name in names if name not in left_out])
 
 
 def _report(
-    evaluated: simulation.Evaluated, data: Path, truth: str | None
+    evaluated: simulation.Evaluated, classes: IntArray | None
 ) -> dict[str, Any]:
     run = evaluated.simulated
     clustered = evaluated.labels >= 0  # a label of -1 is of no cluster: noise
@@ -58,8 +77,7 @@ def _report(
             for role, cost in run.costs.items()
         },
     }
-    if truth is not None:
-        classes = np.unique(read_column(data, truth), return_inverse=True)[1]
+    if classes is not None:
         report["truth"] = metrics.agreement_with(classes, evaluated.labels)
         report["pooled_truth"] = metrics.agreement_with(classes, evaluated.pooled)
     return report

@@ -30,8 +30,8 @@ from coterie import Party, Policy
 from party_sdk import _transport
 from party_sdk.cli import main, party_options
 from party_sdk.cli.output import exit_code, progress_line, report_lines
-from party_sdk.frames import open_table
 from party_sdk.roster import Roster
+from party_sdk.tables import open_table
 
 COORDINATOR = Institution("", bytes(32))
 SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
@@ -73,6 +73,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
     """A terminal without an analyst."""
     for name in ("COTERIE_URL", "COTERIE_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
     return Terminal(monkeypatch, tmp_path)
 
 
@@ -455,7 +456,8 @@ def test_rows_are_named_by_several_columns(online: Terminal) -> None:
     data = ("--data", beds, "--id-column", "ward", "--id-column", "bed")
     done = online("party", "run", invitation, *data, "--labels", labels, *ACCEPT)
     assert "12 rows, named by 'ward', 'bed'; columns x" in done.stderr
-    assert json.loads(read(labels)[3]["id"]) == ["w1", "03"]
+    assert read(labels)[3]["ward"] == "w1"
+    assert read(labels)[3]["bed"] == "03"
 
 
 # A session from end to end
@@ -525,8 +527,8 @@ def test_another_safety_number_stops_the_run_before_anything_is_sent(
     other = " ".join(["00000"] * 12)
     refused = online(*run, "--confirm-safety-number", other, expect=3)
     assert_explained(refused, Problem.KEY_NOT_AUTHENTIC)
-    sent = online.json("party", "audit", session, "r1c1")
-    assert [entry["event"] for entry in sent] == ["joining"]
+    sent = online.json("party", "audit", session, "r1c1")["lines"]
+    assert [json.loads(line)["event"] for line in sent] == ["joining"]
     number = online.json("session", "show", session)["safety_number"]
     online(*run, "--confirm-safety-number", number.replace(" ", ""))
 
@@ -712,7 +714,9 @@ def test_a_simulation_of_one_seed_repeats_itself(terminal: Terminal) -> None:
     def simulated(seed: int) -> list[int]:
         out = terminal.folder / f"labels-{seed}.csv"
         words = ("--truth", "kind", "--id-column", "tree", "--seed", seed)
-        terminal("simulate", "dummy", "--data", data, *words, "--labels", out)
+        terminal(
+            "simulate", "dummy", "--data", data, *words, "--labels", out, "--force"
+        )
         return written_labels(out)
 
     assert simulated(1) == simulated(1) != simulated(2)

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import liars
+from support.deviations import written
 from support.in_process import in_process
 from support.liars import Liar
-from support.sitting import Sitting, sit
+from support.sitting import SESSION, Sitting, sit
 
-from clustering_protocols import simulation
+from clustering_protocols import enrolment, packets, simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -25,12 +26,14 @@ from clustering_protocols.errors import (
     DeadlinePassed,
     EnvelopeRefused,
     KeyNotAuthentic,
+    Malformed,
     ProtocolFailed,
     TaskRefused,
 )
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated, Range
+from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms import Layout
 
 X = np.random.default_rng(2).normal(0.0, 3.0, size=(60, 3))
@@ -113,6 +116,12 @@ def test_where_nobody_lies_everybody_has_labels(
         assert len(ending.labels or ()) == CASES[case][1].data[slot].n_rows
 
 
+def elsewhere(task: bytes) -> bytes:
+    packet = packets.read(task)
+    address = packet.address.model_copy(update={"session": "another"})
+    return written(packet, address=address)
+
+
 TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
     "close after the first update": (
         "llf, rows",
@@ -138,6 +147,16 @@ TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
         "dummy",
         liars.forges_signatures(lambda found: found[[0, 2, 1]]),
         ProtocolFailed,
+    ),
+    "a task that is torn": (
+        "dummy",
+        liars.spoils_tasks(lambda task: task[:-1]),
+        Malformed,
+    ),
+    "a task of another session": (
+        "dummy",
+        liars.spoils_tasks(elsewhere),
+        AgreementMismatch,
     ),
 }
 
@@ -179,6 +198,25 @@ def test_nobody_signs_a_roster_in_which_the_analyst_sits(tmp_path: Path) -> None
     stopped = stopped_for_good(sitting, KeyNotAuthentic, AgreementMismatch)
     assert len(stopped) == 3
     assert isinstance(sitting.endings[VICTIM].error, AgreementMismatch)
+    assert sitting.uploads == set()
+
+
+@pytest.mark.threat(34)
+def test_one_invitation_impersonates_nobody_whom_the_terms_name(tmp_path: Path) -> None:
+    """Of `omnifc` the puppets would get all shares of the victim, and open its rows."""
+    keys = simulation.entropies(7, SESSION, ROWS.layout.names)
+    secret = enrolment.session_secret(keys[simulation.COORDINATOR], SESSION)
+    with pytest.MonkeyPatch.context() as patch:
+        lies = liars.plays_all_but(VICTIM, secret)(patch)
+        with in_process(tmp_path / "api", driven=True) as api:
+            params = OmniFC(n_clusters=2)
+            sitting = sit(api, params, ROWS, tmp_path / "home", named=True)
+    assert lies
+    nobody_has_labels(sitting)
+    assert len(stopped_for_good(sitting, KeyNotAuthentic, AgreementMismatch)) == 3
+    victim = sitting.endings[VICTIM].error
+    assert isinstance(victim, KeyNotAuthentic)
+    assert "than the terms expect" in victim.detail
     assert sitting.uploads == set()
 
 

@@ -89,7 +89,12 @@ def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
 
 @pytest.mark.usefixtures("open_umask")
 def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
-    refusing = httpx.MockTransport(lambda _: httpx.Response(404))
+    def refuse(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/identity":
+            return httpx.Response(200, json={"key": "0" * 64})
+        return httpx.Response(404)
+
+    refusing = httpx.MockTransport(refuse)
     http = httpx.Client(base_url="http://127.0.0.1", transport=refusing)
     transport = Transport("http://127.0.0.1", patience=0, http=http)
     with (
@@ -100,7 +105,7 @@ def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
     ):
         coordinator.create_session("s", Dummy(), Layout.lattice(1))
     [kept] = (tmp_path / "sessions").iterdir()
-    for private in (kept, tmp_path / "identity.json"):
+    for private in (kept, tmp_path / "identity.json", tmp_path / "analysts.json"):
         assert (mode(private), mode(private.parent)) == (0o600, 0o700)
 
 

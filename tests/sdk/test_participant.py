@@ -381,7 +381,13 @@ def test_a_risk_that_is_not_accepted_stops_before_anything_is_sent(
 def test_too_few_rows_stop_before_anything_is_sent(alone: Table) -> None:
     with pytest.raises(GuardRefused, match="minimum_rows"):
         alone.run(data=np.ones((9, 3)))
-    assert [r.url.path for r in alone.between.requests] == ["/v1/join/preview"]
+    _, told = alone.between.requests
+    assert told.url.path == "/v1/join/decline"
+    said = json.loads(told.content)
+    assert {name: said[name] for name in ("state", "reason")} == {
+        "state": "refused",
+        "reason": "guard-refused",
+    }, "which check it was, and no number"
 
 
 def assert_only_previewed(table: Table) -> None:
@@ -583,7 +589,7 @@ def test_two_tasks_for_one_round_and_attempt_are_equivocation(alone: Table) -> N
     assert len(alone.between.sent("/contribution")) == 1
     # a party that starts again has not forgotten what it was asked
     forged = on("GET", "/task", Mock(return_value=another_task(replay.tasks[0])))
-    with pytest.raises(Equivocation):
+    with pytest.raises(TaskRefused, match="two different things"):
         alone.run(forged)
     assert len(alone.between.sent("/contribution")) == 1
 

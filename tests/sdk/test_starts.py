@@ -103,6 +103,8 @@ def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[s
         ["identity"],
         ["identity", "trust"],
         ["simulate"],
+        ["table"],
+        ["schema", "infer"],
         ["demo"],
         ["advise"],
         ["serve"],

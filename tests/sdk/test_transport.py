@@ -242,6 +242,7 @@ RECEIPT = {
     "received_at": "2026-03-01T00:00:00Z",
     "sequence": 9,
     "entry": "x",
+    "signature": "y",
 }
 
 

@@ -1,0 +1,62 @@
+"""`coterie verify`: what an analyst and parties have signed, checked by anybody."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from party_sdk.cli.output import json_option, say
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option(
+    "--agreement",
+    type=_FILE,
+    help="The agreement of the session: who signs has to be whom it names.",
+)
+@json_option
+def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) -> None:
+    """Check signed audits and ledgers, without analyst or parties.
+
+    FILES are what 'session audit --json' and 'party audit --json' printed. Each has to be
+    signed and whole; every receipt in a ledger has to be signed by the analyst whose
+    audit is among the files, and to stand in it. The agreement lies in each party's
+    folder as agreement.json.
+    """
+    from clustering_protocols.proofs import SignedLog, check_signer, compare
+    from clustering_protocols.secrecy.identities import fingerprint
+
+    logs = [SignedLog.read(path.read_bytes()) for path in files]
+    checked = []
+    for log in logs:
+        if agreement is not None:
+            check_signer(log, agreement.read_bytes())
+        found = {
+            "log": log.log,
+            "session": log.session,
+            "slot": log.slot,
+            "lines": len(log.entries()),
+            "key": log.key,
+        }
+        if log.log == "ledger":
+            audits = [
+                each
+                for each in logs
+                if (each.log, each.session) == ("audit", log.session)
+            ]
+            found["receipts"] = sum(compare(audit, log) for audit in audits)
+        checked.append(found)
+    if as_json:
+        say(json.dumps(checked))
+        return
+    for found in checked:
+        whose = found["slot"] or "the analyst"
+        say(f"{found['log']} of {whose} in {found['session']}: {found['lines']} lines")
+        say(f"  signed by {fingerprint(str(found['key']))}")
+        if found.get("receipts"):
+            say(f"  {found['receipts']} receipts stand in the audit")

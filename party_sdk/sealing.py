@@ -1,0 +1,222 @@
+"""A home under a passphrase: of a stolen disk nobody reads keys, tokens or memory.
+
+``seal.json`` in the home holds a random key, sealed under the passphrase (scrypt,
+RFC 7914). Each secret file is sealed under that key (AES-256-GCM) and bound to its place
+in the home. What is no secret stays readable: whom the home knows (``known.json``,
+``analysts.json``), what tables were spent (``spent.json``), and each party's log of what
+left it (``sent.log``), which names digests.
+
+A home without ``seal.json`` keeps all of this in clear, for its owner's eyes (0600).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Literal
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from pydantic import BaseModel, Field
+
+from clustering_protocols.errors import GuardRefused, NotReady
+from party_sdk._files import locked, private_folder, write_private
+
+_MAGIC: Final = b"coterie-sealed-1\n"
+_NONCE_BYTES: Final = 12
+_SECRET: Final = (
+    "identity.json",
+    "sessions/*.json",
+    "parties/*/*/*.json",
+    "parties/*/*/*.arrays",
+)
+_SERVICE: Final = "coterie"
+
+
+class _Seal(BaseModel):
+    """How the key of a home is derived, and the key under it (hex)."""
+
+    coterie_seal: Literal[1] = 1
+    salt: str
+    n: int = Field(default=1 << 17, ge=1 << 14, le=1 << 24)
+    key: str
+
+    def opened_with(self, passphrase: str) -> bytes:
+        """Return the key; :class:`GuardRefused` for another passphrase."""
+        sealed = bytes.fromhex(self.key)
+        try:
+            return _open(_derived(passphrase, self.salt, self.n), sealed, b"seal.json")
+        except InvalidTag:
+            raise GuardRefused("The passphrase does not open this home.") from None
+
+
+class SecretFiles:
+    """Reads and writes the secret files of a home, sealed where the home is."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._seal = home / "seal.json"
+        self._passphrase = ""
+
+    @property
+    def is_sealed(self) -> bool:
+        """Return whether what is written here is sealed."""
+        return self._seal.exists()
+
+    def read(self, path: Path) -> bytes:
+        """Return the content of a file of this home.
+
+        Raises
+        ------
+        NotReady
+            If the home is sealed and no passphrase is at hand.
+        GuardRefused
+            If the passphrase is another one, or the file is not the one that was
+            written at this place.
+        """
+        content = path.read_bytes()
+        if not content.startswith(_MAGIC):
+            return content
+        try:
+            return _open(self._key(), content[len(_MAGIC) :], self._place(path))
+        except InvalidTag:
+            raise GuardRefused(f"{path.name} was changed, or moved here.") from None
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Replace a file of this home in one step; see :func:`write_private`."""
+        if self.is_sealed:
+            content = _MAGIC + _sealed(self._key(), content, self._place(path))
+        write_private(path, content)
+
+    def seal(self, passphrase: str) -> int:
+        """Seal all secret files under a passphrase; return how many there are.
+
+        Sealing that was interrupted goes on with the same passphrase.
+        """
+        if not self.is_sealed:
+            salt, key = secrets.token_hex(16), secrets.token_bytes(32)
+            derived = _derived(passphrase, salt, _Seal.model_fields["n"].default)
+            wrapped = _sealed(derived, key, b"seal.json")
+            seal = _Seal(salt=salt, key=wrapped.hex())
+            private_folder(self._home)
+            write_private(self._seal, seal.model_dump_json().encode())
+        self._passphrase = passphrase
+        self._key()  # refuses another one before anything is written
+        return self._rewrite(self.write)
+
+    def open(self) -> int:
+        """Write all secret files in clear, and forget the key; return how many."""
+        if not self.is_sealed:
+            raise NotReady("This home is not sealed.")
+        found = self._rewrite(write_private)
+        self._seal.unlink()
+        return found
+
+    def _rewrite(self, write: Callable[[Path, bytes], None]) -> int:
+        """Write all secret files anew, while no party runs; return how many."""
+        found = 0
+        for folder in [self._home, *self._home.glob("sessions"), *self._parties()]:
+            with locked(folder):
+                for path in self._secret(folder):
+                    write(path, self.read(path))
+                    found += 1
+        return found
+
+    def _parties(self) -> list[Path]:
+        return [each for each in self._home.glob("parties/*/*") if each.is_dir()]
+
+    def _secret(self, folder: Path) -> list[Path]:
+        files = (each for pattern in _SECRET for each in self._home.glob(pattern))
+        return sorted(path for path in files if path.parent == folder)
+
+    def _key(self) -> bytes:
+        if not self.is_sealed:
+            raise NotReady(f"{self._seal} is missing: without it nothing can be read.")
+        passphrase = self._passphrase or passphrase_for(self._home)
+        return _key(self._seal.read_bytes(), passphrase)
+
+    def _place(self, path: Path) -> bytes:
+        return path.relative_to(self._home).as_posix().encode()
+
+
+def passphrase_for(home: Path) -> str:
+    """Return the passphrase of a home.
+
+    From the file that ``COTERIE_PASSPHRASE_FILE`` names, from ``COTERIE_PASSPHRASE``,
+    from the system's keyring, or from the person at the terminal.
+
+    Raises
+    ------
+    NotReady
+        If there is none of them.
+    """
+    return passphrase_given() or _remembered(home) or _asked(home)
+
+
+def passphrase_given() -> str:
+    """Return the passphrase that the environment gives; empty if it gives none."""
+    named = os.environ.get("COTERIE_PASSPHRASE_FILE")
+    if named:
+        return Path(named).read_text().rstrip("\r\n")
+    return os.environ.get("COTERIE_PASSPHRASE", "")
+
+
+def remember(home: Path, passphrase: str) -> None:
+    """Keep the passphrase of a home in the system's keyring."""
+    if find_spec("keyring") is None:
+        raise NotReady("The system's keyring needs the extra 'keyring'.")
+    import keyring
+
+    keyring.set_password(_SERVICE, str(home.resolve()), passphrase)
+
+
+@cache
+def _remembered(home: Path) -> str:
+    if find_spec("keyring") is None:
+        return ""
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        return keyring.get_password(_SERVICE, str(home.resolve())) or ""
+    except KeyringError:  # none here, or locked
+        return ""
+
+
+@cache
+def _asked(home: Path) -> str:
+    if not sys.stdin.isatty():
+        raise NotReady(
+            f"{home} is sealed: set COTERIE_PASSPHRASE_FILE or COTERIE_PASSPHRASE, or "
+            "run it at a terminal."
+        )
+    from getpass import getpass
+
+    return getpass(f"Passphrase of {home}: ")
+
+
+@cache
+def _key(seal: bytes, passphrase: str) -> bytes:
+    """Return the key of a home; deriving it is slow, on purpose."""
+    return _Seal.model_validate_json(seal).opened_with(passphrase)
+
+
+def _derived(passphrase: str, salt: str, n: int) -> bytes:
+    kdf = Scrypt(salt=bytes.fromhex(salt), length=32, n=n, r=8, p=1)
+    return kdf.derive(passphrase.encode())
+
+
+def _sealed(key: bytes, content: bytes, place: bytes) -> bytes:
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, content, place)
+
+
+def _open(key: bytes, sealed: bytes, place: bytes) -> bytes:
+    nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    return AESGCM(key).decrypt(nonce, content, place)

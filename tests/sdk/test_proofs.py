@@ -1,0 +1,306 @@
+"""What analyst and parties sign convinces somebody who was not there, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from support.in_process import in_process
+
+from clustering_protocols import hash_chain, proofs, simulation
+from clustering_protocols.errors import AuditBroken, GuardRefused, KeyNotAuthentic
+from clustering_protocols.proofs import SignedLog
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Layout, read_terms
+from clustering_protocols.wire.answers import Receipt
+from coterie import Coordinator, Party, Policy
+from party_sdk._transport import Transport
+from party_sdk.cli import main
+from party_sdk.client import AnalystClient
+from party_sdk.identities import OwnIdentity
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(1), seed=1)
+A = "r1c1"
+POLICY = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
+STRANGER = Institution("", bytes(32))
+
+
+class Finished:
+    """A session of one party that came to its end."""
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.analyst = api.service.institution
+        self.home = home
+        self.coordinator = Coordinator(
+            "http://127.0.0.1",
+            api.key(),
+            home=home / "coordinator",
+            transport=api.transport(),
+        )
+        self.session = self.coordinator.create_session(
+            "wards", Dummy(), PARTS.layout, session_id="wards"
+        )
+        joined = Party.join(
+            self.session.invite()[A],
+            policy=POLICY,
+            home=home / "north",
+            transport=api.transport(),
+        )
+        with joined as party:
+            party.run(PARTS.data[A])
+            self.folder = party.folder
+
+    @property
+    def audit(self) -> SignedLog:
+        return self.session.audit()
+
+    @property
+    def ledger(self) -> SignedLog:
+        own = OwnIdentity(self.home / "north").load()
+        return proofs.sign_ledger(own, "wards", A, self.folder.ledger.lines)
+
+    @property
+    def agreement(self) -> bytes:
+        return self.folder.load_agreement() or b""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    folder = tmp_path_factory.mktemp("finished")
+    with in_process(folder / "api", driven=True) as api:
+        yield Finished(api, folder)
+
+
+def test_audit_and_ledger_are_signed_by_whom_the_agreement_names(
+    finished: Finished,
+) -> None:
+    for log in (finished.audit, finished.ledger):
+        assert log.entries()
+        proofs.check_signer(log, finished.agreement)
+    assert proofs.compare(finished.audit, finished.ledger) == 5
+
+
+def test_terms_name_the_analyst_that_signs(finished: Finished) -> None:
+    terms = read_terms(finished.folder.load_identity().terms.encode())
+    assert terms.identities.analyst == finished.audit.key
+
+
+def rewritten(log: SignedLog) -> SignedLog:
+    """The same story told otherwise, as a chain that holds."""
+    lines: list[str] = []
+    for entry in log.entries():
+        said = {k: v for k, v in entry.items() if k not in {"number", "previous"}}
+        last = lines[-1] if lines else None
+        lines.append(hash_chain.write(last, len(lines) + 1, {**said, "at": "never"}))
+    return log.model_copy(update={"lines": tuple(lines)})
+
+
+CHANGES: dict[str, Callable[[SignedLog], SignedLog]] = {
+    "lines left out at the end": lambda log: log.model_copy(
+        update={"lines": log.lines[:-1]}
+    ),
+    "a line that was never written": lambda log: log.model_copy(
+        update={"lines": (*log.lines, "{}")}
+    ),
+    "another story": rewritten,
+    "another session": lambda log: log.model_copy(update={"session": "other"}),
+    "another slot": lambda log: log.model_copy(update={"slot": "other"}),
+    "an audit for a ledger": lambda log: log.model_copy(
+        update={"log": "audit" if log.log == "ledger" else "ledger"}
+    ),
+    "another signer": lambda log: log.model_copy(update={"key": STRANGER.key}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_was_signed_cannot_be_told_otherwise(
+    finished: Finished, change: Callable[[SignedLog], SignedLog]
+) -> None:
+    for log in (finished.audit, finished.ledger):
+        with pytest.raises(KeyNotAuthentic):
+            change(log).entries()
+
+
+def test_who_signs_for_another_convinces_nobody_with_the_agreement(
+    finished: Finished,
+) -> None:
+    own = proofs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
+    assert own.entries(), "the signature itself is right"
+    with pytest.raises(KeyNotAuthentic, match="not signed by whom"):
+        proofs.check_signer(own, finished.agreement)
+
+
+def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
+    """A party that rewrites its own ledger can sign it, but no receipt in it."""
+    own = OwnIdentity(finished.home / "north").load()
+    lines: list[str] = []
+    for entry in finished.ledger.entries():
+        changed = {"digest": "0" * 64} if "digest" in entry else {}
+        said = {k: v for k, v in entry.items() if k not in {"number", "previous"}}
+        last = lines[-1] if lines else None
+        lines.append(hash_chain.write(last, len(lines) + 1, {**said, **changed}))
+    lie = proofs.sign_ledger(own, "wards", A, lines)
+    with pytest.raises(KeyNotAuthentic):
+        proofs.compare(finished.audit, lie)
+
+
+def test_an_audit_that_lost_its_end_contradicts_the_analysts_own_receipts(
+    finished: Finished,
+) -> None:
+    cut = finished.audit.lines[:3]
+    signed = proofs.sign_audit(finished.analyst, "wards", cut)
+    log = proofs.signed_audit(cut, finished.analyst.key, signed)
+    assert len(log.entries()) == 3
+    with pytest.raises(AuditBroken, match="A receipt names line"):
+        proofs.compare(log, finished.ledger)
+
+
+@pytest.mark.parametrize("name", ["aaa", "zzz"])
+def test_an_audit_of_one_session_is_none_of_another_whoever_signs_it(
+    finished: Finished, name: str
+) -> None:
+    lines = finished.audit.lines
+    signed = proofs.sign_audit(finished.analyst, name, lines)
+    log = finished.audit.model_copy(update={"session": name, "signature": signed})
+    with pytest.raises(AuditBroken, match="another session"):
+        log.entries()
+
+
+@pytest.mark.parametrize("signature", ["", "no signature"])
+def test_an_audit_without_a_signature_is_none(
+    finished: Finished, signature: str
+) -> None:
+    with pytest.raises(AuditBroken, match="no signed audit"):
+        proofs.signed_audit(finished.audit.lines, finished.audit.key, signature)
+
+
+def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
+    """A party's ledger of one receipt that the analyst did sign."""
+    signed = proofs.sign_receipt(finished.analyst, receipt)
+    said = signed.model_dump(mode="json", exclude={"session", "slot"})
+    line = hash_chain.write(None, 1, {"event": "receipt", **said})
+    own = OwnIdentity(finished.home / "north").load()
+    return proofs.sign_ledger(own, "wards", A, [line])
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+@pytest.mark.parametrize("field", ["digest", "round", "attempt", "entry", "sequence"])
+def test_an_analyst_that_signed_a_receipt_and_tells_otherwise_is_convicted(
+    finished: Finished, field: str, change: int
+) -> None:
+    given = next(e for e in finished.ledger.entries() if e["event"] == "receipt")
+    kept = {name: given[name] for name in Receipt.model_fields if name in given}
+    receipt = Receipt(session="wards", slot=A, **kept)
+    assert proofs.compare(finished.audit, ledger_of(finished, receipt)) == 1
+    value = getattr(receipt, field)
+    other = value + change if isinstance(value, int) else "0f"[change > 0] * 64
+    lie = ledger_of(finished, receipt.model_copy(update={field: other}))
+    with pytest.raises(AuditBroken, match="not the one"):
+        proofs.compare(finished.audit, lie)
+
+
+# At a party
+
+
+class Forging(httpx.BaseTransport):
+    """An analyst whose receipts are signed by somebody else, or not at all."""
+
+    def __init__(self, inner: httpx.BaseTransport, signature: str) -> None:
+        self.inner = inner
+        self.signature = signature
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self.inner.handle_request(request)
+        if not request.url.path.endswith("/contribution"):
+            return response
+        response.read()
+        said = {**response.json(), "signature": self.signature}
+        return httpx.Response(response.status_code, json=said)
+
+
+@pytest.mark.parametrize("signature", ["", "0" * 128, STRANGER.sign(b"receipt")])
+def test_a_receipt_without_the_analysts_signature_is_no_receipt(
+    start_api: StartApi, home: Path, signature: str
+) -> None:
+    with start_api(driven=True) as api:
+        session = api.open(Dummy(), PARTS)
+        forging = Forging(api.client._transport, signature)
+        http = httpx.Client(base_url="http://127.0.0.1", transport=forging)
+        transport = Transport("http://127.0.0.1", patience=0, http=http)
+        joined = Party.join(
+            session.invitation(A), policy=POLICY, home=home, transport=transport
+        )
+        with joined as party:
+            with pytest.raises(KeyNotAuthentic):
+                party.run(PARTS.data[A])
+            events = [entry["event"] for entry in party.folder.ledger.read()]
+    assert events == ["joining", "sending"]
+
+
+# At a coordinator
+
+
+def test_an_analyst_with_another_key_than_before_opens_no_session(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = finished.audit.key
+    monkeypatch.setattr(AnalystClient, "identity", lambda _: STRANGER.key)
+    with pytest.raises(GuardRefused, match="--new-analyst"):
+        finished.coordinator.create_session("b", Dummy(), PARTS.layout)
+    assert finished.session.audit().key == honest, "the terms say who signs"
+
+
+def test_an_analyst_opens_no_session_whose_terms_name_another(api: Api) -> None:
+    body = {
+        "protocol": {"name": "dummy", "params": {}},
+        "layout": PARTS.layout.model_dump(mode="json"),
+        "identities": {"analyst": STRANGER.key},
+    }
+    refused = api.send("PUT", "/v1/sessions/s", api.key(), json=body)
+    assert refused.status_code == 422
+    assert "another analyst" in refused.json()["detail"]
+
+
+# The command
+
+
+def verify(*words: object) -> Result:
+    return CliRunner().invoke(
+        main, ["verify", *map(str, words)], prog_name="coterie", catch_exceptions=False
+    )
+
+
+def test_anybody_can_check_both_files_without_analyst_or_party(
+    finished: Finished, tmp_path: Path
+) -> None:
+    given = {"audit": finished.audit, "ledger": finished.ledger}
+    paths = {name: tmp_path / f"{name}.json" for name in given}
+    for name, log in given.items():
+        paths[name].write_text(log.model_dump_json())
+    agreement = finished.folder.path / "agreement.json"
+    words: list[Any] = [*paths.values(), "--agreement", agreement]
+    shown = verify(*words)
+    assert shown.exit_code == 0
+    assert "5 receipts stand in the audit" in shown.stdout
+    found = json.loads(verify(*words, "--json").stdout)
+    assert [each["log"] for each in found] == ["audit", "ledger"]
+    text = paths["ledger"].read_text()
+    for wrong, code in ((text.replace("sending", "Sending"), 3), ("surprise", 5)):
+        paths["ledger"].write_text(wrong)
+        assert verify(*words).exit_code == code

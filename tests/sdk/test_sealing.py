@@ -1,0 +1,229 @@
+"""A sealed home: what a thief of the disk reads, and what its owner still can."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from coterie import Coordinator, Party, Policy
+from party_sdk import sealing
+from party_sdk.cli import main
+from party_sdk.identities import OwnIdentity
+from party_sdk.memory import PartyFolder
+from party_sdk.sealing import SecretFiles
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(1), seed=1)
+A = "r1c1"
+POLICY = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
+WORDS = "correct horse battery staple"
+SLOWLY_DERIVED = sealing._derived
+IN_CLEAR = {
+    "lock",
+    "identity.lock",
+    "sent.log",
+    "seal.json",
+    "known.json",
+    "analysts.json",
+}
+
+
+@pytest.fixture(autouse=True)
+def passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
+    monkeypatch.setattr(sealing, "_derived", quickly_derived)
+    sealing._key.cache_clear()
+    sealing._asked.cache_clear()
+    sealing._remembered.cache_clear()
+
+
+def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
+    assert n >= 1 << 17, "each guess costs half a second"
+    return sha256(f"{passphrase}/{salt}".encode()).digest()
+
+
+def session(api: Api, home: Path, finish: bool = True) -> Path:  # noqa: FBT001, FBT002
+    """Open a session and take part in it from one home; return the party's folder."""
+    coordinator = Coordinator(
+        "http://127.0.0.1", api.key(), home=home, transport=api.transport()
+    )
+    opened = coordinator.create_session("w", Dummy(), PARTS.layout, session_id="w")
+    joined = Party.join(
+        opened.invite()[A], policy=POLICY, home=home, transport=api.transport()
+    )
+    with joined as party:
+        if finish:
+            party.run(PARTS.data[A])
+        return party.folder.path
+
+
+def test_a_thief_of_a_sealed_home_finds_no_key_token_row_or_label(
+    start_api: StartApi, home: Path
+) -> None:
+    files = SecretFiles(home)
+    files.seal(WORDS)
+    with start_api(driven=True) as api:
+        folder = session(api, home)
+        token = PartyFolder(home, "w", A).load_identity().token
+    assert token is not None
+    seed = OwnIdentity(home).load().key_bytes
+    for path in home.rglob("*"):
+        if path.is_dir() or path.name in IN_CLEAR:
+            continue
+        assert path.read_bytes().startswith(sealing._MAGIC), path
+    everything = b"".join(p.read_bytes() for p in home.rglob("*") if p.is_file())
+    for secret in (token, seed.hex(), "coterie-2/", '"terms"'):
+        assert secret.encode() not in everything
+    assert (folder / "result.arrays").exists()
+
+
+@pytest.mark.parametrize("when", ["before", "in the middle", "after"])
+def test_a_home_may_be_sealed_at_any_time_and_the_session_goes_on(
+    start_api: StartApi, home: Path, when: str
+) -> None:
+    files = SecretFiles(home)
+    if when == "before":
+        files.seal(WORDS)
+    with start_api(driven=True) as api:
+        folder = session(api, home, finish=when != "in the middle")
+        if when != "before":
+            assert b"coterie-2/" in (folder / "identity.json").read_bytes()
+            assert files.seal(WORDS) == len(list(files._secret(folder))) + 2
+        kept = PartyFolder(home, "w", A).load_identity()
+        again = Party.join(
+            kept.invitation, policy=POLICY, home=home, transport=api.transport()
+        )
+        with again as party:
+            labels = party.run(PARTS.data[A]).labels
+    assert len(labels) == 40
+    assert files.open() > 2
+    assert not files.is_sealed
+    assert PartyFolder(home, "w", A).load_result() is not None
+    assert json.loads((folder / "identity.json").read_text())["entropy"] == ""
+
+
+def test_another_passphrase_opens_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SecretFiles(home).seal(WORDS)
+    OwnIdentity(home).make("North")
+    monkeypatch.setenv("COTERIE_PASSPHRASE", "wrong")
+    with pytest.raises(GuardRefused, match="does not open"):
+        OwnIdentity(home).load()
+    with pytest.raises(GuardRefused, match="does not open"):
+        SecretFiles(home).seal("wrong")
+
+
+def test_a_sealed_file_counts_at_its_place_alone(home: Path) -> None:
+    files = SecretFiles(home)
+    files.seal(WORDS)
+    first, second = home / "sessions" / "a.json", home / "sessions" / "b.json"
+    first.parent.mkdir()
+    files.write(first, b"first")
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(GuardRefused, match="changed, or moved"):
+        files.read(second)
+    content = bytearray(first.read_bytes())
+    content[-1] ^= 1
+    first.write_bytes(content)
+    with pytest.raises(GuardRefused, match="changed, or moved"):
+        files.read(first)
+
+
+def test_sealing_that_was_interrupted_goes_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = OwnIdentity(home).make("North")
+    files = SecretFiles(home)
+    with monkeypatch.context() as context:
+        context.setattr(SecretFiles, "write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            files.seal(WORDS)
+    assert OwnIdentity(home).load().key == own.key, "what is not sealed yet is read"
+    assert files.seal(WORDS) == 1
+    assert OwnIdentity(home).load().key == own.key
+
+
+def test_nothing_is_sealed_under_the_feet_of_a_party_that_runs(home: Path) -> None:
+    folder = PartyFolder(home, "w", A)
+    with folder.locked(), pytest.raises(NotReady, match="at work"):
+        SecretFiles(home).seal(WORDS)
+
+
+def test_without_a_passphrase_and_a_terminal_a_sealed_home_says_what_to_do(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SecretFiles(home).seal(WORDS)
+    OwnIdentity(home).make("North")
+    monkeypatch.delenv("COTERIE_PASSPHRASE")
+    with pytest.raises(NotReady, match="COTERIE_PASSPHRASE_FILE"):
+        OwnIdentity(home).load()
+
+
+# The command
+
+
+def coterie(home: Path, *words: str, given: str = "") -> Result:
+    environment = {"COTERIE_HOME": str(home)}
+    return CliRunner().invoke(main, words, env=environment, input=given)
+
+
+def test_the_command_seals_and_opens(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "_derived", SLOWLY_DERIVED)
+    assert coterie(home, "identity", "new", "North").exit_code == 0
+    monkeypatch.delenv("COTERIE_PASSPHRASE")
+    sealed = coterie(home, "seal", given=f"{WORDS}\n{WORDS}\n")
+    assert sealed.stdout.endswith("1 files of " + str(home) + " are sealed.\n")
+    words = tmp_path / "words"
+    words.write_text(f"{WORDS}\n")
+    monkeypatch.setenv("COTERIE_PASSPHRASE_FILE", str(words))
+    assert "North" in coterie(home, "identity", "show").stdout
+    assert coterie(home, "seal").exit_code == 0, "again: what came since is sealed"
+    assert coterie(home, "seal", "--remove").exit_code == 0
+    assert coterie(home, "seal", "--remove").exit_code == 7
+    assert coterie(home, "seal", "--remove", "--keyring").exit_code == 2
+
+
+def test_the_systems_keyring_keeps_a_passphrase_that_nobody_types(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[tuple[str, str], str] = {}
+    ring = ModuleType("keyring")
+    ring.set_password = lambda s, u, p: kept.update({(s, u): p})  # type: ignore[attr-defined]
+    ring.get_password = lambda s, u: kept.get((s, u))  # type: ignore[attr-defined]
+    ring.errors = SimpleNamespace(KeyringError=OSError)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    monkeypatch.setitem(sys.modules, "keyring.errors", ring.errors)
+    monkeypatch.setattr(sealing, "find_spec", lambda _: ring)
+    monkeypatch.delenv("COTERIE_PASSPHRASE")
+    coterie(home, "identity", "new", "North")
+    assert coterie(home, "seal", "--keyring").exit_code == 0
+    assert b"North" not in (home / "identity.json").read_bytes()
+    assert "North" in coterie(home, "identity", "show").stdout
+    assert [len(p) > 40 for p in kept.values()] == [True]
+    monkeypatch.setattr(sealing, "find_spec", lambda _: None)
+    sealing._remembered.cache_clear()
+    assert coterie(home, "identity", "show").exit_code == 7
