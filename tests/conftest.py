@@ -83,7 +83,7 @@ def analyst_of_the_file(
 ) -> Iterator[Analyst]:
     folder = tmp_path_factory.mktemp("analyst")
     with (
-        databases.empty(database_kind, folder) as url,
+        databases.current(database_kind, folder) as url,
         Analyst(folder / "analyst", url) as running,
     ):
         yield running

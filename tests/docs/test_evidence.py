@@ -94,13 +94,10 @@ def test_the_makefile_runs_it() -> None:
 
 
 def test_lossless_protocols_lost_nothing() -> None:
-    """But where centroids coincide: the README of `omnifc` says how much that can be."""
     for row in measured()["fidelity"]:
         if row["protocol"] in LOSSLESS:
             few = "features are too few" in row.get("refused", "")
-            coinciding = row.get("clusters", 0) < row["params"].get("n_clusters", 0)
-            least = 0.9 if coinciding and row["protocol"] == "omnifc" else 1.0
-            assert few or row["least"] >= least, row
+            assert few or row["least"] == 1.0, row
 
 
 @pytest.mark.parametrize("case", cases(AGAIN), ids="-".join)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
+REPEATS = re.compile(r"\bthorough\(ci=|\bsome\(|\bin_turn\(|\beach_on_a_database\(")
 REPEATING = [
-    path for path in TESTS.glob("*/test_*.py") if "thorough(ci=" in path.read_text()
+    path for path in TESTS.glob("*/test_*.py") if REPEATS.search(path.read_text())
 ]
 
 

@@ -17,13 +17,15 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from support import faulty
-from support.analyst_process import COTERIE, Analyst, Crowd, thorough, wait_for
-from support.databases import Databases, on_both_databases
+from support.analyst_process import COTERIE, Analyst, Crowd, wait_for
+from support.databases import Databases, each_on_a_database
+from support.repeats import thorough
 
 from analyst_service.models import AuditLine, Contribution
 from analyst_service.settings import Settings
-from clustering_protocols import hash_chain, simulation
+from clustering_protocols import hash_chain, proofs, simulation
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 
 LAYOUT = Layout.lattice(2)
@@ -42,7 +44,7 @@ def fragile_of_the_file(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Analyst]:
     folder = tmp_path_factory.mktemp("fragile")
-    with databases.empty(database_kind, folder) as url:
+    with databases.current(database_kind, folder) as url:
         analyst = Analyst(folder / "analyst", url, program=PROGRAM)
         analyst.environment |= {
             "COTERIE_LEASE_SECONDS": "0.5",
@@ -113,8 +115,7 @@ def test_an_analyst_killed_before_an_upload_is_committed_loses_nothing(
 
 @pytest.mark.thorough
 @pytest.mark.threat(42, 43, 51)
-@on_both_databases
-@pytest.mark.parametrize("fault", faulty.COMMIT)
+@each_on_a_database("fault", faulty.COMMIT)
 def test_an_analyst_killed_around_the_commit_of_an_upload_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
@@ -123,8 +124,7 @@ def test_an_analyst_killed_around_the_commit_of_an_upload_loses_nothing(
 
 @pytest.mark.thorough
 @pytest.mark.threat(52)
-@on_both_databases
-@pytest.mark.parametrize("fault", faulty.STEP)
+@each_on_a_database("fault", faulty.STEP)
 def test_an_analyst_killed_around_a_step_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
@@ -145,9 +145,9 @@ def run_through(analyst: Analyst, home: Path, session_id: str, fault: str) -> No
             assert_nothing_is_lost(analyst, crowd)
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(50)
-@on_both_databases
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@each_on_a_database("how", [signal.SIGTERM, signal.SIGKILL])
 def test_an_analyst_ended_in_each_state_goes_on_in_it(
     analyst: Analyst, home: Path, session_id: str, how: signal.Signals
 ) -> None:
@@ -230,10 +230,13 @@ def test_a_party_killed_around_its_upload_goes_on_with_the_same_bytes(
 
 def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
     """One answer under each round and attempt, each with its receipt, in both logs."""
-    ledger = crowd.party(A).folder.ledger.read()
+    log = crowd.party(A).folder.ledger
+    ledger = log.read()
     sent = Counter(
         (e["round"], e["attempt"]) for e in ledger if e["event"] == "sending"
     )
     got = Counter((e["round"], e["attempt"]) for e in ledger if e["event"] == "receipt")
     assert sent == got == Counter([(1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (5, 1)])
-    crowd.session.audit(ledger)
+    own = Institution.drawn(crowd.keys[A])
+    signed = proofs.sign_ledger(own, crowd.session.id, A, log.lines)
+    assert proofs.compare(crowd.session.audit(), signed) == len(sent)

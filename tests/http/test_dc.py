@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst, Crowd, wait_for
+from support.repeats import thorough
 
 from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource, matrix
@@ -35,7 +37,12 @@ def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> 
     assert crowd.results["r1c1"].cluster_sizes.tolist() == sizes.tolist()
 
 
-def test_the_analyst_is_killed_in_every_round(analyst: Analyst, gather: Gather) -> None:
+@pytest.mark.thorough
+def test_the_analyst_is_killed_in_one_round_after_another(
+    analyst: Analyst, gather: Gather
+) -> None:
+    """In every third; on command in every one."""
+    apart = thorough(ci=3, nightly=1)
     crowd = gather(PARAMS, PARTS)
     crowd.party("r2c2").enrol(PARTS.data["r2c2"])
     crowd.start("r1c1", "r1c2", "r2c1")
@@ -46,10 +53,11 @@ def test_the_analyst_is_killed_in_every_round(analyst: Analyst, gather: Gather) 
     seen = 0
     while crowd.session.status().state != "completed":
         status = crowd.session.status()
-        if status.round > seen:
+        if status.round >= seen + apart:
             seen = status.round
             analyst.kill(signal.SIGKILL)
             analyst.start()
+        time.sleep(0.02)
     assert seen >= 3
     assert crowd.labels() == crowd.expected()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import json
 import os
 import re
@@ -25,12 +23,10 @@ import httpx
 import numpy as np
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from support.analyst_process import Analyst, Crowd, free_port, thorough, wait_for
+from support.analyst_process import Analyst, Crowd, free_port, wait_for
 from support.needs import COMPOSE, NGINX, Need, leave_out
+from support.repeats import thorough
+from support.tls import certificate
 
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
@@ -83,35 +79,6 @@ class Proxy:
                 while piece := connection.recv(1 << 16):
                     answer += piece
             return answer
-
-
-def certificate(folder: Path) -> ssl.SSLContext:
-    """Write a certificate for this machine; return the context that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    here = x509.SubjectAlternativeName(
-        [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    )
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + dt.timedelta(days=36500))
-        .add_extension(here, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "tls.pem").write_bytes(made.public_bytes(pem))
-    form, no_password = (
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    (folder / "tls.key").write_bytes(key.private_bytes(pem, form, no_password))
-    return ssl.create_default_context(cafile=folder / "tls.pem")
 
 
 def placed(folder: Path, port: int, analyst: Analyst) -> str:

@@ -28,13 +28,9 @@ from clustering_protocols.terms import Deadlines, Layout
 from coterie import Coordinator, Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession
+from support.databases import write_current_file
 
 COTERIE = str(Path(sys.executable).parent / "coterie")
-
-
-def thorough(*, ci: int, nightly: int) -> int:
-    """How often to repeat: a few times on every change, many on command."""
-    return nightly if os.environ.get("COTERIE_HYPOTHESIS") == "nightly" else ci
 
 
 # Below the ports that the system hands out, so that none goes to a connection between
@@ -76,6 +72,8 @@ class Analyst:
         self.process: subprocess.Popen[bytes] | None = None
         data_dir.mkdir(parents=True, exist_ok=True)
         settings = Settings(data_dir=data_dir, database_url=database_url)
+        if not database_url:
+            write_current_file(data_dir / "coterie.db")
         database = Database(settings.database)
         database.migrate()
         with database.write() as transaction:
@@ -101,12 +99,10 @@ class Analyst:
             )
         until = time.monotonic() + 300  # where many things start at once
         while self.process.poll() is None and time.monotonic() < until:
-            try:
-                httpx.get(f"{self.url}/healthz", timeout=5)
-            except httpx.TransportError:
-                time.sleep(0.02)
-            else:
+            # no request: that would cost as much processor time as the start itself
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
+            time.sleep(0.02)
         raise RuntimeError(self.log.read_text())
 
     def start_unless_running(self) -> None:
@@ -202,7 +198,12 @@ class Crowd:
     def simulated(self) -> simulation.Simulated:
         """The same session in one process: the same terms, data and draws."""
         return simulation.run(
-            self.params, self.layout, self.data, seed=self.seed, session=self.session.id
+            self.params,
+            self.layout,
+            self.data,
+            seed=self.seed,
+            session=self.session.id,
+            analyst=self.session.terms.identities.analyst,
         )
 
     def expected(self) -> dict[str, list[int]]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,15 +20,29 @@ import pytest
 from analyst_service.database import Database
 from analyst_service.settings import Settings
 from support import needs
+from support.repeats import in_turn
 
 POSTGRES_URL = os.environ.get(
     "COTERIE_TEST_POSTGRES_URL", "postgresql://127.0.0.1:5432/test"
 )
-BOTH_DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+_MARKS = {"sqlite": (), "postgresql": pytest.mark.postgres}
+BOTH_DATABASES = [pytest.param(kind, marks=marks) for kind, marks in _MARKS.items()]
 # for a test whose analyst is a process of its own
 on_both_databases = pytest.mark.parametrize(
     "database_kind", BOTH_DATABASES, indirect=True
 )
+
+
+def each_on_a_database(name: str, cases: Sequence[Any]) -> pytest.MarkDecorator:
+    """The same with cases: each on one of the databases, in turn; on command on both."""
+    return pytest.mark.parametrize(
+        ("database_kind", name),
+        [
+            pytest.param(kind, case, marks=_MARKS[kind])
+            for case, kind in in_turn(cases, list(_MARKS))
+        ],
+        indirect=["database_kind"],
+    )
 
 
 class Databases:

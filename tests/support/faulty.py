@@ -13,14 +13,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from analyst_service.blobs.files import FileDraft
-from analyst_service.contributions import uploads
-from analyst_service.jobs.driver import Driver
-from analyst_service.middleware.request_log import _Exchange
-from party_sdk.cli import main
-from party_sdk.client import AnalystClient
-from party_sdk.ledger import Ledger
-
 UPLOAD = (
     "after the headers",
     "within the body",
@@ -58,27 +50,41 @@ def wrap(owner: Any, name: str, *, before: str = "", after: str = "") -> None:
     setattr(owner, name, wrapped)
 
 
-def wrap_response() -> None:
-    send = _Exchange.send
+def wrap_response(exchange: Any) -> None:
+    send = exchange.send
 
-    async def wrapped(self: _Exchange, message: Any) -> None:
+    async def wrapped(self: Any, message: Any) -> None:
         if message.get("status") == 201 and self.received:
             die("before the response")
         await send(self, message)
 
-    _Exchange.send = wrapped  # type: ignore[method-assign]  # dies in its place
+    exchange.send = wrapped
 
 
-if __name__ == "__main__":
+def wrap_all() -> None:
+    # here, and not above: worker processes read this file too, and wrap nothing
+    from analyst_service.blobs.files import FileDraft
+    from analyst_service.contributions import uploads
+    from analyst_service.jobs.driver import Driver
+    from analyst_service.middleware.request_log import _Exchange
+    from party_sdk.client import AnalystClient
+    from party_sdk.ledger import Ledger
+
     wrap(uploads, "check_headers", after="after the headers")
     wrap(FileDraft, "write", after="within the body")
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
     wrap(FileDraft, "keep", after="after the rename")
     wrap(uploads, "_keep", after="after the commit")
-    wrap_response()
+    wrap_response(_Exchange)
     wrap(Driver, "_begin", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
     wrap(Ledger, "sending", before="before the ledger", after="before the send")
     wrap(AnalystClient, "contribute", after="between send and receipt")
     wrap(Ledger, "received", after="after the receipt")
+
+
+if __name__ == "__main__":
+    from party_sdk.cli import main
+
+    wrap_all()
     main(prog_name="coterie")

@@ -251,6 +251,7 @@ class ByHand:
             "layout": parts.layout.model_dump(mode="json"),
             "identities": {
                 "coordinator": self.coordinator.key,
+                "analyst": api.service.institution.key,
                 "slots": dict(expected or {}),
             },
             **more,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from clustering_protocols.protocols.llf import (
 )
 from clustering_protocols.protocols.llf.columns_party import encoding
 from clustering_protocols.records import Record
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all
 from clustering_protocols.terms import Member
@@ -284,6 +286,11 @@ def _one_cluster(session: Any, state: llf.Measuring) -> Ask | Finish:
 
 def forges_signatures(how: Callable[[Any], Any]) -> Liar:
     """Show other signatures of the opening than those that were made."""
+    return spoils_tasks(partial(_signed, how=how))
+
+
+def spoils_tasks(how: Callable[[bytes], bytes]) -> Liar:
+    """Hand out tasks of the second round that no honest analyst writes."""
 
     def liar(patch: Patch) -> Lies:
         lies: Lies = []
@@ -293,9 +300,7 @@ def forges_signatures(how: Callable[[Any], Any]) -> Liar:
             if not isinstance(move, engine.Opened) or move.round != 2:
                 return move
             lies.append(move.round)
-            return replace(
-                move, tasks={s: _signed(t, how) for s, t in move.tasks.items()}
-            )
+            return replace(move, tasks={s: how(t) for s, t in move.tasks.items()})
 
         _patch_moves(patch, lie)
         return lies
@@ -316,6 +321,35 @@ def forges_the_roster(patch: Patch) -> Lies:
 
     patch.setattr(members, "agree", agree)
     return lies
+
+
+def plays_all_but(victim: str, secret: bytes) -> Liar:
+    """Sit in every other place, with the secret that one invitation holds."""
+
+    def liar(patch: Patch) -> Lies:
+        lies: Lies = []
+
+        def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
+            puppets = {
+                slot: enrolment.enrol(
+                    secret,
+                    terms,
+                    slot,
+                    bytes(32),
+                    Institution.drawn(bytes(32)),
+                    n_rows=line.n_rows,
+                    n_columns=line.n_columns,
+                )
+                for slot, line in roster.items()
+                if slot != victim
+            }
+            lies.append(sorted(puppets))
+            return enrolment.agree(terms, {**roster, **puppets})
+
+        patch.setattr(members, "agree", agree)
+        return lies
+
+    return liar
 
 
 def other_results(*, follows: bool) -> Liar:

@@ -83,14 +83,26 @@ class _Counting(httpx.BaseTransport):
         return self.inner.handle_request(request)
 
 
-def sit(api: Api, params: Params, parts: simulation.Split, home: Path) -> Sitting:
+def sit(
+    api: Api,
+    params: Params,
+    parts: simulation.Split,
+    home: Path,
+    *,
+    named: bool = False,
+) -> Sitting:
     """Run a session to where every party has ended.
 
     A party that stops runs once more while the session is open still, as its operator
-    would have it; others that wait for it wait to the deadline of the round.
+    would have it; others that wait for it wait to the deadline of the round. ``named``:
+    the terms say which institution sits where.
     """
     session = api.open(
-        params, parts, session=SESSION, deadlines={"round": _ROUND_SECONDS}
+        params,
+        parts,
+        session=SESSION,
+        named=named,
+        deadlines={"round": _ROUND_SECONDS},
     )
     endings: dict[str, Ending] = {}
 
