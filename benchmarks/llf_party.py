@@ -17,11 +17,11 @@ import numpy as np
 from clustering_protocols.engine import PartyEngine
 from clustering_protocols.protocols.llf import kernels
 from party_sdk.client import AnalystClient
-from party_sdk.frames import open_table
 from party_sdk.ledger import Ledger
 from party_sdk.memory import PartyFolder
 from party_sdk.participant import Party
 from party_sdk.policy import Policy
+from party_sdk.tables import open_table
 
 TIMED = (
     (PartyEngine, "reply", "rows"),

@@ -38,6 +38,8 @@ _SUMS = "tests/secrecy/test_sums.py"
 _LLF = ("tests/llf/test_regressions.py", "tests/llf/test_results.py")
 _OMNIFC = ("tests/omnifc/test_field.py", "tests/omnifc/test_secrecy.py")
 _PQMDS = ("tests/pqmds/test_pqmds.py",)
+_DISHONEST = ("tests/engine/test_dishonest_analyst.py",)
+_STAGES = ("tests/preparation/test_stages.py",)
 
 MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
@@ -56,6 +58,23 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/protocols/pqmds/kernels.py": _PQMDS,
     f"{_PURE}/protocols/pqmds/lloyd.py": _PQMDS,
     f"{_PURE}/protocols/pqmds/one_dimension.py": _PQMDS,
+    # what a party checks
+    f"{_PURE}/engine/admission.py": (*_DISHONEST, "tests/engine/test_transcript.py"),
+    f"{_PURE}/engine/journal.py": (*_DISHONEST, "tests/engine/test_transcript.py"),
+    f"{_PURE}/engine/party.py": (*_STAGES, *_DISHONEST),
+    f"{_PURE}/engine/signatures.py": ("tests/engine/test_transcript.py",),
+    f"{_PURE}/engine/transcript.py": ("tests/engine/test_transcript.py", *_DISHONEST),
+    f"{_PURE}/engine/mail.py": (*_STAGES, "tests/engine/test_conformance.py"),
+    f"{_PURE}/enrolment.py": ("tests/secrecy/test_rosters.py",),
+    f"{_PURE}/hash_chain.py": ("tests/engine/test_transcript.py",),
+    f"{_PURE}/proofs.py": ("tests/sdk/test_proofs.py",),
+    f"{_PURE}/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
+    f"{_PURE}/secrecy/identities.py": ("tests/secrecy/test_identities.py",),
+    f"{_PURE}/secrecy/keys.py": ("tests/secrecy/test_envelopes.py",),
+    f"{_PURE}/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
+    f"{_PURE}/preparation/alignment/digests.py": _STAGES,
+    f"{_PURE}/preparation/secrets.py": _STAGES,
+    "party_sdk/sealing.py": ("tests/sdk/test_sealing.py",),
 }
 
 Found = list[tuple[Mutant, Verdict]]
