@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 BATCH_ROWS = 65_536
+_BATCH_NUMBERS = 4_000_000
 
 
 @runtime_checkable
@@ -42,6 +44,15 @@ class DataSource(Protocol):
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows as (batch, n_columns) float64 arrays, finite."""
+        ...
+
+
+@runtime_checkable
+class RandomAccess(DataSource, Protocol):
+    """A data source of which any rows can be read, whichever the order."""
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, (k, n_columns)."""
         ...
 
 
@@ -94,6 +105,10 @@ class MatrixSource:
         for begin in range(0, self.n_rows, BATCH_ROWS):
             yield self._X[begin : begin + BATCH_ROWS]
 
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers."""
+        return self._X[rows]
+
 
 def matrix(source: DataSource) -> FloatArray:
     """Return all rows as one (n_rows, n_columns) array."""
@@ -141,9 +156,14 @@ class SparseSource:
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield dense pieces of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
-        size = max(1, min(BATCH_ROWS, 4_000_000 // len(self.columns)))
+        size = _batch_rows(len(self.columns))
         for begin in range(0, self.n_rows, size):
             yield self.sparse[begin : begin + size].toarray()
+
+
+def _batch_rows(width: int) -> int:
+    """Return how many rows of a width are copied at once."""
+    return max(1, min(BATCH_ROWS, _BATCH_NUMBERS // width))
 
 
 def sparse_matrix(source: DataSource) -> csr_array:
@@ -173,7 +193,15 @@ def check_unique(ids: Sequence[str] | None) -> None:
             raise InvalidData(f"Rows {first + 1} and {row + 1} have the same id.")
 
 
-# Some rows of a source
+def first_rows(ids: Sequence[str]) -> IntArray:
+    """Return the number of the first row of each id, ascending."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        seen.setdefault(name, row)
+    return np.array(list(seen.values()), dtype=np.int64)
+
+
+# Some rows of a source, or another order of them
 
 
 class KeptRows:
@@ -210,6 +238,53 @@ def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
     """
     if not isinstance(source, SparseSource):
         return KeptRows(source, rows)
+    return _sparse_rows(source, rows)
+
+
+class OrderedRows:
+    """Rows of a source in any order, batch by batch, each by random access."""
+
+    def __init__(self, source: RandomAccess, rows: IntArray) -> None:
+        self._source = source
+        self._rows = rows
+        self.n_rows = len(rows)
+        self.columns = source.columns
+
+    @cached_property
+    def ids(self) -> Sequence[str] | None:
+        """Return the ids in the new order."""
+        return _kept_ids(self._source, self._rows)
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
+        size = _batch_rows(len(self.columns))
+        for begin in range(0, self.n_rows, size):
+            yield self._source.take(self._rows[begin : begin + size])
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, in the new order's count."""
+        return self._source.take(self._rows[rows])
+
+
+def ordered(source: DataSource, rows: IntArray) -> DataSource:
+    """Return the rows of a source with these numbers, in this order.
+
+    A sparse source stays sparse. One that only reads from its beginning is held in
+    memory as a whole; of others a batch is at a time.
+
+    Parameters
+    ----------
+    rows : int64 array of shape (k,)
+        In any order, some or all.
+    """
+    if isinstance(source, SparseSource):
+        return _sparse_rows(source, rows)
+    if not isinstance(source, RandomAccess):
+        source = MatrixSource(matrix(source), columns=source.columns, ids=source.ids)
+    return OrderedRows(source, rows)
+
+
+def _sparse_rows(source: SparseSource, rows: IntArray) -> SparseSource:
     ids = _kept_ids(source, rows)
     return SparseSource(source.sparse[rows], columns=source.columns, ids=ids)
 

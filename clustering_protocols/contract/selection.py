@@ -8,7 +8,7 @@ so that protocols need not know; it puts the outcome back into the party's own o
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from .party import Outcome
 
 OUTSIDE = -1
 """The label of rows that did not take part."""
+
+_TOOK_PART: Final = "rows that took part"
 
 _Rows = TypeVar("_Rows", FloatArray, IntArray)
 
@@ -36,18 +38,32 @@ class Selection(Record):
     n_rows: dict[str, int]
 
 
-def put_back(outcome: Outcome, selection: Selection, n_rows: int) -> Outcome:
+def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
     """Return an outcome in the order of all ``n_rows`` rows of a party.
 
     Rows that did not take part get the label -1, and NaN elsewhere.
+
+    Parameters
+    ----------
+    rows : int64 array of shape (k,)
+        The number of the row to which each of the outcome's k rows belongs.
     """
-    told = f"{len(selection.rows)} of {n_rows}"
     return replace(
         outcome,
-        labels=_spread(outcome.labels, selection.rows, n_rows, OUTSIDE),
-        memberships=_or_none(outcome.memberships, selection.rows, n_rows),
-        coordinates=_or_none(outcome.coordinates, selection.rows, n_rows),
-        report={**outcome.report, "rows that took part": told},
+        labels=_spread(outcome.labels, rows, n_rows, OUTSIDE),
+        memberships=_or_none(outcome.memberships, rows, n_rows),
+        coordinates=_or_none(outcome.coordinates, rows, n_rows),
+    )
+
+
+def tell_part(outcome: Outcome, n: int, n_rows: int) -> Outcome:
+    """Return an outcome whose report says that ``n`` of ``n_rows`` rows took part.
+
+    Where fewer of these n have been told already, they count.
+    """
+    told, _, _ = str(outcome.report.get(_TOOK_PART, n)).partition(" ")
+    return replace(
+        outcome, report={**outcome.report, _TOOK_PART: f"{told} of {n_rows}"}
     )
 
 

@@ -18,7 +18,7 @@ from clustering_protocols.contract import (
     Stage,
 )
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.contract.selection import Selection, put_back
+from clustering_protocols.contract.selection import Selection, put_back, tell_part
 from clustering_protocols.data import DataSource, keep_rows
 from clustering_protocols.engine.admission import Admission
 from clustering_protocols.engine.journal import Journal
@@ -178,7 +178,9 @@ class PartyEngine:
         selection = memory.get(Selection)
         if selection is None:
             return outcome
-        return put_back(outcome, selection, session.member(self.slot).n_rows)
+        n_rows = session.member(self.slot).n_rows
+        whole = put_back(outcome, selection.rows, n_rows)
+        return tell_part(whole, len(selection.rows), n_rows)
 
     def informed(self, journal: Journal, memory: Memory, task: Buffer) -> Journal:
         """Return the journal with what a task says that everybody was told.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from clustering_protocols import engine, registry
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
-from clustering_protocols.contract.selection import Selection, put_back
+from clustering_protocols.contract.selection import Selection, put_back, tell_part
 from clustering_protocols.data import (
     BATCH_ROWS,
     DataSource,
@@ -21,6 +22,7 @@ from clustering_protocols.data import (
     check_unique,
     keep_rows,
     matrix,
+    ordered,
     sparse_matrix,
 )
 from clustering_protocols.errors import InvalidData
@@ -62,6 +64,66 @@ def test_kept_rows_of_a_sparse_source_stay_sparse() -> None:
     assert sparse_matrix(kept).toarray().tolist() == X[KEPT].tolist()
 
 
+class Forward:
+    """A source that is read from its beginning alone."""
+
+    def __init__(self, source: MatrixSource) -> None:
+        self.source = source
+        self.n_rows, self.columns = source.n_rows, source.columns
+        self.ids = source.ids
+
+    def batches(self) -> Iterator[FloatArray]:
+        return self.source.batches()
+
+
+NAMED = MatrixSource(X, columns=["a", "b", "c"], ids=[str(i) for i in range(12)])
+SHUFFLED = np.array([7, 0, 11, 3, 4])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [NAMED, SparseSource(csr_array(X), ids=NAMED.ids), Forward(NAMED)],
+    ids=["matrix", "sparse", "any other"],
+)
+def test_rows_in_another_order_are_those_of_the_matrix_with_their_ids(
+    source: DataSource,
+) -> None:
+    found = ordered(source, SHUFFLED)
+    assert matrix(found).tolist() == X[SHUFFLED].tolist()
+    assert matrix(found).tolist() == X[SHUFFLED].tolist(), "a second pass is the same"
+    assert (found.n_rows, list(found.columns)) == (5, list(source.columns))
+    assert list(found.ids or ()) == ["7", "0", "11", "3", "4"]
+    assert isinstance(found, SparseSource) == isinstance(source, SparseSource)
+
+
+def test_rows_may_be_kept_and_ordered_of_what_was_ordered() -> None:
+    once = ordered(NAMED, SHUFFLED)
+    assert matrix(keep_rows(once, np.array([1, 4]))).tolist() == X[[0, 4]].tolist()
+    twice = ordered(once, np.array([2, 0]))
+    assert matrix(twice).tolist() == X[[11, 7]].tolist()
+    assert list(twice.ids or ()) == ["11", "7"]
+
+
+def test_rows_in_another_order_come_in_batches_that_fit_memory() -> None:
+    class Wide:
+        """A million columns of the number of the row, none of them kept."""
+
+        n_rows, columns, ids = 9, range(1_000_000), None
+
+        def batches(self) -> Iterator[FloatArray]:
+            raise AssertionError("nobody reads it as a whole")
+
+        def take(self, rows: IntArray) -> FloatArray:
+            return np.broadcast_to(rows[:, None].astype(float), (len(rows), 1_000_000))
+
+    found = ordered(Wide(), np.arange(9)[::-1])  # type: ignore[arg-type]
+    assert [batch[:, 0].tolist() for batch in found.batches()] == [
+        [8, 7, 6, 5],
+        [4, 3, 2, 1],
+        [0],
+    ]
+
+
 def test_two_rows_with_one_id_are_named_by_their_numbers() -> None:
     with pytest.raises(
         InvalidData, match=r"Rows 2 and 4 have the same id\."
@@ -73,8 +135,8 @@ def test_two_rows_with_one_id_are_named_by_their_numbers() -> None:
 def test_a_party_with_an_id_twice_is_refused_unless_the_terms_select_rows() -> None:
     twice = MatrixSource(X[:2], ids=["p", "p"])
     with pytest.raises(InvalidData, match="Rows 1 and 2"):
-        Dummy(n_clusters=2).check_rows(twice)
-    Dummy(n_clusters=2).check_rows(MatrixSource(X))
+        Dummy(n_clusters=2).arriving(twice, shared=False)
+    assert Dummy(n_clusters=2).arriving(MatrixSource(X), shared=True) is None
 
 
 # What comes back
@@ -87,7 +149,7 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
         coordinates=np.ones((2, 1)),
         report={"kept": 1},
     )
-    whole = put_back(outcome, selection([1, 3]), 4)
+    whole = tell_part(put_back(outcome, np.array([1, 3]), 4), 2, 4)
     assert whole.labels.tolist() == [-1, 7, -1, 8]
     assert whole.memberships is not None
     assert whole.memberships[1].tolist() == [0.2, 0.8]
@@ -95,6 +157,22 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
     assert whole.coordinates is not None
     assert np.isnan(whole.coordinates[:, 0]).tolist() == [True, False, True, False]
     assert whole.report == {"kept": 1, "rows that took part": "2 of 4"}
+
+
+def test_rows_in_any_order_are_put_back() -> None:
+    outcome = Outcome(labels=np.array([7, 8, 9]), coordinates=np.arange(3.0)[:, None])
+    whole = put_back(outcome, np.array([2, 0, 1]), 3)
+    assert whole.labels.tolist() == [8, 9, 7]
+    assert whole.coordinates is not None
+    assert whole.coordinates[:, 0].tolist() == [1, 2, 0]
+    assert whole.report == {}
+
+
+def test_of_two_that_leave_rows_out_the_report_tells_both() -> None:
+    """A session takes 20 of the 30 rows that arrived, of a table of 40."""
+    outcome = Outcome(labels=np.zeros(40, dtype=np.int64))
+    told = tell_part(tell_part(outcome, 20, 30), 30, 40)
+    assert told.report == {"rows that took part": "20 of 40"}
 
 
 # The chain
