@@ -13,6 +13,7 @@ from clustering_protocols.errors import (
     InvalidData,
     ShapeConflict,
 )
+from clustering_protocols.preparation.arrival import Arrival, arrive
 from clustering_protocols.registry import check_terms
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Terms
@@ -54,12 +55,12 @@ def open_by(
     return data
 
 
-def check_rows(terms: Terms, data: DataSource) -> None:
-    """Refuse rows that cannot take part; those of one id by their lines."""
+def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
+    """Return what the session sees of a table; rows of one id are refused by their lines."""
     from party_sdk.tables import Table
 
     try:
-        check_terms(terms).check_rows(data)
+        return arrive(terms, check_terms(terms), slot, data)
     except InvalidData:
         same = data.same_ids() if isinstance(data, Table) else ""
         if not same:

@@ -4,7 +4,8 @@
 ``agreement.json`` holds the exact bytes; ``memory.arrays`` the memory before and after
 the last round that was answered; ``contribution.arrays`` the bytes of that answer. They
 are written and synced before the first byte leaves, so that a retry sends the same.
-``journal.arrays`` says which tasks were answered, and what everybody was told by then.
+``arrived.arrays`` names the rows of the table that the session sees, unless it is all of
+them as they are. ``journal.arrays`` says which tasks were answered, and what everybody was told by then.
 ``sent.log`` says what left when, and what the analyst acknowledged.
 """
 
@@ -27,6 +28,7 @@ from clustering_protocols import codec
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, NotReady
+from clustering_protocols.preparation.arrival import Arrived
 from clustering_protocols.terms import Member
 from party_sdk._files import locked, private_folder
 from party_sdk.ledger import Ledger
@@ -131,6 +133,18 @@ class PartyFolder:
         agreed = "" if agreement is None else sha256(agreement).hexdigest()
         return "/".join((*self.path.parts[-2:], agreed))
 
+    def load_arrived(self) -> Arrived | None:
+        """Return which rows of the table the session sees; None for all, as they are."""
+        path = self._arrived
+        return Arrived.decode(self._files.read(path)) if path.exists() else None
+
+    def save_arrived(self, arrived: Arrived | None) -> None:
+        """Keep which rows the session sees: labels go back to them without the table."""
+        if arrived is None:
+            self._arrived.unlink(missing_ok=True)
+        else:
+            self._files.write(self._arrived, arrived.encode())
+
     def load_answered(self) -> Answered:
         """Return what was answered last."""
         if not self._memory.exists():
@@ -191,6 +205,10 @@ class PartyFolder:
     @property
     def _identity(self) -> Path:
         return self.path / "identity.json"
+
+    @property
+    def _arrived(self) -> Path:
+        return self.path / "arrived.arrays"
 
     @property
     def _journal(self) -> Path:

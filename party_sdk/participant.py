@@ -25,6 +25,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
+from clustering_protocols.preparation.arrival import Arrival
 from clustering_protocols.registry import check_choices, check_terms
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
@@ -33,7 +34,7 @@ from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
-from party_sdk.arriving import check_rows, dictionary_of, open_by, telling_refusals
+from party_sdk.arriving import arrival_of, dictionary_of, open_by, telling_refusals
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
@@ -172,16 +173,16 @@ class Party:
         agreement = self.folder.load_agreement()
         return None if agreement is None else number_of(agreement)
 
-    def enrol(self, data: DataSource) -> None:
-        """Take the slot: tell the analyst sizes and public keys.
+    def enrol(self, data: DataSource) -> Arrival:
+        """Take the slot: tell the analyst sizes and public keys; return what arrives.
 
         The keys follow from entropy that is on disk already, so that a join whose
         response was lost is repeated with the same keys.
         """
         if self._identity.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
-        self._policy.check_rows(self.terms, data.n_rows)
-        check_rows(self.terms, data)
+        arrival = self._arrival(data)
+        self._policy.check_rows(self.terms, arrival.data.n_rows)
         check_choices(self.terms.protocol.name, self._choices)
         digest = data_digest(data)
         known = self._identity
@@ -198,16 +199,18 @@ class Party:
         )
         if known.token is not None:
             self._choices = same_choices(known.choices, self._choices)
-            return
+            return arrival
         member = known.member or enrolment.enrol(
             self.invitation.secret,
             known.terms.encode(),
             self.invitation.slot,
             self._entropy,
             self._meeting.institution,
-            n_rows=data.n_rows,
-            n_columns=len(data.columns),
+            n_rows=arrival.data.n_rows,
+            n_columns=len(arrival.data.columns),
         )
+        # first, so that a party that is known to have joined knows its rows, too
+        self.folder.save_arrived(arrival.arrived)
         update = {
             "member": member,
             "data_digest": digest,
@@ -223,6 +226,10 @@ class Party:
             self._remember(known)  # the slot is free still: other data may come
             raise
         self._remember(self._identity.model_copy(update={"token": token}))
+        return arrival
+
+    def _arrival(self, data: DataSource) -> Arrival:
+        return arrival_of(self.terms, self.invitation.slot, data)
 
     def run(
         self,
@@ -255,15 +262,15 @@ class Party:
         with self.folder.locked():
             with self.arriving():
                 data = open_by(self.dictionary, table, id_column, columns)
-                self.enrol(data)
+                arrival = self.enrol(data)
             try:
-                outcome = self._to_the_end(data, on_progress)
+                outcome = self._to_the_end(arrival, on_progress)
             except Unauthenticated:
                 # the token has expired, and the key gets a new one; where it was
                 # revoked, so was the invitation, and the analyst says so
                 self._remember(self._identity.model_copy(update={"token": None}))
-                self.enrol(data)
-                outcome = self._to_the_end(data, on_progress)
+                arrival = self.enrol(data)
+                outcome = self._to_the_end(arrival, on_progress)
         return Result.of(outcome, data, self._identity.columns)
 
     @property
@@ -308,7 +315,8 @@ class Party:
             return Inspection.of(self.folder.load_contribution(answered), {})
         before = answered.base(address.round, address.attempt)
         journal = self.folder.load_journal()
-        answer = self._engine(agreement).reply(journal, before, task, data)
+        rows = self._arrival(data).data
+        answer = self._engine(agreement).reply(journal, before, task, rows)
         return Inspection.of(answer.contribution, answer.notes)
 
     def result(self) -> Result:
@@ -320,10 +328,10 @@ class Party:
             raise NotReady("This party has no result yet: run it to the end.")
         return Result.of(self._conclude(kept, None), None, self._identity.columns)
 
-    def _to_the_end(self, data: DataSource, on_progress: OnProgress | None) -> Outcome:
+    def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
         if kept is not None:
-            return self._conclude(kept, data)
+            return self._conclude(kept, arrival.data)
         client = self._client.as_party(self._identity.token or "")
         watch = Watch(client, self.invitation.session, on_progress)
         try:
@@ -340,13 +348,13 @@ class Party:
                 watch.tell()
                 task = watch.task()
                 if task is not None:
-                    rounds.answer(party, task, data)
+                    rounds.answer(party, task, arrival.data)
                 elif watch.look().state is SessionState.COMPLETED:
                     break
         except SessionOver as over:  # it ended while an answer was under way
             raise end_of(over.state, over.reason, over.detail) from None
         result = client.result(self.invitation.session)
-        outcome = self._conclude(result, data)
+        outcome = self._conclude(result, arrival.data)
         self.folder.save_result(result)  # not before it has been checked
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
@@ -375,6 +383,7 @@ class Party:
         return agreement
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
+        """Return what a result says, in the order of the table; data as they arrived."""
         party = self._engine(self.folder.load_agreement() or b"")
         memory = self.folder.load_answered().after
         journal = self.folder.load_journal()
@@ -385,7 +394,8 @@ class Party:
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
-        return outcome
+        arrived = self.folder.load_arrived()
+        return outcome if arrived is None else arrived.put_back(outcome)
 
     def _engine(self, agreement: bytes) -> engine.PartyEngine:
         return engine.PartyEngine(

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
+from clustering_protocols.arrays import IntArray
 from clustering_protocols.data import DataSource, check_unique
 from clustering_protocols.randomness import generator
 from clustering_protocols.terms import Agreement, Layout, Member, Terms
@@ -37,15 +38,31 @@ class Params(BaseModel):
         """
         return math.inf
 
-    def check_rows(self, data: DataSource) -> None:
-        """Refuse rows with which this party cannot take part, before it joins.
+    def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
+        """Return which of a party's rows take part, in the order in which they do.
+
+        Called before the party joins, whatever it then joins with.
+
+        Parameters
+        ----------
+        data : DataSource
+            The party's own table.
+        shared : bool
+            Whether other parties hold the same rows.
+
+        Returns
+        -------
+        int64 array of shape (k,) or None
+            Numbers of rows; None for all of them, as they are.
 
         Raises
         ------
         InvalidData
             If two rows have one id.
         """
+        del shared
         check_unique(data.ids)
+        return None
 
 
 P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from clustering_protocols import enrolment, registry
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
+from clustering_protocols.preparation.arrival import arrive
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.identities import Institution
@@ -39,7 +40,8 @@ def member(
     entropies : mapping of role to bytes
         Of the slot, and of the coordinator whose invitation it answers.
     source : DataSource
-        Its numbers of rows and columns stand in the roster.
+        What arrives of the slot's table: its numbers of rows and columns stand in the
+        roster.
     """
     session = read_terms(terms).session
     return enrolment.enrol(
@@ -70,8 +72,6 @@ def agree(
     CoterieError
         Where the coordinator could not draw up the terms, or a party not join.
     """
-    for source in data.values():
-        params.check_rows(source)
     keys = entropies(seed, session, layout.names)
     proposal = Proposal(
         about=About(title=session),
@@ -84,5 +84,9 @@ def agree(
         seed=seed,
     )
     terms = registry.draw_up(session, proposal)
-    roster = {slot: member(terms, slot, keys, source) for slot, source in data.items()}
+    agreed = read_terms(terms)
+    arrived = {
+        slot: arrive(agreed, params, slot, own).data for slot, own in data.items()
+    }
+    roster = {slot: member(terms, slot, keys, rows) for slot, rows in arrived.items()}
     return enrolment.agree(terms, roster)

@@ -14,6 +14,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols.preparation.arrival import Arrival, arrive
 from clustering_protocols.records import Record
 
 R = TypeVar("R", bound=Record)
@@ -35,10 +36,13 @@ class Parties:
     agreement : bytes
     entropies : mapping of role to bytes
     data : mapping of slot to DataSource
+        Each party's own table.
     choices : mapping of slot to mapping
 
     Attributes
     ----------
+    data : dict of slot to DataSource
+        What arrived of each table, as the engine sees it.
     memories : dict of slot to Memory
     asked : dict of slot to Asked
         What each party was told last.
@@ -53,11 +57,16 @@ class Parties:
     ) -> None:
         self.agreement = agreement
         self.entropies = entropies
-        self.data = data
+        self.arrivals = self._arrivals(data)
+        self.data = {slot: each.data for slot, each in self.arrivals.items()}
         self.choices = choices
         self.memories = {slot: Memory() for slot in self.session.slots}
         self.journals = {slot: engine.Journal() for slot in self.session.slots}
         self.asked: dict[str, Asked] = {}
+
+    def _arrivals(self, data: Mapping[str, DataSource]) -> dict[str, Arrival]:
+        terms, params = self.session.terms, self.session.params
+        return {slot: arrive(terms, params, slot, own) for slot, own in data.items()}
 
     @property
     def session(self) -> SessionContext:
@@ -128,16 +137,22 @@ class Parties:
         }
 
     def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
-        """Return what one party gets from a result, with or without its rows."""
+        """Return what one party gets from a result, with or without its rows.
+
+        It is in the order of the party's own table; ``data`` is what arrived of it.
+        """
         known = (self.journals[slot], self.memories[slot])
-        return self.party(slot).conclude(*known, result, data)
+        outcome = self.party(slot).conclude(*known, result, data)
+        return self.arrivals[slot].put_back(outcome)
 
     def travelled(self, slot: str) -> IntArray:
-        """Return a slot's rows in the order in which they travelled."""
+        """Return a slot's own rows in the order in which they travelled."""
         memory = self.memories[slot]
         selection, order = memory.get(Selection), memory.get(RowOrder)
         rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
-        return rows if order is None else rows[order.order]
+        rows = rows if order is None else rows[order.order]
+        own = self.arrivals[slot].rows
+        return rows if own is None else own[rows]
 
 
 def _to_bytes(memory: Memory) -> bytes:

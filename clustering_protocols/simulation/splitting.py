@@ -41,6 +41,9 @@ def split(
 ) -> Split:
     """Shuffle rows and columns by the seed and deal them out evenly to the layout.
 
+    An id is a row's place among the shuffled, so that rows dealt out in order are in the
+    order of their ids.
+
     Parameters
     ----------
     missing : float
@@ -48,7 +51,9 @@ def split(
         different rows, each in an order of its own.
     """
     rng = np.random.default_rng(seed)
-    rows = np.array_split(rng.permutation(X.shape[0]), layout.n_row_groups)
+    shuffled = rng.permutation(X.shape[0])
+    rows = np.array_split(shuffled, layout.n_row_groups)
+    ids = _ids(shuffled)
     cols = np.array_split(rng.permutation(X.shape[1]), layout.n_column_groups)
     names = columns or [f"x{index}" for index in range(X.shape[1])]
     held = {slot.name: _held(rows[slot.row], missing, rng) for slot in layout.slots}
@@ -56,11 +61,17 @@ def split(
         slot.name: MatrixSource(
             X[np.ix_(held[slot.name], cols[slot.column])],
             columns=[names[index] for index in cols[slot.column]],
-            ids=[str(index) for index in held[slot.name]],
+            ids=[ids[index] for index in held[slot.name]],
         )
         for slot in layout.slots
     }
     return Split(layout=layout, rows=rows, columns=cols, held=held, data=data)
+
+
+def _ids(shuffled: IntArray) -> list[str]:
+    """Return the id of each row of the pooled matrix."""
+    digits = len(str(len(shuffled)))
+    return [f"{place:0{digits}d}" for place in np.argsort(shuffled)]
 
 
 def _held(rows: IntArray, missing: float, rng: np.random.Generator) -> IntArray:

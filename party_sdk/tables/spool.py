@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import BATCH_ROWS
 from clustering_protocols.errors import StorageFull
 
@@ -49,10 +49,17 @@ class Spool:
         """
         if not self.n_rows:
             return
-        shape = (self.n_rows, self.width)
-        rows = np.asarray(np.memmap(self._file, np.float64, mode="c", shape=shape))
+        rows = self._mapped()
         for begin in range(0, self.n_rows, BATCH_ROWS):
             yield rows[begin : begin + BATCH_ROWS]
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, in this order."""
+        return self._mapped()[rows]
+
+    def _mapped(self) -> FloatArray:
+        shape = (self.n_rows, self.width)
+        return np.asarray(np.memmap(self._file, np.float64, mode="c", shape=shape))
 
 
 class ArrowIds(Sequence[str]):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from pyarrow import compute
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from party_sdk.tables.columns import Column
 from party_sdk.tables.places import Places
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
@@ -73,6 +73,10 @@ class Table:
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows, finite: a table with gaps is not handed out as a source."""
         return self.spool.batches()
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, whichever the order."""
+        return self.spool.take(rows)
 
     @property
     def fields(self) -> Fields:

@@ -147,15 +147,14 @@ def test_an_id_that_is_empty_after_normalisation_is_named_by_its_row(
 
 def test_rows_without_ids_are_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidData, match="--id-column"):
-        params().check_rows(MatrixSource(X))
+        params().arriving(MatrixSource(X), shared=True)
 
 
 def test_an_id_twice_is_refused_where_the_terms_do_not_take_the_first() -> None:
     twice = MatrixSource(X[:2], ids=["p", "P "])
     with pytest.raises(InvalidData, match="Rows 1 and 2"):
-        params().check_rows(twice)
-    params(duplicates="first").check_rows(twice)
-    params(method="declared").check_rows(twice)  # there the two are different ids
+        params().arriving(twice, shared=True)
+    assert params(duplicates="first").arriving(twice, shared=True) is None
 
 
 @pytest.mark.parametrize(

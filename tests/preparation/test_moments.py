@@ -120,6 +120,7 @@ def test_each_column_group_pools_its_own_way() -> None:
         s.name: MatrixSource(
             rng.normal(5.0 * s.column, 1.0 + s.row, (rows[s.row], widths[s.column])),
             columns=[f"c{s.column}f{j}" for j in range(widths[s.column])],
+            ids=[f"person {row:02d}" for row in range(rows[s.row])],
         )
         for s in layout.slots
     }

@@ -261,20 +261,25 @@ def swapped(names: Sequence[str] | None) -> list[str]:
     return [second, first, *others]
 
 
+def renamed(names: Sequence[str] | None) -> list[str]:
+    _, *others = names or ()
+    return ["somebody else", *others]
+
+
 def ended(data: Mapping[str, MatrixSource], problem: type[CoterieError]) -> str:
     with pytest.raises(problem) as end:
         simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     return end.value.detail
 
 
-def test_two_swapped_rows_end_the_session_with_the_parties_and_no_id() -> None:
-    ids = swapped(PARTS.data["r2c2"].ids)
+def test_another_id_ends_the_session_with_the_parties_and_no_id() -> None:
+    ids = renamed(PARTS.data["r2c2"].ids)
     detail = ended(with_changes("r2c2", ids=ids), RowsNotAligned)
     assert detail == "Compare the inputs of r2c1, r2c2."
 
 
 def test_rows_with_ids_do_not_fit_rows_without() -> None:
-    assert "r1c1, r1c2" in ended(with_changes("r1c2", ids=None), RowsNotAligned)
+    assert "--id-column" in ended(with_changes("r1c2", ids=None), InvalidData)
 
 
 def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> None:
@@ -287,7 +292,7 @@ def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> N
 @pytest.mark.parametrize(
     ("changes", "other"),
     [
-        ({"ids": swapped(PARTS.data["r2c2"].ids)}, "'r2c1' holds other rows"),
+        ({"ids": renamed(PARTS.data["r2c2"].ids)}, "'r2c1' holds other rows"),
         (
             {"columns": swapped(PARTS.data["r2c2"].columns)},
             "'r1c2' holds other columns",

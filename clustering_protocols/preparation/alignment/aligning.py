@@ -2,8 +2,8 @@
 
 A protocol in which rows of one group lie with several parties derives its parameters
 from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and :func:`stages`.
-Rows are declared to be aligned already, or aligned in the session by private set
-intersection (:mod:`.intersection`).
+Each party sorts its rows by their ids at home, rows are taken by their position, or they
+are aligned in the session by private set intersection (:mod:`.intersection`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.terms import Layout
 
-RISKS: Final[Mapping[str, str]] = {
+_BY_POSITION: Final = "rows-by-position"
+_OF_INTERSECTION: Final[Mapping[str, str]] = {
     "intersection-shows-sizes": (
         "The analyst learns how many ids each party of a row group has and how many are "
         "common; of three parties and more also how many each two have in common."
@@ -34,7 +35,16 @@ RISKS: Final[Mapping[str, str]] = {
         "compared: together with the analyst it can test any number of guessed ids."
     ),
 }
-"""Sentences of the risk codes that an intersection brings."""
+
+RISKS: Final[Mapping[str, str]] = {
+    **_OF_INTERSECTION,
+    _BY_POSITION: (
+        "Rows are taken by their position: nothing checks that row i is the same person "
+        "in all tables of your row group. Where a table is sorted otherwise, the labels "
+        "are of people who do not exist."
+    ),
+}
+"""Sentences of the risk codes that an alignment may bring."""
 
 
 def check(params: AlignedParams, layout: Layout) -> None:
@@ -51,9 +61,13 @@ def check(params: AlignedParams, layout: Layout) -> None:
         )
 
 
-def risks(params: AlignedParams) -> list[str]:
-    """Return the risk codes that an alignment brings."""
-    return list(RISKS) if params.selects_rows else []
+def risks(params: AlignedParams, layout: Layout) -> list[str]:
+    """Return the risk codes that an alignment brings: none where nobody shares rows."""
+    if not _shared(layout):
+        return []
+    if params.alignment.method == "position":
+        return [_BY_POSITION]
+    return list(_OF_INTERSECTION) if params.selects_rows else []
 
 
 def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage]:
@@ -66,7 +80,8 @@ def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage
 
     if params.selects_rows:
         return (intersection.stage(params.alignment),)
-    return (digests.stage(rows_travel=rows_travel),)
+    steps = params.alignment.normalisation
+    return (digests.stage(rows_travel=rows_travel, normalisation=steps),)
 
 
 def _shared(layout: Layout) -> bool:

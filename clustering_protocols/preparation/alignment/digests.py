@@ -2,7 +2,7 @@
 
 Parties of a row group must hold the same rows in the same order, parties of a column
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
-of its ordered row ids and column names; the analyst can compare them and nothing more.
+of its ordered row ids, normalised, and of its column names; the analyst can compare them and nothing more.
 The leader of a group seals its own to the other members too, so that they need not take
 the analyst's word for it. Afterwards the rows of a row group travel in an order that only its members know.
 
@@ -14,7 +14,7 @@ the analyst's word for it. Afterwards the rows of a row group travel in an order
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Final, TypeVar
@@ -43,6 +43,8 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RowsNotAligned,
 )
+from clustering_protocols.preparation.alignment import identifiers
+from clustering_protocols.preparation.alignment.identifiers import Step
 from clustering_protocols.preparation.secrets import (
     Scope,
     group_key,
@@ -66,7 +68,10 @@ class CompareDigests(Record):
 
 
 class Digests(Record):
-    """Contribution, envelope, memory: keyed digests (hex) of row ids and column names."""
+    """Contribution, envelope, memory: keyed digests (hex) of row ids and column names.
+
+    Of rows without ids it is their number that is digested.
+    """
 
     kind = "digests"
 
@@ -139,14 +144,20 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     """Digests its ids and names; draws the row group's secret order."""
 
     rows_travel: bool
+    normalisation: Collection[Step]
 
     def reply(
         self, context: PartyContext, task: CompareDigests, data: DataSource
     ) -> Reply:
         """Send the digests and remember the order, if rows are to travel in one."""
-        own = digests(context, data, data.ids or [f"rows:{data.n_rows}"])
+        own = digests(context, data, self._names(data))
         order = [row_order(context, data.n_rows)] if self.rows_travel else []
         return compared(context, own, remember=order)
+
+    def _names(self, data: DataSource) -> list[str]:
+        if data.ids is None:
+            return [f"rows:{data.n_rows}"]
+        return [identifiers.compared(name, self.normalisation) for name in data.ids]
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
@@ -228,15 +239,20 @@ def _digest(context: PartyContext, scope: Scope, names: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def stage(*, rows_travel: bool = True) -> Stage:
+def stage(*, rows_travel: bool = True, normalisation: Collection[Step] = ()) -> Stage:
     """Return the stage; it needs the secrets of row and column groups.
 
-    Where no rows travel there is no order to agree on.
+    Parameters
+    ----------
+    rows_travel : bool
+        Where no rows travel there is no order to agree on.
+    normalisation : collection of Step
+        What makes two ids equal.
     """
     return Stage(
         name=NAME,
         analyst=AlignmentAnalyst,
-        party=lambda: AlignmentParty(rows_travel),
+        party=lambda: AlignmentParty(rows_travel, normalisation),
         exchanges=(Exchange(CompareDigests, Digests),),
         envelopes=(Digests,),
     )

@@ -27,6 +27,12 @@ class Identified(NamedTuple):
     ids: list[str]
     rows: IntArray
 
+    @property
+    def rows_by_id(self) -> IntArray:
+        """Return the rows in the order of their ids (code points)."""
+        order = sorted(range(len(self.ids)), key=self.ids.__getitem__)
+        return self.rows[np.array(order, dtype=np.int64)]
+
 
 def join(parts: Sequence[str]) -> str:
     """Return the id of a row that several columns name."""
@@ -36,6 +42,11 @@ def join(parts: Sequence[str]) -> str:
 def normal_form(name: str, steps: Collection[Step]) -> list[str]:
     """Return the parts of an id as the parties compare them."""
     return [_normal_part(part, steps) for part in _parts(name)]
+
+
+def compared(name: str, steps: Collection[Step]) -> str:
+    """Return an id as the parties compare it, as one text."""
+    return join(normal_form(name, steps))
 
 
 def identify(

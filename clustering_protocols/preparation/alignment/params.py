@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
+import numpy as np
 from pydantic import Field, field_validator
 
+from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Params
-from clustering_protocols.data import DataSource
+from clustering_protocols.data import DataSource, check_unique, first_rows
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.alignment.identifiers import (
     Duplicates,
@@ -17,15 +19,26 @@ from clustering_protocols.preparation.alignment.identifiers import (
 )
 from clustering_protocols.secrecy import oprf
 
+_NO_IDS: Final = (
+    "Other parties hold the same rows, and ids say which is which: name their column as "
+    "--id-column (id_column=…)."
+)
+_OR_POSITION: Final = (
+    " Without ids, the terms have to say alignment.method: position, and all tables have "
+    "the same rows in the same order."
+)
+
 
 class Alignment(Params):
     """How rows are aligned within a row group."""
 
-    method: Literal["declared", "ecdh", "rsa"] = Field(
+    method: Literal["declared", "position", "ecdh", "rsa"] = Field(
         default="declared",
-        description="declared: parties bring the same rows in the same order. ecdh, "
-        "rsa: rows with common ids are found by private set intersection, on an "
-        "elliptic curve (fast) or by blind signatures (slow); parties bring ids.",
+        description="declared: parties bring rows with the same ids, in any order. "
+        "position: they bring the same rows in the same order, and nothing checks it "
+        "where rows have no ids. ecdh, rsa: rows with common ids are found by private "
+        "set intersection, on an elliptic curve (fast) or by blind signatures (slow); "
+        "parties bring ids.",
     )
     normalisation: tuple[Step, ...] = Field(
         default=("nfkc", "casefold", "spaces", "strip"),
@@ -62,10 +75,7 @@ class Alignment(Params):
             If rows have no ids, or two have one, as the terms say.
         """
         if data.ids is None:
-            raise InvalidData(
-                "Rows are aligned by their ids: name their column as --id-column "
-                "(id_column=…)."
-            )
+            raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
         return identify(data.ids, self.normalisation, self.duplicates)
 
 
@@ -77,21 +87,42 @@ class AlignedParams(Params):
     @property
     def selects_rows(self) -> bool:
         """Return whether rows are selected within the session."""
-        return self.alignment.method != "declared"
+        return self.alignment.method in {"ecdh", "rsa"}
 
-    def check_rows(self, data: DataSource) -> None:
-        """Refuse rows that cannot be aligned, before the party joins.
+    def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
+        """Return which rows take part, in an order that all of the row group find.
+
+        Who shares rows with nobody needs no ids, and keeps the order of its table.
 
         Raises
         ------
         InvalidData
-            If rows have no ids, or two have one, as the terms say.
+            If rows have no ids where they are matched by them, or two have one, as the
+            terms say.
         GuardRefused
             If a library for the intersection is missing.
         """
-        declared = self.alignment
-        if declared.method == "declared":
-            super().check_rows(data)
-            return
-        oprf.require(declared.method)
-        declared.identify(data)
+        said = self.alignment
+        if not shared:
+            return _alone(data, said.duplicates)
+        if said.method == "position" and data.ids is None:
+            return None
+        own = said.identify(data)
+        if said.method == "position":
+            return _unless_as_they_are(own.rows, data.n_rows)
+        if said.method == "declared":
+            return _unless_as_they_are(own.rows_by_id, data.n_rows)
+        oprf.require(said.method)
+        return None  # the intersection takes its rows, within the session
+
+
+def _alone(data: DataSource, duplicates: Duplicates) -> IntArray | None:
+    """Return the rows of a party that shares them with nobody: ids are its own matter."""
+    if duplicates == "error" or data.ids is None:
+        check_unique(data.ids)
+        return None
+    return _unless_as_they_are(first_rows(data.ids), data.n_rows)
+
+
+def _unless_as_they_are(rows: IntArray, n_rows: int) -> IntArray | None:
+    return None if np.array_equal(rows, np.arange(n_rows)) else rows

@@ -134,7 +134,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append(pooling.RISK_CODE)
         totals = pooling.masks(layout, **pooled)
         codes += shared_risks.brought(layout, totals=totals, labels=True)
-        return codes + aligning.risks(params)
+        return codes + aligning.risks(params, layout)
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics or anchors if needed, the upload."""

@@ -84,7 +84,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         if not params.blind:
             codes.append("analyst-reads-totals")
         codes += shared_risks.brought(layout, totals=True, labels=False)
-        return codes + aligning.risks(params)
+        return codes + aligning.risks(params, layout)
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""

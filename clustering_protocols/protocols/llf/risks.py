@@ -101,7 +101,7 @@ def risks_of(
     totals = rows_split and params.masked
     totals |= pooling.masks(layout, moments=moments, ranges=ranges)
     codes += shared_risks.brought(layout, totals=totals, labels=not rows_split)
-    return codes + aligning.risks(params)
+    return codes + aligning.risks(params, layout)
 
 
 def _of_rows(params: LosslessFederated) -> Iterator[str]:

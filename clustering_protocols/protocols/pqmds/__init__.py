@@ -109,7 +109,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         if params.privacy.mechanism != "none":
             codes.append("noise-covers-one-row-once")
         codes += shared_risks.brought(layout, totals=False, labels=True)
-        return codes + aligning.risks(params)
+        return codes + aligning.risks(params, layout)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""

@@ -93,7 +93,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return self._show_key(context)
         if isinstance(task, messages.Evaluate):
             return self._evaluate(context)
-        own = self.alignment.identify(data)
+        own = self._identified(context, data)
         if isinstance(task, messages.Blind):
             return self._blind(context, own)
         if isinstance(task, messages.Unblind):
@@ -119,6 +119,13 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if isinstance(content, messages.PublicKey | messages.Answers):
             return [content]
         raise EnvelopeRefused("A leader sends a key, and answers.")
+
+    def _identified(self, context: PartyContext, data: DataSource) -> Identified:
+        """Return the different ids; who shares rows with nobody needs none."""
+        if _is_alone(context):
+            numbers = np.arange(data.n_rows)
+            return Identified(list(map(str, numbers)), numbers)
+        return self.alignment.identify(data)
 
     def _collected(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
@@ -305,12 +312,16 @@ def _select(
 
 def _chosen(context: PartyContext, asked: messages.Select, own: Identified) -> IntArray:
     """Return the places of the common ids among a party's ids, in canonical order."""
-    if len(context.session.layout.row_group(context.slot.row)) == 1:
+    if _is_alone(context):
         return np.arange(len(own.ids))
     order = context.recall(messages.TokenOrder).order
     asked.require({"t": len(order)})
     chosen: IntArray = order[asked.common == 1]
     return chosen
+
+
+def _is_alone(context: PartyContext) -> bool:
+    return len(context.session.layout.row_group(context.slot.row)) == 1
 
 
 def _check_numbers(

@@ -1,0 +1,95 @@
+"""A party's table arrives at a session: which of its rows take part, in which order.
+
+All that follows (roster, engine, digests) sees what has arrived; what comes out of it is
+put back into the order of the party's own table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from clustering_protocols.arrays import IntArray, Spec
+from clustering_protocols.contract import Outcome, Params
+from clustering_protocols.contract.selection import put_back, tell_part
+from clustering_protocols.data import DataSource, ordered
+from clustering_protocols.records import Record
+from clustering_protocols.terms import Terms
+
+
+class Arrived(Record):
+    """Memory: the rows of a party's own table that arrived.
+
+    rows: their numbers, in the order in which they arrived.
+    n_rows: how many rows the table has.
+    """
+
+    kind = "arrived"
+
+    rows: Annotated[IntArray, Spec("n", low=0)]
+    n_rows: int
+
+    def put_back(self, outcome: Outcome) -> Outcome:
+        """Return an outcome in the order of the party's own table.
+
+        Rows that did not take part get the label -1, and NaN elsewhere.
+        """
+        whole = put_back(outcome, self.rows, self.n_rows)
+        if len(self.rows) == self.n_rows:
+            return whole
+        return tell_part(whole, len(self.rows), self.n_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """What a session sees of a party's table.
+
+    Attributes
+    ----------
+    data : DataSource
+    arrived : Arrived, optional
+        What to remember; None where all rows arrived as they are.
+    """
+
+    data: DataSource = field(repr=False)
+    arrived: Arrived | None = field(default=None, repr=False)
+
+    @property
+    def rows(self) -> IntArray | None:
+        """Return the numbers of the party's own rows in the order of arrival.
+
+        None where all arrived as they are.
+        """
+        return None if self.arrived is None else self.arrived.rows
+
+    def put_back(self, outcome: Outcome) -> Outcome:
+        """Return an outcome in the order of the party's own table."""
+        return outcome if self.arrived is None else self.arrived.put_back(outcome)
+
+
+def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival:
+    """Return what a session sees of a party's table.
+
+    Parameters
+    ----------
+    terms : Terms
+    params : Params
+        Those of the terms, checked.
+    slot : str
+    data : DataSource
+        The party's own table, as it was read.
+
+    Raises
+    ------
+    InvalidData
+        If its rows cannot take part: without ids, or of one id, as the terms say.
+    GuardRefused
+        If a library is missing.
+    """
+    layout = terms.layout
+    shared = len(layout.row_group(layout.slot(slot).row)) > 1
+    rows = params.arriving(data, shared=shared)
+    if rows is None:
+        return Arrival(data=data)
+    arrived = Arrived(rows=rows, n_rows=data.n_rows)
+    return Arrival(data=ordered(data, rows), arrived=arrived)

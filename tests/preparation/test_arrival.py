@@ -1,0 +1,339 @@
+"""Tables of a row group arrive: sorted by id at home, and put back when there are labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from support.tables import blobs, names, parties
+
+from clustering_protocols import registry, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Outcome
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidData,
+    RowsNotAligned,
+)
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.preparation.arrival import Arrival, arrive
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.registry import Proposal
+from clustering_protocols.secrecy import oprf
+from clustering_protocols.terms import Layout, Terms, read_terms
+
+N = 60
+X, TRUTH = blobs(N), np.arange(N) % 3
+IN_ORDER = list(range(N))
+SHARED, ALONE, MIXED = (
+    Layout.lattice(1, 2),
+    Layout.lattice(3, 1),
+    Layout.model_validate(
+        {
+            "slots": [
+                {"name": "a", "row": 0, "column": 0},
+                {"name": "b", "row": 0, "column": 1},
+                {"name": "alone", "row": 1, "column": 0},
+            ]
+        }
+    ),
+)
+
+
+def shuffled(seed: int, n: int = N) -> list[int]:
+    found: list[int] = np.random.default_rng(seed).permutation(n).tolist()
+    return found
+
+
+def params(**said: Any) -> DataCollaboration:
+    return DataCollaboration(n_clusters=3, alignment=Alignment.model_validate(said))
+
+
+def terms(chosen: DataCollaboration | Dummy, layout: Layout) -> Terms:
+    proposal = Proposal(
+        protocol=registry.name_of(chosen),
+        params=chosen.model_dump(mode="json"),
+        layout=layout,
+        seed=0,
+    )
+    return read_terms(registry.draw_up("s", proposal))
+
+
+def arrived(
+    ids: Sequence[str] | None,
+    layout: Layout = SHARED,
+    slot: str = "r1c1",
+    **said: Any,
+) -> Arrival:
+    """Return what arrives of a table with one column, the number of the row."""
+    n_rows = 4 if ids is None else len(ids)
+    own = MatrixSource(np.arange(float(n_rows))[:, None], ids=ids)
+    return arrive(terms(params(**said), layout), params(**said), slot, own)
+
+
+def rows_of(arrival: Arrival) -> list[int]:
+    return matrix(arrival.data)[:, 0].astype(int).tolist()
+
+
+# In which order rows arrive
+
+
+def test_rows_of_a_shared_row_group_arrive_in_the_order_of_their_ids() -> None:
+    found = arrived(["c", "a", "d", "b"])
+    assert rows_of(found) == [1, 3, 0, 2]
+    assert list(found.data.ids or ()) == ["a", "b", "c", "d"]
+    assert found.rows is not None
+    assert found.rows.tolist() == [1, 3, 0, 2]
+
+
+def test_ids_that_differ_in_spelling_alone_arrive_at_one_place() -> None:
+    one, other = arrived(["Ray ", "ANNA", "bo"]), arrived(["ray", "Bo", "anna"])
+    assert (rows_of(one), rows_of(other)) == ([1, 2, 0], [2, 1, 0])
+    exact = arrived(["Ray ", "ANNA", "bo"], normalisation=["nfc"])
+    assert rows_of(exact) == [1, 0, 2], "there upper case comes first"
+
+
+def test_rows_that_are_in_order_arrive_as_they_are() -> None:
+    found = arrived(["a", "b"])
+    assert (found.rows, found.arrived) == (None, None)
+    assert isinstance(found.data, MatrixSource)
+
+
+@pytest.mark.parametrize(
+    ("layout", "slot", "method"),
+    [
+        (ALONE, "r1c1", "declared"),
+        (ALONE, "r1c1", "position"),
+        (MIXED, "alone", "declared"),
+        (MIXED, "alone", "position"),
+        (MIXED, "alone", "ecdh"),
+    ],
+)
+def test_who_shares_rows_with_nobody_keeps_the_order_and_needs_no_ids(
+    layout: Layout, slot: str, method: str
+) -> None:
+    assert arrived(None, layout, slot, method=method).rows is None
+    assert arrived(["b", "a"], layout, slot, method=method).rows is None
+    assert arrived(["b", "B"], layout, slot, method=method).rows is None
+    with pytest.raises(InvalidData, match="Rows 1 and 3 have the same id"):
+        arrived(["b", "a", "b"], layout, slot, method=method)
+    first = {"method": method, "duplicates": "first"}
+    assert rows_of(arrived(["b", "a", "b"], layout, slot, **first)) == [0, 1]
+
+
+def test_a_protocol_that_aligns_no_rows_takes_them_as_they_are() -> None:
+    own = MatrixSource(np.eye(2), ids=["b", "a"])
+    found = arrive(terms(Dummy(), SHARED), Dummy(), "r1c2", own)
+    assert found == Arrival(data=own)
+
+
+# What is refused
+
+
+def test_rows_without_ids_are_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidData) as refused:
+        arrived(None)
+    assert "--id-column" in refused.value.detail
+    assert "alignment.method: position" in refused.value.detail
+    with pytest.raises(InvalidData) as refused:
+        arrived(None, method="ecdh")
+    assert "position" not in refused.value.detail, "the rows are others there"
+
+
+@pytest.mark.parametrize("method", ["declared", "position", "ecdh"])
+def test_two_rows_of_one_id_are_refused_by_both(method: str) -> None:
+    with pytest.raises(InvalidData, match="Rows 1 and 3 have the same id"):
+        arrived(["Ada", "b", "ada "], method=method)
+
+
+def test_an_intersection_needs_its_library_where_rows_are_shared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(method: str) -> None:
+        raise GuardRefused(method)
+
+    monkeypatch.setattr(oprf, "require", missing)
+    with pytest.raises(GuardRefused, match="ecdh"):
+        arrived(["b", "a"], method="ecdh")
+    assert arrived(None, MIXED, "alone", method="ecdh").rows is None
+
+
+# The first of two
+
+
+def test_the_first_row_of_an_id_arrives() -> None:
+    found = arrived(["c", "a", "C ", "b", "a"], duplicates="first")
+    assert rows_of(found) == [1, 3, 0]
+    outcome = found.put_back(Outcome(labels=np.array([10, 11, 12])))
+    assert outcome.labels.tolist() == [12, 10, -1, 11, -1]
+    assert outcome.report == {"rows that took part": "3 of 5"}
+
+
+# Position
+
+
+def test_by_position_rows_stay_where_they_are() -> None:
+    assert arrived(None, method="position").rows is None
+    assert arrived(["b", "a"], method="position").rows is None
+    first = arrived(["b", "a", "B"], method="position", duplicates="first")
+    assert rows_of(first) == [0, 1]
+
+
+@pytest.mark.parametrize("protocol", ["dc", "fccm", "llf", "pqmds"])
+def test_position_is_a_risk_where_rows_are_shared(protocol: str) -> None:
+    known, given = registry.protocol(protocol), {"n_clusters": 2}
+    by_id, by_place = (
+        registry.parse_params(protocol, {**given, "alignment": {"method": method}})
+        for method in ("declared", "position")
+    )
+    shared, alone = Layout.lattice(1, 3), Layout.lattice(3, 1)
+    code = "rows-by-position"
+    assert code in known.risks
+    assert code in known.risks_of(by_place, shared)
+    assert code not in known.risks_of(by_place, alone)
+    assert code not in known.risks_of(by_id, shared)
+
+
+def without_ids(split: simulation.Split) -> dict[str, MatrixSource]:
+    return {slot: MatrixSource(matrix(rows)) for slot, rows in split.data.items()}
+
+
+def test_tables_without_ids_are_clustered_by_position_where_the_terms_say_so() -> None:
+    split = parties(X, [shuffled(1), shuffled(1)])
+    data = without_ids(split)
+    with pytest.raises(InvalidData, match="--id-column"):
+        simulation.run(params(), split.layout, data, seed=1)
+    done = simulation.run(params(method="position"), split.layout, data, seed=1)
+    for outcome in done.outcomes.values():
+        assert adjusted_rand(outcome.labels, TRUTH[shuffled(1)]) == 1.0
+
+
+@pytest.mark.parametrize("ids", ["in another order", "in one table alone"])
+def test_by_position_ids_that_are_there_are_compared_in_their_order(ids: str) -> None:
+    one = parties(X, [IN_ORDER, IN_ORDER])
+    other = one.data["r1c2"]
+    given = names(shuffled(1)) if ids == "in another order" else None
+    data = {**one.data, "r1c2": MatrixSource(matrix(other), other.columns, given)}
+    with pytest.raises(RowsNotAligned):
+        simulation.run(params(method="position"), one.layout, data, seed=1)
+
+
+# Whole sessions
+
+
+PROTOCOLS = {
+    "dc": DataCollaboration(n_clusters=3, output="coordinates"),
+    "fccm": CoClustering(n_clusters=3, lambda_u=0.02, lambda_w=5.0),
+    "llf": LosslessFederated(n_clusters=3, allow_two_parties=True),
+    "pqmds": ProductQuantisation(n_clusters=3, codebook_size=8),
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_tables_in_any_order_get_the_labels_of_one_order(protocol: str) -> None:
+    chosen, table = PROTOCOLS[protocol], (X - X.min()) / np.ptp(X)
+    alike = parties(table, [IN_ORDER] * 3)
+    mixed = parties(table, [shuffled(1), IN_ORDER, shuffled(2)])
+    expected = simulation.run(chosen, alike.layout, alike.data, seed=3).outcomes
+    found = simulation.run(chosen, mixed.layout, mixed.data, seed=3).outcomes
+    for slot, held in mixed.held.items():
+        assert found[slot].labels.tolist() == expected[slot].labels[held].tolist()
+        for one, other in (
+            (found[slot].memberships, expected[slot].memberships),
+            (found[slot].coordinates, expected[slot].coordinates),
+        ):
+            assert same_rows(one, other, held)
+
+
+def same_rows(one: FloatArray | None, other: FloatArray | None, held: IntArray) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other[held]))
+
+
+def test_the_pooled_reference_meets_rows_in_the_order_in_which_they_travelled() -> None:
+    mixed = parties(X, [shuffled(1), shuffled(2)])
+    found = simulation.evaluate(params(), X, mixed, seed=3)
+    assert found.fidelity == 1.0
+    assert adjusted_rand(found.labels, TRUTH) == 1.0
+    orders = found.simulated.orders
+    travelled = [mixed.held[slot][orders[slot]].tolist() for slot in mixed.layout.names]
+    assert travelled[0] == travelled[1]
+    assert sorted(travelled[0]) == IN_ORDER
+
+
+def test_spellings_and_second_rows_take_no_part_in_a_whole_session() -> None:
+    ids = [f"Person {row:02d}" for row in IN_ORDER]
+    twice = [*IN_ORDER, 0, 0]
+    split = parties(
+        X,
+        [shuffled(1), twice],
+        {
+            0: [ids[row].upper() for row in shuffled(1)],
+            1: [f" {ids[row]}" for row in twice],
+        },
+    )
+    with pytest.raises(InvalidData, match="Rows 1 and 61"):
+        simulation.run(params(), split.layout, split.data, seed=1)
+    chosen = params(duplicates="first")
+    found = simulation.run(chosen, split.layout, split.data, seed=1).outcomes
+    assert adjusted_rand(found["r1c1"].labels, TRUTH[shuffled(1)]) == 1.0
+    assert found["r1c2"].labels[N:].tolist() == [-1, -1]
+    assert found["r1c2"].report["rows that took part"] == "60 of 62"
+    back = np.argsort(shuffled(1))
+    here, there = found["r1c1"].labels[back], found["r1c2"].labels[:N]
+    assert here.tolist() == there.tolist()
+
+
+def test_in_an_intersection_who_shares_rows_with_nobody_needs_no_ids() -> None:
+    rows = {"a": shuffled(1, 40), "b": shuffled(2, 40), "alone": list(range(40, N))}
+    data = {
+        slot.name: MatrixSource(
+            X[np.ix_(rows[slot.name], np.arange(3) + 3 * slot.column)],
+            columns=[f"x{3 * slot.column + j}" for j in range(3)],
+            ids=None if slot.name == "alone" else names(rows[slot.name]),
+        )
+        for slot in MIXED.slots
+    }
+    for method in ("declared", "ecdh"):
+        chosen = DataCollaboration(
+            n_clusters=3, alignment=Alignment.model_validate({"method": method})
+        )
+        found = simulation.run(chosen, MIXED, data, seed=1).outcomes
+        assert len(found["alone"].labels) == N - 40
+        assert adjusted_rand(found["a"].labels, TRUTH[rows["a"]]) == 1.0
+
+
+def test_an_id_that_another_party_lacks_ends_the_session() -> None:
+    split = parties(X, [IN_ORDER, IN_ORDER], {0: names([*range(1, N), 99])})
+    with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
+        simulation.run(params(), split.layout, split.data, seed=1)
+
+
+# Properties
+
+
+@given(
+    ids=st.lists(st.text(min_size=1).filter(str.strip), unique=True, max_size=12),
+    data=st.data(),
+)
+def test_labels_go_back_to_the_people_they_are_of(
+    ids: list[str], data: st.DataObject
+) -> None:
+    """Whatever the order of a table, a person has one place among those that arrive."""
+    ids = [f"{place} {name}" for place, name in enumerate(ids)] or ["nobody"]
+    given_ids = data.draw(st.permutations(ids))
+    found, other = arrived(given_ids), arrived(ids)
+    assert list(found.data.ids or ()) == list(other.data.ids or ())
+    places = {name: place for place, name in enumerate(found.data.ids or ())}
+    outcome = found.put_back(Outcome(labels=np.arange(len(ids))))
+    assert outcome.labels.tolist() == [places[name] for name in given_ids]
