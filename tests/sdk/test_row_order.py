@@ -1,0 +1,282 @@
+"""Parties of a row group bring their tables in any order, and get their own labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.in_process import Api, in_process
+from support.tables import blobs, names
+
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.data import BATCH_ROWS, matrix, ordered
+from clustering_protocols.errors import GuardRefused, InvalidData, RowsNotAligned
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.terms import Layout
+from clustering_protocols.wire.states import SlotState
+from coterie import Coordinator, Party, Policy, Result
+from party_sdk import sealing
+from party_sdk.ledger import Ledger
+from party_sdk.sealing import SecretFiles
+from party_sdk.tables import open_table
+
+N = 45
+X, TRUTH = blobs(N), np.arange(N) % 3
+PEOPLE = names(range(N))
+LAYOUT = Layout.lattice(1, 2)
+A, B = LAYOUT.names
+
+
+def table(place: int, rows: Any, people: list[str] | None = None) -> pd.DataFrame:
+    """Return the columns of one party, of these people, in this order."""
+    columns = {f"x{j}": X[rows, j] for j in (3 * place, 3 * place + 1, 3 * place + 2)}
+    return pd.DataFrame({"person": np.array(people or PEOPLE)[rows], **columns})
+
+
+def shuffled(seed: int) -> IntArray:
+    return np.random.default_rng(seed).permutation(N)
+
+
+class Two:
+    """An analyst, and two parties that hold the same people."""
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.api, self.homes = api, home
+        self.coordinator = Coordinator(
+            "http://127.0.0.1",
+            api.key(),
+            home=home / "coordinator",
+            transport=api.transport(),
+            entropy=bytes(32),
+        )
+
+    def open(self, name: str, **said: Any) -> None:
+        self.home = self.homes / name
+        chosen = DataCollaboration(
+            n_clusters=3, alignment=Alignment.model_validate(said)
+        )
+        self.session = self.coordinator.create_session(
+            "people", chosen, LAYOUT, session_id=name, seed=1
+        )
+        self.invitations = self.session.invite()
+
+    def party(self, slot: str, **rules: Any) -> Party:
+        accepted = frozenset(self.session.status().risks)
+        return Party.join(
+            self.invitations[slot],
+            policy=Policy(**{"accepted_risks": accepted, **rules}),
+            home=self.home / slot,
+            entropy=slot[-1].encode() * 32,
+            transport=self.api.transport(),
+        )
+
+    def take_part(self, slot: str, table: Any, id_column: str | None) -> Result:
+        with self.party(slot) as party:
+            return party.run(table, id_column=id_column)
+
+    def run(
+        self, tables: Mapping[str, Any], id_column: str | None = "person"
+    ) -> dict[str, Result]:
+        with ThreadPoolExecutor(2) as pool:
+            waiting = {
+                slot: pool.submit(self.take_part, slot, each, id_column)
+                for slot, each in tables.items()
+            }
+            return {slot: each.result() for slot, each in waiting.items()}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    folder = tmp_path_factory.mktemp("two")
+    with in_process(folder / "api", driven=True) as api:
+        yield Two(api, folder / "home")
+
+
+def of_people(result: Result) -> dict[str, int]:
+    return dict(zip(result.ids or (), result.labels.tolist(), strict=True))
+
+
+def test_shuffled_tables_get_the_labels_of_the_pooled_table(
+    two: Two, tmp_path: Path
+) -> None:
+    path = tmp_path / "other.csv"
+    table(1, shuffled(2)).to_csv(path, index=False)
+    two.open("shuffled")
+    found = two.run({A: table(0, shuffled(1)), B: path})
+    for slot, rows in ((A, shuffled(1)), (B, shuffled(2))):
+        assert list(found[slot].ids or ()) == [PEOPLE[row] for row in rows]
+        assert adjusted_rand(found[slot].labels, TRUTH[rows]) == 1.0
+        assert "rows that took part" not in found[slot].report
+    assert of_people(found[A]) == of_people(found[B])
+    two.open("in-order")
+    alike = two.run({A: table(0, range(N)), B: table(1, range(N))})
+    assert adjusted_rand(alike[A].labels, TRUTH) == 1.0
+
+
+def test_ids_that_differ_in_spelling_alone_are_the_same_people(two: Two) -> None:
+    spelt = [f"  {name.upper()}" for name in PEOPLE]
+    two.open("spelt")
+    found = two.run({A: table(0, shuffled(1)), B: table(1, shuffled(2), spelt)})
+    told = {name.strip().lower(): label for name, label in of_people(found[B]).items()}
+    assert told == of_people(found[A])
+    two.open("exact", normalisation=["nfc"])
+    with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
+        two.run({A: table(0, range(N)), B: table(1, range(N), spelt)})
+
+
+def test_another_person_ends_the_session_before_anything_is_clustered(two: Two) -> None:
+    two.open("another")
+    people = [*PEOPLE[:-1], "somebody else"]
+    with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
+        two.run({A: table(0, shuffled(1)), B: table(1, shuffled(2), people)})
+    assert two.session.status().reason == "rows-not-aligned"
+
+
+def test_tables_without_ids_are_refused_before_they_join(two: Two) -> None:
+    two.open("nameless")
+    bare = table(0, range(N)).drop(columns="person")
+    for given in (bare, bare.to_numpy()):
+        with two.party(A) as party, pytest.raises(InvalidData) as refused:
+            party.run(given)
+        assert "--id-column" in refused.value.detail
+        assert "alignment.method: position" in refused.value.detail
+    slot = two.session.status().slots[0]
+    assert (slot.joined_at, slot.state) == (None, SlotState.REFUSED)
+    assert slot.reason == "invalid-data"
+
+
+def test_by_position_tables_need_no_ids_and_the_risk_is_accepted_by_name(
+    two: Two,
+) -> None:
+    two.open("position", method="position")
+    risks = frozenset(two.session.status().risks)
+    assert "dc.rows-by-position" in risks
+    rows = shuffled(1)
+    bare = {
+        slot: table(place, rows).drop(columns="person")
+        for place, slot in enumerate((A, B))
+    }
+    found = two.run(bare, id_column=None)
+    assert adjusted_rand(found[B].labels, TRUTH[rows]) == 1.0
+    assert found[A].labels.tolist() == found[B].labels.tolist()
+
+
+def test_the_first_row_of_a_person_takes_part(two: Two, tmp_path: Path) -> None:
+    rows = [*shuffled(2), 7, 8]
+    path = tmp_path / "twice.csv"
+    table(1, rows).to_csv(path, index=False)
+    two.open("twice")
+    again = [2 + int(np.flatnonzero(shuffled(2) == row)[0]) for row in (7, 8)]
+    both = f"Lines {again[0]} and {N + 2}, {again[1]} and {N + 3} have the same id"
+    with two.party(B) as party, pytest.raises(InvalidData, match=both):
+        party.run(path, id_column="person")
+    two.open("first", duplicates="first")
+    found = two.run({A: table(0, shuffled(1)), B: path})
+    assert found[B].labels[N:].tolist() == [-1, -1]
+    assert found[B].report["rows that took part"] == f"{N} of {N + 2}"
+    assert adjusted_rand(found[B].labels[:N], TRUTH[shuffled(2)]) == 1.0
+    with two.party(B) as party:
+        assert party.result().labels.tolist() == found[B].labels.tolist()
+        assert party.folder.load_identity().member.n_rows == N  # type: ignore[union-attr]
+
+
+def test_a_party_s_own_minimum_holds_for_the_rows_that_arrive(two: Two) -> None:
+    two.open("few", duplicates="first")
+    twice = table(0, [*range(20), *range(20)])
+    with (
+        two.party(A, minimum_rows=21) as party,
+        pytest.raises(GuardRefused, match="'minimum_rows' is 21; 20 rows"),
+    ):
+        party.run(twice, id_column="person")
+
+
+# A party that dies
+
+
+class Killed(BaseException):
+    """Nothing of the product catches this."""
+
+
+WORDS = "correct horse battery staple"
+
+
+def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
+    return sha256(f"{passphrase}/{salt}/{n}".encode()).digest()
+
+
+@pytest.mark.parametrize(
+    ("place", "sealed"),
+    [("joining", False), ("sending", False), ("received", False), ("sending", True)],
+)
+def test_a_party_that_was_killed_reads_its_result_in_its_own_order(
+    two: Two, monkeypatch: pytest.MonkeyPatch, place: str, *, sealed: bool
+) -> None:
+    two.open(f"killed-{place}-{int(sealed)}")
+    if sealed:
+        monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
+        monkeypatch.setattr(sealing, "_derived", quickly_derived)
+        SecretFiles(two.home / A).seal(WORDS)
+    dying, own = two.party(A), table(0, shuffled(1))
+    original: Callable[..., None] = getattr(Ledger, place)
+
+    def die(ledger: Ledger, *said: Any) -> None:
+        if ledger is dying.folder.ledger and (place == "joining" or said[0] == (3, 1)):
+            raise Killed
+        original(ledger, *said)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(two.take_part, B, table(1, shuffled(2)), "person")
+        with monkeypatch.context() as context:
+            context.setattr(Ledger, place, die)
+            with pytest.raises(Killed):
+                dying.run(own, id_column="person")
+        found = two.take_part(A, own, "person")
+        assert of_people(found) == of_people(other.result())
+    with two.party(A) as party:
+        again = party.result()
+        kept = (party.folder.path / "arrived.arrays").read_bytes()
+    assert again.labels.tolist() == found.labels.tolist()
+    assert again.ids is None
+    assert (b"arrived" in kept) != sealed
+    assert two.take_part(A, own, "person").labels.tolist() == found.labels.tolist()
+
+
+def test_a_party_that_comes_with_another_table_forgets_how_the_first_arrived(
+    two: Two,
+) -> None:
+    """The slot was free still: the first table did not fit the others."""
+    two.open("second-table")
+    with two.party(A) as first:
+        first.enrol(open_table(table(0, shuffled(1)), id_column="person"))
+    with two.party(B) as party:
+        short = open_table(table(1, range(N - 1)[::-1]), id_column="person")
+        with pytest.raises(Exception, match="44 rows"):
+            party.enrol(short)
+        assert party.folder.load_arrived() is not None
+        party.enrol(open_table(table(1, range(N)), id_column="person"))
+        assert party.folder.load_arrived() is None, "that one is in order"
+
+
+# Tables
+
+
+def test_a_table_on_disk_is_read_in_any_order_a_batch_at_a_time(tmp_path: Path) -> None:
+    n = BATCH_ROWS + 1000
+    path = tmp_path / "long.csv"
+    frame = pd.DataFrame({"id": [f"p{row}" for row in range(n)], "x": np.arange(n)})
+    frame.assign(y=0.5).to_csv(path, index=False)
+    source = open_table(path, id_column="id", allow=["running-number"])
+    rows = np.random.default_rng(0).permutation(n)
+    found = ordered(source, rows)
+    batches = [len(batch) for batch in found.batches()]
+    assert batches == [BATCH_ROWS, 1000]
+    assert matrix(found)[:, 0].tolist() == rows.tolist()
+    assert (found.ids or ())[:2] == (f"p{rows[0]}", f"p{rows[1]}")
