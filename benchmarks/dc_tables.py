@@ -208,7 +208,10 @@ def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Spli
     columns = [np.array([0, 2, 3]), np.array([1, 4, 5])]
     layout: Layout = Layout.lattice(2, 2)
     data = {
-        slot.name: MatrixSource(X[np.ix_(rows[slot.row], columns[slot.column])])
+        slot.name: MatrixSource(
+            X[np.ix_(rows[slot.row], columns[slot.column])],
+            ids=simulation.numbered(len(rows[slot.row])),
+        )
         for slot in layout.slots
     }
     held = {slot.name: rows[slot.row] for slot in layout.slots}

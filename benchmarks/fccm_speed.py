@@ -60,7 +60,8 @@ def sites(R: csr_array) -> dict[str, FccmContext]:
     """Return where the sites stand when they have to add their first shares."""
     layout = Layout.lattice(1, N_SITES)
     params = CoClustering(n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0)
-    data = dict.fromkeys(layout.names, SparseSource(R))
+    rows = SparseSource(R, ids=simulation.numbered(R.shape[0]))
+    data = dict.fromkeys(layout.names, rows)
     session = simulation.Session(params, layout, data, seed=0)
     order = np.random.default_rng(1).permutation(R.shape[0])
     known = [RowOrder(order=order), RowSecret(secret="00" * 32)]

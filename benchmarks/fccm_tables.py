@@ -163,7 +163,7 @@ def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> fl
         tol=TOL,
     )
     data = {
-        slot: MatrixSource(e.X[:, own])
+        slot: MatrixSource(e.X[:, own], ids=simulation.numbered(len(e.X)))
         for slot, own in zip(LAYOUT.names, e.columns, strict=True)
     }
     session = simulation.run(params, LAYOUT, data, seed)

@@ -77,7 +77,7 @@ def split(X: NDArray[np.float64], first: int) -> simulation.Split:
     groups = [columns[:first], columns[first:]]
     layout = Layout.lattice(1, 2)
     data = {
-        slot: MatrixSource(X[:, group])
+        slot: MatrixSource(X[:, group], ids=simulation.numbered(len(X)))
         for slot, group in zip(layout.names, groups, strict=True)
     }
     held = dict.fromkeys(layout.names, rows)

@@ -18,7 +18,7 @@ from clustering_protocols.simulation.agreement import (
 from clustering_protocols.simulation.evaluation import Evaluated, evaluate
 from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
 from clustering_protocols.simulation.session import Session, run
-from clustering_protocols.simulation.splitting import Split, split
+from clustering_protocols.simulation.splitting import Split, numbered, split
 
 __all__ = [
     "ANALYST",
@@ -34,6 +34,7 @@ __all__ = [
     "entropies",
     "evaluate",
     "member",
+    "numbered",
     "run",
     "split",
 ]

@@ -53,7 +53,7 @@ def split(
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(X.shape[0])
     rows = np.array_split(shuffled, layout.n_row_groups)
-    ids = _ids(shuffled)
+    ids = np.array(numbered(len(shuffled)))[np.argsort(shuffled)]
     cols = np.array_split(rng.permutation(X.shape[1]), layout.n_column_groups)
     names = columns or [f"x{index}" for index in range(X.shape[1])]
     held = {slot.name: _held(rows[slot.row], missing, rng) for slot in layout.slots}
@@ -61,17 +61,17 @@ def split(
         slot.name: MatrixSource(
             X[np.ix_(held[slot.name], cols[slot.column])],
             columns=[names[index] for index in cols[slot.column]],
-            ids=[ids[index] for index in held[slot.name]],
+            ids=ids[held[slot.name]].tolist(),
         )
         for slot in layout.slots
     }
     return Split(layout=layout, rows=rows, columns=cols, held=held, data=data)
 
 
-def _ids(shuffled: IntArray) -> list[str]:
-    """Return the id of each row of the pooled matrix."""
-    digits = len(str(len(shuffled)))
-    return [f"{place:0{digits}d}" for place in np.argsort(shuffled)]
+def numbered(n_rows: int) -> list[str]:
+    """Return an id for each of n rows, such that they are in the order of their ids."""
+    digits = len(str(n_rows))
+    return [f"{row:0{digits}d}" for row in range(n_rows)]
 
 
 def _held(rows: IntArray, missing: float, rng: np.random.Generator) -> IntArray:

@@ -10,6 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from support.lies import again
 
 from clustering_protocols import engine, packets, registry, simulation
+from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import (
     GuardRefused,
@@ -18,14 +19,19 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.protocols.dc import DataCollaboration, messages, selfcheck
 from clustering_protocols.protocols.dc.shared_anchors import AnchorRows
-from clustering_protocols.simulation import Session
+from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
+
+
+def table(X: FloatArray) -> MatrixSource:
+    return MatrixSource(X, ids=numbered(len(X)))
+
 
 FEATURES, ROWS = 3, 30
 FIRST, SECOND = "r1c1", "r2c1"
 LAYOUT = Layout.lattice(2, 1)
 DATA = {
-    slot: MatrixSource(np.random.default_rng(place).normal(size=(ROWS, FEATURES)))
+    slot: table(np.random.default_rng(place).normal(size=(ROWS, FEATURES)))
     for place, slot in enumerate(LAYOUT.names)
 }
 
@@ -97,13 +103,13 @@ def run(data: dict[str, MatrixSource], choices: Any = None) -> simulation.Simula
     return Session(params, layout, data, seed=5, choices=choices).to_the_end()
 
 
-WIDE = MatrixSource(np.random.default_rng(2).normal(size=(ROWS, FEATURES)))
+WIDE = table(np.random.default_rng(2).normal(size=(ROWS, FEATURES)))
 ONE = np.random.default_rng(3).normal(size=(ROWS, 1))
 
 
 def test_a_single_column_is_refused_before_anybody_works() -> None:
     with pytest.raises(ProtocolFailed, match="One column alone of r1c2"):
-        run({"r1c1": WIDE, "r1c2": MatrixSource(ONE)})
+        run({"r1c1": WIDE, "r1c2": table(ONE)})
 
 
 ONE_DIMENSION = {
@@ -114,7 +120,7 @@ ONE_DIMENSION = {
 
 @pytest.mark.parametrize("name", ONE_DIMENSION)
 def test_data_of_one_dimension_are_refused_unless_the_party_says_so(name: str) -> None:
-    data = {"r1c1": MatrixSource(ONE_DIMENSION[name]), "r1c2": WIDE}
+    data = {"r1c1": table(ONE_DIMENSION[name]), "r1c2": WIDE}
     with pytest.raises(GuardRefused, match="one dimension"):
         run(data)
     outcomes = run(data, {"r1c1": {"allow_full_width": True}}).outcomes
@@ -131,7 +137,7 @@ def test_the_limit_counts_the_feature_that_comes_out_best() -> None:
     """One feature outweighs the others by far: it is all that is sent, and exact."""
     X = np.random.default_rng(4).normal(size=(ROWS, 2))
     X[:, 0] = 1e3 * (X[:, 0] > 0)
-    data = {"r1c1": MatrixSource(X), "r1c2": WIDE}
+    data = {"r1c1": table(X), "r1c2": WIDE}
 
     def limited(limit: float) -> dict[str, Any]:
         return {"r1c1": {"rebuild_limit": limit}}

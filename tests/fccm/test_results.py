@@ -321,7 +321,11 @@ def test_sparse_data_are_never_densified_and_give_the_same_bits(
     params = made(normalisation=normalisation)
     layout, dense = sites(X, GROUPS)
     thin = {
-        slot: Sparse(sparse.coo_array(X[:, own]), [f"x{j}" for j in own])
+        slot: Sparse(
+            sparse.coo_array(X[:, own]),
+            [f"x{j}" for j in own],
+            simulation.numbered(len(X)),
+        )
         for slot, own in zip(layout.names, columns_of(GROUPS), strict=True)
     }
     expected, found = (

@@ -33,7 +33,7 @@ from clustering_protocols.protocols.llf.centroids import Encoding
 from clustering_protocols.protocols.llf.cohorts import members_of
 from clustering_protocols.protocols.llf.columns_party import encoding
 from clustering_protocols.protocols.llf.features import scaler
-from clustering_protocols.simulation import Session
+from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
@@ -433,7 +433,11 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
     layout = Layout.lattice(1, len(widths))
     pieces = np.split(X, np.cumsum(widths)[:-1], axis=1)
     data = {
-        slot: MatrixSource(piece, [f"{slot}-{j}" for j in range(piece.shape[1])])
+        slot: MatrixSource(
+            piece,
+            [f"{slot}-{j}" for j in range(piece.shape[1])],
+            numbered(len(X)),
+        )
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
     session = Session(Llf(**params), layout, data, seed=5)

@@ -40,9 +40,9 @@ def columns_of(widths: Sequence[int]) -> list[IntArray]:
 
 def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataSource]]:
     """Return a layout and the items of X, in order, at sites of these widths."""
-    layout = Layout.lattice(1, len(widths))
+    layout, ids = Layout.lattice(1, len(widths)), simulation.numbered(len(X))
     return layout, {
-        slot: MatrixSource(X[:, own], [f"x{j}" for j in own])
+        slot: MatrixSource(X[:, own], [f"x{j}" for j in own], ids)
         for slot, own in zip(layout.names, columns_of(widths), strict=True)
     }
 

@@ -15,7 +15,7 @@ from clustering_protocols.protocols.llf import (
     Range,
     messages,
 )
-from clustering_protocols.simulation import Session
+from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
 from support.tables import cut
 
@@ -32,7 +32,7 @@ def by_columns(X: FloatArray, widths: Sequence[int]) -> dict[str, MatrixSource]:
     layout = Layout.lattice(1, len(widths))
     names = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
     return {
-        slot: MatrixSource(X[:, own], [f"x{j}" for j in own])
+        slot: MatrixSource(X[:, own], [f"x{j}" for j in own], numbered(len(X)))
         for slot, own in zip(layout.names, names, strict=True)
     }
 
@@ -77,7 +77,7 @@ def columns_session(algorithm: Any) -> Session:
     pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
     layout = Layout.lattice(1, 3)
     data = {
-        slot: MatrixSource(X, [f"{slot}a", f"{slot}b"])
+        slot: MatrixSource(X, [f"{slot}a", f"{slot}b"], numbered(60))
         for slot, X in zip(layout.names, pieces, strict=True)
     }
     s = Session(Llf(n_clusters=3, algorithm=algorithm), layout, data, seed=5)
