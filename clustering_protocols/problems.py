@@ -155,8 +155,9 @@ class Problem(Enum):
     ROWS_NOT_ALIGNED = Facts(
         "rows-not-aligned",
         409,
-        "Parties of one row group do not hold the same rows in the same order",
-        "Sort the rows of each party of the row group by the same id and start again.",
+        "Parties of one row group do not hold the same rows",
+        "Compare which ids each party of the row group has and start again; with "
+        "alignment.method ecdh the rows that all have take part.",
     )
     OVERLAP_TOO_SMALL = Facts(
         "overlap-too-small",
