@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clustering_protocols.data import DataSource
@@ -13,7 +14,7 @@ from clustering_protocols.errors import (
     InvalidData,
     ShapeConflict,
 )
-from clustering_protocols.preparation.arrival import Arrival, arrive
+from clustering_protocols.preparation.arrival import Arrival, arrive, shares_rows
 from clustering_protocols.registry import check_terms
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Terms
@@ -59,10 +60,12 @@ def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
     """Return what the session sees of a table; rows of one id are refused by their lines."""
     from party_sdk.tables import Table
 
+    params = check_terms(terms)
     try:
-        return arrive(terms, check_terms(terms), slot, data)
+        return arrive(terms, params, slot, data)
     except InvalidData:
-        same = data.same_ids() if isinstance(data, Table) else ""
+        form = partial(params.compared, shared=shares_rows(terms, slot))
+        same = data.same_ids(form) if isinstance(data, Table) else ""
         if not same:
             raise
         raise InvalidData(same) from None

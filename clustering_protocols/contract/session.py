@@ -38,6 +38,11 @@ class Params(BaseModel):
         """
         return math.inf
 
+    def compared(self, name: str, *, shared: bool) -> str:
+        """Return a row's id in the form in which it counts; parameters as below."""
+        del shared
+        return name
+
     def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which of a party's rows take part, in the order in which they do.
 

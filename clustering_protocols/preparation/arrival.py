@@ -67,6 +67,12 @@ class Arrival:
         return outcome if self.arrived is None else self.arrived.put_back(outcome)
 
 
+def shares_rows(terms: Terms, slot: str) -> bool:
+    """Return whether other parties hold the same rows as a slot."""
+    layout = terms.layout
+    return len(layout.row_group(layout.slot(slot).row)) > 1
+
+
 def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival:
     """Return what a session sees of a party's table.
 
@@ -86,9 +92,7 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     GuardRefused
         If a library is missing.
     """
-    layout = terms.layout
-    shared = len(layout.row_group(layout.slot(slot).row)) > 1
-    rows = params.arriving(data, shared=shared)
+    rows = params.arriving(data, shared=shares_rows(terms, slot))
     if rows is None:
         return Arrival(data=data)
     arrived = Arrived(rows=rows, n_rows=data.n_rows)

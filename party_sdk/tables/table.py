@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pyarrow import compute
 
 from clustering_protocols.arrays import FloatArray, IntArray
@@ -89,14 +90,22 @@ class Table:
             _spool=self.spool,
         )
 
-    def same_ids(self) -> str:
+    def same_ids(self, compared: Callable[[str], str] | None = None) -> str:
         """Return which rows have the same id, as a sentence; empty where none have.
 
         At most ten pairs, by their lines or rows; no id is named.
+
+        Parameters
+        ----------
+        compared : callable, optional
+            Returns an id in the form in which it counts; as it is by default.
         """
         if self.ids is None:
             return ""
-        coded = self.ids.arrow.combine_chunks().dictionary_encode().indices
+        ids = self.ids
+        if compared is not None:
+            ids = ArrowIds([pa.array(map(compared, ids), pa.large_string())])
+        coded = ids.arrow.combine_chunks().dictionary_encode().indices
         places = coded.to_numpy(zero_copy_only=False)
         if compute.max(coded).as_py() == len(places) - 1:
             return ""

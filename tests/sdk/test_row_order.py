@@ -176,8 +176,12 @@ def test_the_first_row_of_a_person_takes_part(two: Two, tmp_path: Path) -> None:
     two.open("twice")
     again = [2 + int(np.flatnonzero(shuffled(2) == row)[0]) for row in (7, 8)]
     both = f"Lines {again[0]} and {N + 2}, {again[1]} and {N + 3} have the same id"
-    with two.party(B) as party, pytest.raises(InvalidData, match=both):
-        party.run(path, id_column="person")
+    spelt = tmp_path / "spelt.csv"
+    again_as = [*table(1, rows[:N])["person"], *(PEOPLE[row].upper() for row in (7, 8))]
+    table(1, rows).assign(person=again_as).to_csv(spelt, index=False)
+    for given in (path, spelt):
+        with two.party(B) as party, pytest.raises(InvalidData, match=both):
+            party.run(given, id_column="person")
     two.open("first", duplicates="first")
     found = two.run({A: table(0, shuffled(1)), B: path})
     assert found[B].labels[N:].tolist() == [-1, -1]

@@ -11,6 +11,7 @@ from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource, check_unique, first_rows
 from clustering_protocols.errors import InvalidData
+from clustering_protocols.preparation.alignment import identifiers
 from clustering_protocols.preparation.alignment.identifiers import (
     Duplicates,
     Identified,
@@ -88,6 +89,12 @@ class AlignedParams(Params):
     def selects_rows(self) -> bool:
         """Return whether rows are selected within the session."""
         return self.alignment.method in {"ecdh", "rsa"}
+
+    def compared(self, name: str, *, shared: bool) -> str:
+        """Return a row's id in the form in which the parties compare it."""
+        return (
+            identifiers.compared(name, self.alignment.normalisation) if shared else name
+        )
 
     def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows take part, in an order that all of the row group find.
