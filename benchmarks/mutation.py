@@ -73,6 +73,7 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/secrecy/keys.py": ("tests/secrecy/test_envelopes.py",),
     f"{_PURE}/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
     f"{_PURE}/preparation/alignment/digests.py": _STAGES,
+    f"{_PURE}/preparation/arrival.py": ("tests/preparation/test_arrival.py",),
     f"{_PURE}/preparation/secrets.py": _STAGES,
     "party_sdk/sealing.py": ("tests/sdk/test_sealing.py",),
 }

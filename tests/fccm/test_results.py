@@ -343,7 +343,10 @@ def test_a_run_holds_much_less_than_a_dense_site() -> None:
     layout = Layout.lattice(1, 3)
     rng = np.random.default_rng(0)
     data = {
-        slot: Sparse(sparse.random_array((n, m), density=1e-3, rng=rng))
+        slot: Sparse(
+            sparse.random_array((n, m), density=1e-3, rng=rng),
+            ids=simulation.numbered(n),
+        )
         for slot in layout.names
     }
     params = made(n_clusters=2, max_iter=2)

@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import httpx
+import numpy as np
 import pytest
 
 from clustering_protocols import codec
@@ -24,6 +25,7 @@ from clustering_protocols.errors import (
     InvalidParameters,
     NotReady,
 )
+from clustering_protocols.preparation.arrival import Arrived
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
@@ -56,11 +58,27 @@ def folder(tmp_path: Path) -> PartyFolder:
     return PartyFolder(tmp_path / "home", "s", "a")
 
 
+ARRIVED = Arrived(rows=np.array([2, 0]), n_rows=3)
+
+
 def fill(folder: PartyFolder) -> None:
     folder.save_identity(IDENTITY)
     folder.save_agreement(b"agreement")
+    folder.save_arrived(ARRIVED)
     folder.save_answered(ANSWERED, CONTRIBUTION, Journal())
     folder.save_result(b"result")
+
+
+def test_the_rows_that_arrived_are_kept_until_all_arrive_as_they_are(
+    folder: PartyFolder,
+) -> None:
+    fill(folder)
+    kept = folder.load_arrived()
+    assert kept is not None
+    assert (kept.rows.tolist(), kept.n_rows) == ([2, 0], 3)
+    folder.save_arrived(None)
+    assert folder.load_arrived() is None
+    folder.save_arrived(None)
 
 
 def mode(path: Path) -> int:
@@ -82,7 +100,7 @@ def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
     with folder.locked():
         pass
     files = [path for path in folder.path.iterdir() if path.name != "lock"]
-    assert len(files) == 6
+    assert len(files) == 7
     assert {mode(path) for path in files} == {0o600}
     assert mode(folder.path) == 0o700
 
