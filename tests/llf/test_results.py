@@ -423,10 +423,9 @@ def test_pooled_units_do_not_depend_on_how_rows_are_dealt_out_either() -> None:
 class Batches:
     """A data source that lends read-only batches, and knows how many are alive."""
 
-    ids = None
-
     def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
         self._X = X
+        self.ids = simulation.numbered(len(X))
         self._edges = np.cumsum([0, *sizes])
         assert self._edges[-1] == len(X)
         self.n_rows = len(X)
