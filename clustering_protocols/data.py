@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -291,4 +291,8 @@ def _sparse_rows(source: SparseSource, rows: IntArray) -> SparseSource:
 
 def _kept_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
     ids = source.ids
-    return None if ids is None else tuple(ids[row] for row in rows)
+    if ids is None:
+        return None
+    # where ids can be taken together, no Python text is made of each
+    take: Callable[[IntArray], Sequence[str]] | None = getattr(ids, "take", None)
+    return tuple(ids[row] for row in rows) if take is None else take(rows)

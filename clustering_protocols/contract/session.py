@@ -39,7 +39,10 @@ class Params(BaseModel):
         return math.inf
 
     def compared(self, name: str, *, shared: bool) -> str:
-        """Return a row's id in the form in which it counts; parameters as below."""
+        """Return a row's id in the form in which it counts.
+
+        ``shared``: whether other parties hold the same rows.
+        """
         del shared
         return name
 

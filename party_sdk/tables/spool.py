@@ -83,6 +83,10 @@ class ArrowIds(Sequence[str]):
         for piece in self._ids.chunks:
             yield from piece.to_pylist()
 
+    def take(self, rows: IntArray) -> ArrowIds:
+        """Return the ids of the rows with these numbers."""
+        return ArrowIds(self._ids.take(pa.array(rows)).chunks)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
             return NotImplemented

@@ -27,6 +27,7 @@ from party_sdk import sealing
 from party_sdk.ledger import Ledger
 from party_sdk.sealing import SecretFiles
 from party_sdk.tables import open_table
+from party_sdk.tables.spool import ArrowIds
 
 N = 45
 X, TRUTH = blobs(N), np.arange(N) % 3
@@ -283,4 +284,5 @@ def test_a_table_on_disk_is_read_in_any_order_a_batch_at_a_time(tmp_path: Path) 
     batches = [len(batch) for batch in found.batches()]
     assert batches == [BATCH_ROWS, 1000]
     assert matrix(found)[:, 0].tolist() == rows.tolist()
-    assert (found.ids or ())[:2] == (f"p{rows[0]}", f"p{rows[1]}")
+    assert isinstance(found.ids, ArrowIds), "and no Python text for each"
+    assert found.ids == tuple(f"p{row}" for row in rows)

@@ -14,7 +14,7 @@ the analyst's word for it. Afterwards the rows of a row group travel in an order
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Final, TypeVar
@@ -154,10 +154,10 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
         order = [row_order(context, data.n_rows)] if self.rows_travel else []
         return compared(context, own, remember=order)
 
-    def _names(self, data: DataSource) -> list[str]:
+    def _names(self, data: DataSource) -> Iterable[str]:
         if data.ids is None:
             return [f"rows:{data.n_rows}"]
-        return [identifiers.compared(name, self.normalisation) for name in data.ids]
+        return (identifiers.compared(name, self.normalisation) for name in data.ids)
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
@@ -214,7 +214,7 @@ def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:
             )
 
 
-def digests(context: PartyContext, data: DataSource, ids: Sequence[str]) -> Digests:
+def digests(context: PartyContext, data: DataSource, ids: Iterable[str]) -> Digests:
     """Return the keyed digests of ordered ids and of the names of the columns."""
     return Digests(
         rows=_digest(context, "row", ids),
@@ -228,7 +228,7 @@ def row_order(context: PartyContext, n_rows: int) -> RowOrder:
     return RowOrder(order=order)
 
 
-def _digest(context: PartyContext, scope: Scope, names: Sequence[str]) -> str:
+def _digest(context: PartyContext, scope: Scope, names: Iterable[str]) -> str:
     """Return an HMAC over a list of texts, each after its length."""
     key = group_key(context, scope, f"alignment/{scope}")
     digest = hmac.new(key, digestmod=sha256)
