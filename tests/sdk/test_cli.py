@@ -802,5 +802,5 @@ def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
             "detail": "Compare a, b.",
         }
     )
-    assert "Sort the rows" in progress_line(failed)
+    assert "Compare which ids" in progress_line(failed)
     assert "Compare a, b." in progress_line(failed)
