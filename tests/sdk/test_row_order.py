@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.analyst_process import wait_for
 from support.in_process import Api, in_process
 from support.tables import blobs, names
 
@@ -18,6 +19,7 @@ from clustering_protocols.arrays import IntArray
 from clustering_protocols.data import BATCH_ROWS, matrix, ordered
 from clustering_protocols.errors import GuardRefused, InvalidData, RowsNotAligned
 from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.preparation.alignment.digests import Digests
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms import Layout
@@ -252,6 +254,36 @@ def test_a_party_that_was_killed_reads_its_result_in_its_own_order(
     assert again.ids is None
     assert (b"arrived" in kept) != sealed
     assert two.take_part(A, own, "person").labels.tolist() == found.labels.tolist()
+
+
+def test_what_is_inspected_is_of_the_rows_that_arrive(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.open("inspected")
+    dying, own = two.party(A), table(0, shuffled(1))
+    received = Ledger.received
+
+    def die(ledger: Ledger, here: tuple[int, int], receipt: Any) -> None:
+        received(ledger, here, receipt)
+        if ledger is dying.folder.ledger and here == (2, 1):
+            raise Killed
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(two.take_part, B, table(1, shuffled(2)), "person")
+        with monkeypatch.context() as context:
+            context.setattr(Ledger, "received", die)
+            with pytest.raises(Killed):
+                dying.run(own, id_column="person")
+        wait_for(lambda: two.session.status().round == 3)
+        wait_for(lambda: A in two.session.status().awaited)
+        with two.party(A) as party:
+            shown = party.inspect(own, id_column="person")
+        two.take_part(A, own, "person")
+        other.result()
+    assert shown.kind == "digests"
+    sent = dying.folder.load_answered().after.get(Digests)
+    assert sent is not None
+    assert shown.values["rows"] == sent.rows
 
 
 def test_a_party_that_comes_with_another_table_forgets_how_the_first_arrived(
