@@ -67,6 +67,8 @@ class MatrixSource:
         Names; ``x0 … `` by default.
     ids : sequence of str, optional
         One id per row.
+    gaps : bool
+        Whether NaN stands for no value; a preparation has to be agreed then.
 
     Raises
     ------
@@ -79,6 +81,8 @@ class MatrixSource:
         X: ArrayLike,
         columns: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
+        *,
+        gaps: bool = False,
     ) -> None:
         self._X = np.ascontiguousarray(X, dtype=np.float64)
         if self._X.ndim != 2 or 0 in self._X.shape:
@@ -86,11 +90,11 @@ class MatrixSource:
         self.n_rows, width = self._X.shape
         self.columns = tuple(columns or (f"x{index}" for index in range(width)))
         self.ids = None if ids is None else tuple(ids)
-        self._check()
+        self._check(gaps=gaps)
 
-    def _check(self) -> None:
+    def _check(self, *, gaps: bool) -> None:
         _check_names(self.columns, self._X.shape[1], self.ids, self.n_rows)
-        finite = np.isfinite(self._X)
+        finite = np.isfinite(self._X) | (np.isnan(self._X) & gaps)
         if not finite.all():
             names = [
                 self.columns[index] for index in np.flatnonzero(~finite.all(axis=0))

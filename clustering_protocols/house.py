@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from clustering_protocols.recipe import Plan
 from clustering_protocols.terms import Identities, Layout
 
 PREFIX: Final = "house"
@@ -16,10 +17,53 @@ RISKS: Final[Mapping[str, str]] = {
         "or with the coordinator, may sit in all such slots but yours and read what you "
         "send them."
     ),
+    "filled-values": (
+        "Missing values are filled with a mean, a median or the most frequent level of "
+        "the rows of all parties: those that hold the same columns learn these, and how "
+        "many values of each field there are together."
+    ),
+    "medians-show-counts": (
+        "Fillings by a median show the parties that hold the same columns how many rows "
+        "of all lie in each thousandth of the field's range, and in each thousandth of "
+        "those where the median lies: few rows may lie there."
+    ),
+    "two-parties-fill": (
+        "Two parties alone hold the same columns: each can take its own numbers off what "
+        "is pooled to fill gaps, and reads the other's counts, means and medians."
+    ),
 }
+"""Sentences of the house's risk codes."""
 
 
-def risks_of(layout: Layout, identities: Identities) -> tuple[str, ...]:
-    """Return the codes, without the prefix, that layout and identities bring."""
-    is_open = any(name not in identities.slots for name in layout.names)
-    return ("open-slot",) if is_open else ()
+OTHER_UNITS: Final = "allow_other_units"
+
+CHOICES: Final[Mapping[str, str]] = {
+    OTHER_UNITS: (
+        "Go on although means or spreads here are a hundred times from those of all "
+        "rows, as those in other units are."
+    ),
+}
+"""What a party may decide alone in any protocol."""
+
+
+def risks_of(
+    layout: Layout, identities: Identities, plans: Sequence[Plan] = ()
+) -> tuple[str, ...]:
+    """Return the codes, without the prefix, that the parts of terms bring."""
+    found: dict[str, None] = {}
+    if any(name not in identities.slots for name in layout.names):
+        found["open-slot"] = None
+    for column, plan in enumerate(plans):
+        found |= dict.fromkeys(_of_fillings(plan, len(layout.column_group(column))))
+    return tuple(code for code in RISKS if code in found)
+
+
+def _of_fillings(plan: Plan, n_members: int) -> Iterator[str]:
+    """Yield what the fillings of a column group show; a party that is alone asks nobody."""
+    if n_members == 1 or not plan.fills:
+        return
+    yield "filled-values"
+    if any(fill.how == "median" for fill in plan.fills):
+        yield "medians-show-counts"
+    if n_members == 2:
+        yield "two-parties-fill"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 from clustering_protocols import house, protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
+from clustering_protocols.recipe import Plan, Preparation
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import (
     About,
@@ -32,7 +33,6 @@ from clustering_protocols.terms import (
     Terms,
     Value,
     canonical_json,
-    check_dictionary,
     digest,
     read_agreement,
 )
@@ -47,6 +47,7 @@ class Proposal(Value):
     layout: Layout
     identities: Identities = Identities()
     dictionary: tuple[Schema, ...] | None = None
+    preparation: tuple[Preparation, ...] | None = None
     seed: int
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -82,13 +83,18 @@ def risk_sentences(name: str) -> dict[str, str]:
     }
 
 
-def risks_of(params: Params, layout: Layout, identities: Identities) -> dict[str, str]:
+def risks_of(
+    params: Params,
+    layout: Layout,
+    identities: Identities,
+    plans: Sequence[Plan] = (),
+) -> dict[str, str]:
     """Return every risk code of a session with its sentence: its protocol's, the house's."""
     name = name_of(params)
     own, whole = risk_sentences(name), house.RISKS
     codes = (f"{name}.{code}" for code in protocol(name).risks_of(params, layout))
     found = {code: own[code] for code in codes}
-    for code in house.risks_of(layout, identities):
+    for code in house.risks_of(layout, identities, plans):
         found[f"{house.PREFIX}.{code}"] = whole[code]
     return found
 
@@ -130,7 +136,7 @@ def chosen(params: Params) -> dict[str, Any]:
 
 def check_choices(name: str, given: Iterable[str]) -> None:
     """Refuse names that are no choice of a protocol: a misspelt limit limits nothing."""
-    known = protocol(name).choices
+    known = {**protocol(name).choices, **house.CHOICES}
     for choice in given:
         if choice not in known:
             raise InvalidParameters(
@@ -149,30 +155,48 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     """
     known = protocol(proposal.protocol)
     params = parse_params(proposal.protocol, proposal.params)
-    known.check(params, proposal.layout)
-    layout, identities = proposal.layout, proposal.identities
-    if unknown := identities.slots.keys() - set(layout.names):
-        raise InvalidParameters(f"identities.slots: no slot is {min(unknown)!r}.")
-    if proposal.dictionary is not None:
-        try:
-            check_dictionary(proposal.dictionary, layout)
-        except ValueError as error:
-            raise InvalidParameters(f"dictionary: {error}.") from None
-    terms = Terms(
-        session=session,
-        about=proposal.about,
-        protocol=ProtocolChoice(
-            name=proposal.protocol, version=known.version, params=chosen(params)
-        ),
-        layout=layout,
-        identities=identities,
-        dictionary=proposal.dictionary,
-        seed=proposal.seed,
-        deadlines=proposal.deadlines,
-        guards=proposal.guards,
-        risks=tuple(risks_of(params, layout, identities)),
-    )
-    return canonical_json(terms)
+    try:
+        terms = Terms(
+            session=session,
+            about=proposal.about,
+            protocol=ProtocolChoice(
+                name=proposal.protocol, version=known.version, params=chosen(params)
+            ),
+            layout=proposal.layout,
+            identities=proposal.identities,
+            dictionary=proposal.dictionary,
+            preparation=proposal.preparation,
+            seed=proposal.seed,
+            deadlines=proposal.deadlines,
+            guards=proposal.guards,
+            risks=(),
+        )
+    except ValidationError as error:
+        raise InvalidParameters(explain(error)) from None
+    _check_fit(params, terms)
+    risks = tuple(_risks(params, terms))
+    return canonical_json(terms.model_copy(update={"risks": risks}))
+
+
+def _check_fit(params: Params, terms: Terms) -> None:
+    """Refuse parameters that do not fit layout and preparation."""
+    layout, plans = terms.layout, terms.plans
+    protocol(name_of(params)).check(params, layout)
+    if not plans:
+        return
+    params.check_prepared(plans)
+    shared = any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
+    drops = any(len(plan.lacking("drop")) for plan in plans)
+    if drops and shared and not params.selects_rows:
+        raise InvalidParameters(
+            "preparation: where several parties hold the same rows, all have to leave "
+            "out a row in which one lacks a value; alignment.method ecdh or rsa finds "
+            "those that all have whole."
+        )
+
+
+def _risks(params: Params, terms: Terms) -> dict[str, str]:
+    return risks_of(params, terms.layout, terms.identities, terms.plans)
 
 
 def check_terms(terms: Terms) -> Params:
@@ -195,9 +219,9 @@ def check_terms(terms: Terms) -> Params:
             f"Protocol {choice.name!r} v{choice.version}; v{known.version} is here."
         )
     params = parse_params(choice.name, choice.params)
-    known.check(params, terms.layout)
+    _check_fit(params, terms)
     _check_known(choice.name, terms.risks)
-    if terms.risks != tuple(risks_of(params, terms.layout, terms.identities)):
+    if terms.risks != tuple(_risks(params, terms)):
         raise InvalidParameters(
             "The terms list other risks than their parameters bring."
         )
@@ -221,7 +245,7 @@ def risks_in(terms: Terms) -> dict[str, str]:
 
     Raises what :func:`check_terms` raises: sentences go with codes that hold.
     """
-    return risks_of(check_terms(terms), terms.layout, terms.identities)
+    return _risks(check_terms(terms), terms)
 
 
 def session_context(agreement: bytes) -> SessionContext:
@@ -247,6 +271,6 @@ def describe(name: str) -> dict[str, Any]:
         "partitionings": list(known.partitionings),
         "learns": dict(known.learns),
         "risks": risk_sentences(name),
-        "choices": dict(known.choices),
+        "choices": {**known.choices, **house.CHOICES},
         "params": schema.model_json_schema(),
     }

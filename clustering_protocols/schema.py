@@ -47,7 +47,7 @@ _Value = Annotated[StrictInt | _Name, Declared(description="As tables have it.")
 _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
 
-class _Described(BaseModel):
+class Described(BaseModel):
     """A frozen value of which only what differs from the defaults is written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -65,14 +65,14 @@ class _Described(BaseModel):
         }
 
 
-class Level(_Described):
+class Level(Described):
     """One level of a category, with a label for people."""
 
     value: _Value
     label: _Text = ""
 
 
-class Constraints(_Described):
+class Constraints(Described):
     """What values a field takes; bounds of dates are texts such as 2026-01-31."""
 
     required: bool = Declared(default=False, description="No value may be missing.")
@@ -85,7 +85,7 @@ class Constraints(_Described):
     )
 
 
-class Field(_Described):
+class Field(Described):
     """One column: its name, its type, and what it may hold."""
 
     name: _Name
@@ -173,7 +173,7 @@ class Field(_Described):
         return day_number(bound) if isinstance(bound, str) else float(bound)
 
 
-class Schema(_Described):
+class Schema(Described):
     """The dictionary of a table: its fields, in the order in which they are clustered."""
 
     fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)

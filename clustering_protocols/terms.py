@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
@@ -27,6 +28,7 @@ from pydantic import (
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
+from clustering_protocols.recipe import Plan, Preparation
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
@@ -212,6 +214,8 @@ class Terms(Section):
     dictionary : tuple of Schema, optional
         What the columns of each column group mean, in the order of the groups. Parties
         find their columns by name, in whichever order their tables have them.
+    preparation : tuple of Preparation, optional
+        How these columns become those that are clustered, one for each dictionary.
     """
 
     coterie: int = TERMS_VERSION
@@ -221,18 +225,35 @@ class Terms(Section):
     layout: Layout
     identities: Identities = Identities()
     dictionary: tuple[Schema, ...] | None = None
+    preparation: tuple[Preparation, ...] | None = None
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards
     risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
 
+    _plans: tuple[Plan, ...] | None = PrivateAttr(default=None)
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if unknown := self.identities.slots.keys() - set(self.layout.names):
             raise ValueError(f"no slot has the name {min(unknown)!r}")
-        if self.dictionary is not None:
-            check_dictionary(self.dictionary, self.layout)
+        self._plans = plans_of(self.dictionary, self.preparation, self.layout)
         return self
+
+    def plan(self, slot: str) -> Plan | None:
+        """Return how a slot's fields become columns; None where they are columns."""
+        column = self.layout.slot(slot).column
+        return None if self._plans is None else self._plans[column]
+
+    def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
+        """Return the columns of a slot that are clustered, given those of its table."""
+        plan = self.plan(slot)
+        return fields if plan is None else plan.columns
+
+    @property
+    def plans(self) -> Sequence[Plan]:
+        """Return the plans of all column groups; none where nothing is prepared."""
+        return self._plans or ()
 
     @property
     def title(self) -> str:
@@ -240,21 +261,35 @@ class Terms(Section):
         return self.about.title or self.session
 
 
-def check_dictionary(dictionary: Sequence[Schema], layout: Layout) -> None:
-    """Raise :class:`ValueError` unless each column group has a dictionary that serves.
+def plans_of(
+    dictionary: Sequence[Schema] | None,
+    preparation: Sequence[Preparation] | None,
+    layout: Layout,
+) -> tuple[Plan, ...] | None:
+    """Return how the fields of each column group become columns.
 
-    Categories need a preparation, and none is agreed upon in these terms.
+    None where nothing is prepared: fields are columns then.
+
+    Raises
+    ------
+    ValueError
+        Unless each column group has a dictionary and a preparation that serve, where
+        there are any: categories need a preparation, and a preparation a dictionary.
     """
-    if len(dictionary) != layout.n_column_groups:
-        raise ValueError(
-            f"{layout.n_column_groups} column groups need as many dictionaries"
-        )
-    for schema in dictionary:
-        for field in schema.fields:
-            if field.is_category:
-                raise ValueError(
-                    f"{field.name!r} has levels: only numbers and dates can be clustered"
-                )
+    n_groups = layout.n_column_groups
+    if dictionary is not None and len(dictionary) != n_groups:
+        raise ValueError(f"{n_groups} column groups need as many dictionaries")
+    if preparation is None:
+        for schema in dictionary or ():
+            for field in schema.fields:
+                if field.is_category:
+                    raise ValueError(f"{field.name!r} has levels: say a preparation")
+        return None
+    if dictionary is None:
+        raise ValueError("a preparation needs a dictionary of the fields")
+    if len(preparation) != n_groups:
+        raise ValueError(f"{n_groups} column groups need as many preparations")
+    return tuple(map(Plan, dictionary, preparation))
 
 
 class Line(Value):

@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
+from clustering_protocols.schema import Schema
 from clustering_protocols.suitability import Method
 from clustering_protocols.terms import Audience, Layout
 
@@ -112,13 +114,17 @@ class Example(Generic[P]):
     """Parameters, layout and made data on which a protocol shows what it does.
 
     The conformance suite runs every example of every protocol. ``missing`` is the share
-    of rows that each party of a row group lacks, other ones than its peers.
+    of rows that each party of a row group lacks, other ones than its peers. With
+    ``dictionary`` and ``preparation``, one of each column group, X holds fields, NaN
+    where there is no value.
     """
 
     params: P
     layout: Layout
     X: FloatArray = field(repr=False)
     missing: float = 0.0
+    dictionary: Sequence[Schema] | None = None
+    preparation: Sequence[Preparation] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
@@ -11,9 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
-from clustering_protocols.arrays import IntArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, check_unique
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.randomness import generator
+from clustering_protocols.recipe import Plan
 from clustering_protocols.terms import Agreement, Layout, Member, Terms
 
 
@@ -45,6 +47,20 @@ class Params(BaseModel):
         """
         del shared
         return name
+
+    def check_prepared(self, plans: Sequence[Plan]) -> None:
+        """Refuse to cluster prepared columns, where these parameters have no use for it.
+
+        A protocol that takes them divides every column by ``Plan.units`` of its spread.
+
+        Raises
+        ------
+        InvalidParameters
+        """
+        del plans
+        raise InvalidParameters(
+            "preparation: this protocol clusters the columns of tables as they are."
+        )
 
     def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which of a party's rows take part, in the order in which they do.
@@ -116,6 +132,21 @@ class SessionContext(Generic[P_co]):
     def n_rows(self, slot: str) -> int:
         """Return how many rows of a slot take part: by the roster, or as selected."""
         return self.selected.get(slot, self.member(slot).n_rows)
+
+    def units(self, slot: str, spread: FloatArray) -> FloatArray:
+        """Return by what each column (m,) of a slot is divided, given its spread.
+
+        The spread itself, or 1 where there is none; as the terms prepare it, where they
+        do.
+        """
+        plan = self.terms.plan(slot)
+        units = spread if plan is None else plan.units(spread)
+        return np.where(units > 0, units, 1.0)
+
+    def weights(self, slot: str, n_columns: int) -> FloatArray:
+        """Return with what each column (m,) of a slot is multiplied once it is scaled."""
+        plan = self.terms.plan(slot)
+        return np.ones(n_columns) if plan is None else plan.weights
 
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
         """Return the context with the numbers of participating rows replaced."""

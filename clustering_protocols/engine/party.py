@@ -19,9 +19,10 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection, put_back, tell_part
-from clustering_protocols.data import DataSource, keep_rows
+from clustering_protocols.data import DataSource
 from clustering_protocols.engine.admission import Admission
 from clustering_protocols.engine.journal import Journal
+from clustering_protocols.engine.rows import predicting, rows_of
 from clustering_protocols.engine.stages import check_roster, load, stage_of
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -132,7 +133,8 @@ class PartyEngine:
         journal = admission.admit(admission.follow(journal, asked), asked, record)
         memory = self._receive(stages, memory, asked, journal)
         context = self._context(asked, memory, journal)
-        reply = stage.party().reply(context, record, _taking_part(memory, data))
+        rows = rows_of(session, self.slot, memory, data)
+        reply = stage.party().reply(context, record, rows)
         contribution = packets.write(
             asked.address,
             reply.contribution,
@@ -173,8 +175,9 @@ class PartyEngine:
         journal = admission.follow(journal, packet)
         admission.check_result(journal, packet)
         context = self._context(packet, memory, journal)
-        rows = None if data is None else _taking_part(memory, data)
+        rows = None if data is None else rows_of(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)
+        outcome = predicting(session, self.slot, memory, outcome)
         selection = memory.get(Selection)
         if selection is None:
             return outcome
@@ -313,12 +316,6 @@ def _check_fresh(
     last = max((att for told, att in journal.known if told == round_), default=0)
     if not is_new or any(each.label.attempt != last for each in envelopes):
         raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
-
-
-def _taking_part(memory: Memory, data: DataSource) -> DataSource:
-    """Return the rows that roles may see: all, or those that a stage has selected."""
-    selection = memory.get(Selection)
-    return data if selection is None else keep_rows(data, selection.rows)
 
 
 def _bound(

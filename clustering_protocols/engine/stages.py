@@ -10,6 +10,7 @@ from clustering_protocols.contract import SessionContext, Stage
 from clustering_protocols.engine.signatures import closing, opening
 from clustering_protocols.errors import Malformed
 from clustering_protocols.packets import Packet
+from clustering_protocols.terms import Terms
 
 
 @lru_cache(maxsize=64)
@@ -20,10 +21,28 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """
     session = registry.session_context(agreement)
     known = registry.protocol(session.terms.protocol.name)
-    own = known.stages(session.params, session.layout)
+    own = with_filling(session.terms, known.stages(session.params, session.layout))
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))
     return session, (opening(), *own, closing(own[-1], least=least))
+
+
+def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
+    """Return a protocol's stages and, where gaps are filled, the stage that does it.
+
+    It comes once parties share secrets and hold the same rows: what is pooled are the
+    rows that take part.
+    """
+    # not above: few sessions fill gaps, and each process would read it
+    from clustering_protocols.preparation import secrets
+    from clustering_protocols.preparation.alignment import digests, intersection
+    from clustering_protocols.preparation.filling import stage as filling
+
+    if not filling.needed(terms):
+        return stages
+    before = {secrets.NAME, digests.NAME, intersection.NAME}
+    place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
+    return (*stages[:place], filling.stage(), *stages[place:])
 
 
 def quorum(session: SessionContext) -> int:

@@ -13,6 +13,7 @@ from clustering_protocols.arrays import IntArray, Spec
 from clustering_protocols.contract import Outcome, Params
 from clustering_protocols.contract.selection import put_back, tell_part
 from clustering_protocols.data import DataSource, ordered
+from clustering_protocols.recipe import whole_rows
 from clustering_protocols.records import Record
 from clustering_protocols.terms import Terms
 
@@ -88,11 +89,17 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     Raises
     ------
     InvalidData
-        If its rows cannot take part: without ids, or of one id, as the terms say.
+        If its rows cannot take part: without ids, of one id, or without a value, as the
+        terms say.
     GuardRefused
         If a library is missing.
     """
-    rows = params.arriving(data, shared=shares_rows(terms, slot))
+    plan = terms.plan(slot)
+    whole = None if plan is None else whole_rows(data, plan)
+    taken = data if whole is None else ordered(data, whole)
+    rows = params.arriving(taken, shared=shares_rows(terms, slot))
+    if whole is not None:
+        rows = whole if rows is None else whole[rows]
     if rows is None:
         return Arrival(data=data)
     arrived = Arrived(rows=rows, n_rows=data.n_rows)

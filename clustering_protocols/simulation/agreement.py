@@ -10,7 +10,9 @@ from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.preparation.arrival import arrive
 from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.registry import Proposal
+from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import About, Identities, Layout, Member, read_terms
 
@@ -43,15 +45,15 @@ def member(
         What arrives of the slot's table: its numbers of rows and columns stand in the
         roster.
     """
-    session = read_terms(terms).session
+    agreed = read_terms(terms)
     return enrolment.enrol(
-        enrolment.session_secret(entropies[COORDINATOR], session),
+        enrolment.session_secret(entropies[COORDINATOR], agreed.session),
         terms,
         slot,
         entropies[slot],
         Institution.drawn(entropies[slot]),
         n_rows=source.n_rows,
-        n_columns=len(source.columns),
+        n_columns=len(agreed.columns(slot, source.columns)),
     )
 
 
@@ -62,6 +64,8 @@ def agree(
     seed: int,
     session: str = "simulation",
     analyst: str | None = None,
+    dictionary: Sequence[Schema] | None = None,
+    preparation: Sequence[Preparation] | None = None,
 ) -> bytes:
     """Return the agreement of a session that all slots of the layout have joined.
 
@@ -81,6 +85,8 @@ def agree(
         identities=Identities(
             coordinator=Institution.drawn(keys[COORDINATOR]).key, analyst=analyst
         ),
+        dictionary=None if dictionary is None else tuple(dictionary),
+        preparation=None if preparation is None else tuple(preparation),
         seed=seed,
     )
     terms = registry.draw_up(session, proposal)

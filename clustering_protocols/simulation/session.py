@@ -14,7 +14,9 @@ from clustering_protocols.contract import (
     Trace,
 )
 from clustering_protocols.data import DataSource
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
+from clustering_protocols.schema import Schema
 from clustering_protocols.simulation.agreement import ANALYST, agree, entropies
 from clustering_protocols.simulation.parties import Asked, Parties
 from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
@@ -40,6 +42,8 @@ class Session(Parties):
         The session's id.
     analyst : str, optional
         The key that the terms name, as those of a session at that analyst do.
+    dictionary, preparation : sequences of Schema and Preparation, optional
+        Of each column group.
     choices : mapping of slot to mapping, optional
         What a party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
     timer : callable, optional
@@ -82,11 +86,15 @@ class Session(Parties):
         *,
         session: str = "simulation",
         analyst: str | None = None,
+        dictionary: Sequence[Schema] | None = None,
+        preparation: Sequence[Preparation] | None = None,
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
     ) -> None:
         super().__init__(
-            agree(params, layout, data, seed, session, analyst),
+            agree(
+                params, layout, data, seed, session, analyst, dictionary, preparation
+            ),
             entropies(seed, session, layout.names),
             data,
             choices or {},

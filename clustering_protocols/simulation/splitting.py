@@ -9,6 +9,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import MatrixSource
+from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Layout
 
 
@@ -38,6 +39,7 @@ def split(
     seed: int,
     columns: Sequence[str] | None = None,
     missing: float = 0.0,
+    dictionary: Sequence[Schema] | None = None,
 ) -> Split:
     """Shuffle rows and columns by the seed and deal them out evenly to the layout.
 
@@ -49,19 +51,27 @@ def split(
     missing : float
         The share of rows that each party lacks. Above 0, parties of a row group hold
         different rows, each in an order of its own.
+    dictionary : sequence of Schema, optional
+        Of each column group: columns are its fields then, in its order, and NaN is no
+        value.
     """
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(X.shape[0])
     rows = np.array_split(shuffled, layout.n_row_groups)
     ids = np.array(numbered(len(shuffled)))[np.argsort(shuffled)]
     cols = np.array_split(rng.permutation(X.shape[1]), layout.n_column_groups)
-    names = columns or [f"x{index}" for index in range(X.shape[1])]
+    names = list(columns or (f"x{index}" for index in range(X.shape[1])))
+    if dictionary is not None:
+        widths = [len(schema.names) for schema in dictionary]
+        cols = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
+        names = [name for schema in dictionary for name in schema.names]
     held = {slot.name: _held(rows[slot.row], missing, rng) for slot in layout.slots}
     data = {
         slot.name: MatrixSource(
             X[np.ix_(held[slot.name], cols[slot.column])],
             columns=[names[index] for index in cols[slot.column]],
             ids=ids[held[slot.name]].tolist(),
+            gaps=dictionary is not None,
         )
         for slot in layout.slots
     }

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support.examples import begun, dealt
 from support.raw_rows import contains, numbers, tell_tales
 
 from clustering_protocols import codec, packets, registry, simulation
@@ -30,14 +31,6 @@ EXAMPLES = [
 # of module scope: the tests of one example come together, and share its sessions
 every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES, scope="module")
 every_protocol = pytest.mark.parametrize("name", registry.catalogue())
-
-
-def split(example: Example[Any]) -> simulation.Split:
-    return simulation.split(example.X, example.layout, SEED, missing=example.missing)
-
-
-def begun(example: Example[Any], kind: type[Session] = Session) -> Session:
-    return kind(example.params, example.layout, split(example).data, SEED)
 
 
 class Otherwise(Session):
@@ -70,13 +63,13 @@ def finished(example: Example[Any]) -> Finished:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(envelopes, "seal", recording)
-        return Finished(begun(example).to_the_end(), sealed)
+        return Finished(begun(example, SEED, Session).to_the_end(), sealed)
 
 
 @cache
 def otherwise(example: Example[Any]) -> simulation.Simulated:
     """A second run, of roles that forget all but their bytes, in the reverse order."""
-    session = begun(example, Otherwise)
+    session = begun(example, SEED, Otherwise)
     session.to_the_end()
     session.kill()
     return session.simulated()
@@ -135,7 +128,7 @@ def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> N
 def test_every_common_row_gets_a_label_of_its_row_group(
     name: str, example: Example[Any]
 ) -> None:
-    parts = split(example)
+    parts = dealt(example, SEED)
     outcomes = finished(example).simulated.outcomes
     assert set(outcomes) == set(example.layout.names), name
     for row in range(example.layout.n_row_groups):
@@ -166,7 +159,7 @@ SHARED = [
 
 @pytest.mark.parametrize("example", SHARED)
 def test_a_party_refuses_the_task_of_another(example: Example[Any]) -> None:
-    session = begun(example)
+    session = begun(example, SEED, Session)
     first, *_, last = example.layout.names
     with pytest.raises(AgreementMismatch):
         session.answer(first, session.open.tasks[last])
@@ -178,7 +171,7 @@ def test_no_raw_row_leaves(name: str, example: Example[Any]) -> None:
     simulated, sealed = finished(example)
     sent = [message.payload for message in simulated.sent]
     found = np.unique(np.concatenate([*map(numbers, [*sent, *sealed]), [np.inf]]))
-    for slot, data in split(example).data.items():
+    for slot, data in dealt(example, SEED).data.items():
         for rows in tell_tales(matrix(data)):
             assert not contains(found, rows).any(), f"{name}: a row of {slot} left"
 
@@ -227,6 +220,8 @@ def test_every_folder_explains_itself(name: str) -> None:
 def test_examples_are_large_enough_for_the_guards() -> None:
     for parameter in EXAMPLES:
         example: Example[Any] = parameter.values[1]  # type: ignore[assignment]  # pytest types its parameters as anything
-        sizes = [source.n_rows for source in split(example).data.values()]
+        sizes = [source.n_rows for source in dealt(example, SEED).data.values()]
         assert min(sizes) >= MINIMUM_ROWS
-        assert all(isinstance(s, MatrixSource) for s in split(example).data.values())
+        assert all(
+            isinstance(s, MatrixSource) for s in dealt(example, SEED).data.values()
+        )

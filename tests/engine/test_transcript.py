@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.examples import begun, dealt
 from support.lies import alter, altered, signed
 
 from clustering_protocols import engine, hash_chain, packets, registry, simulation
@@ -37,8 +38,7 @@ def dummies(**params: Any) -> simulation.Session:
 
 def example(name: str) -> simulation.Session:
     one = registry.protocol(name).examples()[0]
-    parts = simulation.split(one.X, one.layout, SEED, missing=one.missing)
-    return simulation.Session(one.params, one.layout, parts.data, SEED)
+    return begun(one, SEED, simulation.Session)
 
 
 def rewritten(packet: Packet, index: int, **changes: Any) -> Packet:
@@ -254,7 +254,7 @@ class TwoCamps(simulation.Session):
         self.story: list[str] = []
         self.named = name
         one = registry.protocol(name).examples()[0]
-        parts = simulation.split(one.X, one.layout, SEED, missing=one.missing)
+        parts = dealt(one, SEED)
         self.victim = one.layout.names[-1]
         super().__init__(one.params, one.layout, parts.data, SEED)
 
@@ -328,8 +328,7 @@ def test_other_labels_than_were_signed_are_refused() -> None:
 def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
     name = "llf"
     one = next(e for e in registry.protocol(name).examples() if e.params.quorum)
-    parts = simulation.split(one.X, one.layout, SEED, missing=one.missing)
-    session = simulation.Session(one.params, one.layout, parts.data, SEED)
+    session = begun(one, SEED, simulation.Session)
     late = one.layout.names[-1]
     while not session.over:
         closing = session.open.stage == signatures.CLOSING

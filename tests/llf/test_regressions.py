@@ -26,7 +26,7 @@ from clustering_protocols.errors import (
     InvalidParameters,
     ProtocolFailed,
 )
-from clustering_protocols.preparation.statistics.moments import AddUp
+from clustering_protocols.preparation.phases import AddUp
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.secrecy.fixed_point import FixedPoint

@@ -17,9 +17,9 @@ from clustering_protocols import packets, registry
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import CoterieError, InvalidData, ProtocolFailed
+from clustering_protocols.preparation.phases import AddUp
 from clustering_protocols.preparation.statistics import moments, pooling
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
-from clustering_protocols.preparation.statistics.moments import AddUp
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.registry import Proposal
 from clustering_protocols.simulation import Session

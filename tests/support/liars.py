@@ -27,6 +27,7 @@ from clustering_protocols.engine import (
 )
 from clustering_protocols.engine.course import Course
 from clustering_protocols.packets import Packet
+from clustering_protocols.preparation import phases
 from clustering_protocols.preparation.statistics import moments
 from clustering_protocols.protocols.llf import (
     closing,
@@ -132,10 +133,10 @@ def adds_to_moments(phase: int) -> Liar:
 
     def liar(patch: Patch) -> Lies:
         lies: Lies = []
-        honest = moments.MomentsAnalyst.step
+        honest = phases.PhasesAnalyst.step
 
         def step(
-            role: Any, session: SessionContext, state: moments.AddingUp, given: Any
+            role: Any, session: SessionContext, state: phases.AddingUp, given: Any
         ) -> Ask | Reopen | Finish:
             move = honest(role, session, state, given)
             if not isinstance(move, Ask) or state.phase + 1 != phase:
@@ -143,14 +144,14 @@ def adds_to_moments(phase: int) -> Liar:
             lies.append(phase)
             return replace(move, tasks={s: _bent(t) for s, t in move.tasks.items()})
 
-        patch.setattr(moments.MomentsAnalyst, "step", step)
+        patch.setattr(phases.PhasesAnalyst, "step", step)
         return lies
 
     return liar
 
 
-def _bent(task: Record) -> moments.AddUp:
-    asked = moments.AddUp.narrow(task)
+def _bent(task: Record) -> phases.AddUp:
+    asked = phases.AddUp.narrow(task)
     total: WordArray = np.array(asked.total)
     if asked.phase in {2, 4}:  # counted powers, and a tag: their sum stays as it is
         counts = total[:-1].reshape(
@@ -160,7 +161,7 @@ def _bent(task: Record) -> moments.AddUp:
         counts[1:, -1] += np.uint64(1)
     else:
         total[1:-1] += np.uint64(1 << 61)
-    return moments.AddUp(phase=asked.phase, total=total)
+    return phases.AddUp(phase=asked.phase, total=total)
 
 
 # One party is told something else than the others

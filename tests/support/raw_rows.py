@@ -12,7 +12,8 @@ from clustering_protocols import codec
 
 
 def tell_tales(X: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """Rows, sums of two rows, and both scaled by the column's own mean and spread."""
+    """Rows without gaps, sums of two, and both scaled by the column's mean and spread."""
+    X = X[~np.isnan(X).any(axis=1)]
     pairs = np.array([X[i] + X[j] for i, j in combinations(range(len(X)), 2)])
     yield from (X, pairs, X - X.mean(axis=0), (X - X.mean(axis=0)) / X.std(axis=0))
 

@@ -10,6 +10,7 @@ from clustering_protocols import engine, registry, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
+from support.examples import dealt
 
 SEED = 3
 
@@ -40,15 +41,18 @@ class Recorded(simulation.Session):
     """
 
     def __init__(self, example: Example[Any], session: str = "simulation") -> None:
-        parts = simulation.split(
-            example.X, example.layout, SEED, missing=example.missing
-        )
         self.standings: dict[str, list[Standing]] = {
             s: [] for s in example.layout.names
         }
         self._before: list[_Before] = []
         super().__init__(
-            example.params, example.layout, parts.data, SEED, session=session
+            example.params,
+            example.layout,
+            dealt(example, SEED).data,
+            SEED,
+            session=session,
+            dictionary=example.dictionary,
+            preparation=example.preparation,
         )
 
     @property

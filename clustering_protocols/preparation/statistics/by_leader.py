@@ -40,7 +40,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.secrets import group_of
-from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.preparation.statistics import magnitudes, other_units
 from clustering_protocols.records import Record
 
 NAME = "statistics"
@@ -95,9 +95,14 @@ class Moments(Record):
 
 
 class OwnMoments(Moments):
-    """Memory of a leader: its own moments, until the others' have come."""
+    """Memory: a party's own moments, until those of the others have come."""
 
     kind = "own-moments"
+
+    @property
+    def spread(self) -> FloatArray:
+        """Return the party's own standard deviation (divisor n) of each feature."""
+        return np.sqrt(self.deviations / self.n_rows)
 
 
 class PooledMoments(Moments):
@@ -220,10 +225,10 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 
     def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
         own = measure(data, moments=self.moments, ranges=self.ranges)
+        kept: list[Record] = [OwnMoments.model_validate(dict(own))]
         if context.slot.name != leader:
             sent = PeerMessage(peer=leader, content=own)
-            return Reply(contribution=Measured(), envelopes=[sent])
-        kept: list[Record] = [OwnMoments.model_validate(dict(own))]
+            return Reply(contribution=Measured(), envelopes=[sent], remember=kept)
         if len(group_of(context.session.layout, context.slot, "column")) == 1:
             kept.append(pool([own]))  # nobody will send any
         return Reply(contribution=Measured(), remember=kept)
@@ -242,13 +247,28 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             arrays = content.arrays.values()
             magnitudes.check("A party's moments", *arrays)
         if context.slot.name != group[0]:
-            return [content_of(group[0], envelopes, "Pooled moments")]
+            pooled = content_of(group[0], envelopes, "Pooled moments")
+            return [self._in_units(context, PooledMoments.narrow(pooled))]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(
                 "The moments of a member of the column group are missing."
             )
         own = context.recall(OwnMoments)
-        return [pool([own, *(contents[slot] for slot in group[1:])])]
+        return [
+            self._in_units(
+                context, pool([own, *(contents[slot] for slot in group[1:])])
+            )
+        ]
+
+    def _in_units(self, context: PartyContext, pooled: PooledMoments) -> PooledMoments:
+        """Return pooled moments, unless own ones look like other units."""
+        if self.moments:
+            own = context.recall(OwnMoments)
+            columns = [f"column {place + 1}" for place in range(len(own.mean))]
+            other_units.check(
+                context, columns, (own.mean, own.spread), (pooled.mean, pooled.spread)
+            )
+        return pooled
 
 
 def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:

@@ -22,23 +22,17 @@ into parties and batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
-from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Exchange,
-    Finish,
     Params,
     PartyContext,
     PartyRole,
-    Reopen,
     Reply,
     SessionContext,
     Stage,
@@ -46,7 +40,15 @@ from clustering_protocols.contract import (
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.limits import MINIMUM_MEMBERS
+from clustering_protocols.preparation.phases import (
+    AddUp,
+    PhasesAnalyst,
+    Share,
+    exchange,
+    no_share,
+)
 from clustering_protocols.preparation.secrets import group_of
+from clustering_protocols.preparation.statistics import other_units
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.preparation.sums import (
     MaskedSum,
@@ -55,7 +57,6 @@ from clustering_protocols.preparation.sums import (
 )
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.terms import Layout
 
 NAME = "moments"
@@ -64,31 +65,6 @@ HIGHEST_POWER: Final = 63
 _POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
 _CONFIRM, _LAST_PHASE = 5, 6
 _COUNTS: Final = frozenset({1, 3})
-
-
-class AddUp(Record):
-    """Task: the phase in hand, and the total of the phase before."""
-
-    kind = "add-up"
-
-    phase: int = Field(ge=1, le=_LAST_PHASE)
-    total: Annotated[WordArray, Spec("before")]
-
-
-class Share(Record):
-    """Contribution: this party's masked share of the phase's sum."""
-
-    kind = "share"
-
-    words: Annotated[WordArray, Spec("words")]
-
-
-class AddingUp(Record):
-    """The analyst's state."""
-
-    kind = "adding-up"
-
-    phase: int
 
 
 class PartialMoments(Record):
@@ -101,6 +77,8 @@ class PartialMoments(Record):
     powers: Annotated[IntArray, Spec("powers")]
     mean: Annotated[FloatArray, Spec("means")]
     deviation_powers: Annotated[IntArray, Spec("deviation_powers")]
+    own_mean: Annotated[FloatArray, Spec("own_means")]
+    own_squares: Annotated[FloatArray, Spec("own_squares")]
 
 
 def groups(layout: Layout) -> list[tuple[str, ...]]:
@@ -109,48 +87,12 @@ def groups(layout: Layout) -> list[tuple[str, ...]]:
     return [group for group in found if len(group) >= MINIMUM_MEMBERS]
 
 
-class MomentsAnalyst(AnalystRole[Params, Share, AddingUp]):
-    """Adds up, phase by phase, what it cannot read."""
-
-    state = AddingUp
-
-    def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask for the first phase."""
-        nothing = np.empty(0, dtype=np.uint64)
-        return _ask(session, 1, dict.fromkeys(groups(session.layout), nothing))
-
-    def step(
-        self,
-        session: SessionContext,
-        state: AddingUp,
-        contributions: Mapping[str, Share],
-    ) -> Ask | Reopen | Finish:
-        """Hand back the totals with the next phase."""
-        if state.phase == _LAST_PHASE:
-            return Finish()
-        totals = {
-            group: add_tagged(contributions[slot].words for slot in group)
-            for group in groups(session.layout)
-        }
-        return _ask(session, state.phase + 1, totals)
+def _served(session: SessionContext) -> list[tuple[str, ...]]:
+    return groups(session.layout)
 
 
-def _ask(
-    session: SessionContext, phase: int, totals: Mapping[tuple[str, ...], WordArray]
-) -> Ask:
-    tasks = {
-        slot: AddUp(phase=phase, total=total)
-        for group, total in totals.items()
-        for slot in group
-    }
-    return Ask(
-        state=AddingUp(phase=phase),
-        tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
-        dims={
-            slot: {"words": _n_words(phase, session.member(slot).n_columns)}
-            for slot in tasks
-        },
-    )
+def _width(session: SessionContext, slot: str, phase: int) -> int:
+    return _n_words(phase, session.member(slot).n_columns)
 
 
 def _n_words(phase: int, n_columns: int) -> int:
@@ -177,14 +119,19 @@ class MomentsParty(PartyRole[Params, AddUp]):
         known = _learn(context, task) if task.phase > 1 else _nothing_yet(context)
         if task.phase == _LAST_PHASE:
             _check_agreed(context, task)
-            return Reply(contribution=Share(words=np.empty(0, dtype=np.uint64)))
+            return Reply(contribution=no_share())
         remember: list[Record] = [known]
         if task.phase == _CONFIRM:
             outcome = _pooled(context, task, known)
+            own = _own(known, data.n_rows)
+            other_units.check(
+                context, data.columns, own, (outcome.mean, outcome.spread)
+            )
             remember.append(outcome)
             words = np.ones(1, dtype=np.uint64)
         else:
             words = _share(context, task.phase, known, data)
+            remember = [_with_own(context, known, words, data.n_rows)]
         of = _sum_of(context, task.phase, context.transcript)
         shared = share(context, words, of, "column")
         return Reply(contribution=Share(words=shared), remember=remember)
@@ -198,6 +145,8 @@ def _nothing_yet(context: PartyContext) -> PartialMoments:
         powers=none,
         mean=np.empty(0),
         deviation_powers=none,
+        own_mean=np.empty(0),
+        own_squares=np.empty(0),
     )
 
 
@@ -217,6 +166,27 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     elif asked.phase == 4:
         learnt["deviation_powers"] = _largest_power(total)
     return PartialMoments.model_validate(dict(before) | learnt)
+
+
+def _with_own(
+    context: PartyContext, known: PartialMoments, words: WordArray, n_rows: int
+) -> PartialMoments:
+    """Return what is known with this party's own mean, or its squared deviations."""
+    own: dict[str, FloatArray] = {}
+    if known.phase == 2:
+        own["own_mean"] = _encoding(context, known.powers).decode(words) / n_rows
+    elif known.phase == 4:
+        squares = _encoding(context, 2 * known.deviation_powers)
+        own["own_squares"] = squares.decode(words)
+    return PartialMoments.model_validate(dict(known) | own)
+
+
+def _own(known: PartialMoments, n_rows: int) -> tuple[FloatArray, FloatArray]:
+    """Return this party's own mean and spread of each feature."""
+    offset = np.square(known.own_mean - known.mean)
+    variance = np.maximum(known.own_squares / n_rows - offset, 0.0)
+    noise = 1e-9 * np.maximum(offset, np.square(known.own_mean))
+    return known.own_mean, np.sqrt(np.where(variance > noise, variance, 0.0))
 
 
 def _check_agreed(context: PartyContext, asked: AddUp) -> None:
@@ -347,9 +317,7 @@ def stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return Stage(
         name=NAME,
-        analyst=MomentsAnalyst,
+        analyst=lambda: PhasesAnalyst(_LAST_PHASE, _served, _width),
         party=MomentsParty,
-        exchanges=(
-            Exchange(AddUp, Share, _LAST_PHASE, _LAST_PHASE, audience="column"),
-        ),
+        exchanges=(exchange(_LAST_PHASE),),
     )

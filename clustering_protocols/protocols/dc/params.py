@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Plan
 
 
 class Anchor(Params):
@@ -87,6 +90,14 @@ class DataCollaboration(AlignedParams):
         "they can label new rows at home (a risk; for one column group, k-means and a "
         "linear reduction).",
     )
+
+    def check_prepared(self, plans: Sequence[Plan]) -> None:
+        """Refuse other units than those in which prepared columns are compared."""
+        del plans
+        if self.scaling != "shared" or self.features is not None:
+            raise InvalidParameters(
+                "preparation goes with scaling 'shared', and without declared features."
+            )
 
     @property
     def synthesises_anchors(self) -> bool:

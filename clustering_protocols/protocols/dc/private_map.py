@@ -123,7 +123,8 @@ def _scaling(
         return np.zeros_like(mean), ones
     if params.scaling == "center":
         return mean, ones
+    slot = context.slot.name
     if params.scaling == "local":
-        return mean, kernels.spread_or_one(spread)
+        return mean, context.session.units(slot, spread)
     shared = moments_of(context, params)
-    return shared.mean, kernels.spread_or_one(shared.spread)
+    return shared.mean, context.session.units(slot, shared.spread)

@@ -10,6 +10,8 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Preparation, Treatment
+from clustering_protocols.schema import Constraints, Field, Schema
 from clustering_protocols.terms import Layout
 
 from .params import LosslessFederated as Llf
@@ -94,7 +96,40 @@ def examples() -> Sequence[Example[Llf]]:
     return [
         *given,
         Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+        _prepared(X),
     ]
+
+
+def _prepared(X: FloatArray) -> Example[Llf]:
+    """Return an example with gaps that are filled, levels and a weight."""
+    fields = X[:, :4].copy()
+    fields[:, 1] = np.round(fields[:, 1])
+    fields[:, 2] = np.searchsorted(np.quantile(X[:, 2], [1 / 3, 2 / 3]), X[:, 2])
+    fields[np.random.default_rng(1).random(fields.shape) < 0.1] = np.nan
+    bounds = Constraints(minimum=-100, maximum=100)
+    schema = Schema(
+        fields=(
+            Field(name="dose"),
+            Field(name="score", type="integer", constraints=bounds),
+            Field(name="ward", type="string", categories=("c", "a", "b")),
+            Field(name="crp"),
+        )
+    )
+    preparation = Preparation(
+        fields=(
+            Treatment(name="dose", missing="mean", indicator=True),
+            Treatment(name="score", missing="median", weight=0.5),
+            Treatment(name="ward", missing="most_frequent"),
+            Treatment(name="crp", missing="drop"),
+        )
+    )
+    return Example(
+        params=Llf(n_clusters=3),
+        layout=Layout.lattice(3),
+        X=fields,
+        dictionary=[schema],
+        preparation=[preparation],
+    )
 
 
 def _made(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -104,12 +104,13 @@ def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> S
     if params.scaling == "standard":
         mean = moments.mean if moments else np.zeros(width)
         spread = moments.spread if moments else ones
+        weights = session.weights(group[0], width)
         # |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for rounding.
         return Scaler(
             offset=mean,
-            inverse=1.0 / np.where(spread > 0, spread, 1.0),
-            limit=_ROUNDING * np.sqrt(n_rows) * ones,
-            sum_limit=_ROUNDING * n_rows * ones,
+            inverse=1.0 / session.units(group[0], spread),
+            limit=_ROUNDING * np.sqrt(n_rows) * weights,
+            sum_limit=_ROUNDING * n_rows * weights,
             step=ones,
             low=low,
             high=high,

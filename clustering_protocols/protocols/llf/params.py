@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from pydantic import Field
 
 from clustering_protocols.contract import PartyContext, SessionContext
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Plan
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")
@@ -122,6 +125,14 @@ class LosslessFederated(AlignedParams):
         description="memberships: each party also gets the memberships of its rows "
         "(fuzzy c-means).",
     )
+
+    def check_prepared(self, plans: Sequence[Plan]) -> None:
+        """Refuse other units than those in which prepared columns are compared."""
+        del plans
+        if self.scaling != "standard" or self.ranges is not None:
+            raise InvalidParameters(
+                "preparation goes with scaling 'standard', and without ranges."
+            )
 
     @property
     def fuzzy(self) -> bool:

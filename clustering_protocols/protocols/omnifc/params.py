@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.contract import Params, PartyContext, SessionContext
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Plan
 
 MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
 
@@ -132,6 +135,14 @@ class OmniFC(Params):
                 "nmf needs features 'distance_rows': an embedding has negative numbers"
             )
         return self
+
+    def check_prepared(self, plans: Sequence[Plan]) -> None:
+        """Refuse other units than those in which prepared columns are compared."""
+        del plans
+        if self.scaling != "standard" or self.declared is not None:
+            raise InvalidParameters(
+                "preparation goes with scaling 'standard', and without declared features."
+            )
 
     @property
     def k(self) -> int:

@@ -56,7 +56,8 @@ def by_length(X: FloatArray) -> FloatArray:
 def factors(params: OmniFC, spread: FloatArray, ranges: FloatArray) -> FloatArray:
     """Return what each feature is multiplied with; constant features stay as they are.
 
-    Where the mean lies does not matter: a shift changes no distance.
+    Where the mean lies does not matter: a shift changes no distance. Of prepared columns
+    the spread is their unit.
     """
     divisor = {"standard": spread, "minmax": ranges}.get(params.scaling)
     if divisor is None:
@@ -84,7 +85,8 @@ def agreed(context: OmniContext, params: OmniFC) -> Scale:
         reach = 2.0 ** context.recall(PartialMoments).deviation_powers.astype(
             np.float64
         )
-        low, high, spread = known.mean - reach, known.mean + reach, known.spread
+        low, high = known.mean - reach, known.mean + reach
+        spread = context.session.units(context.slot.name, known.spread)
     return Scale(
         factor=factors(params, spread, high - low),
         minimum=low,

@@ -42,10 +42,19 @@ class Codebook(NamedTuple):
     codes: IntArray
 
 
-def encode(params: ProductQuantisation, X: FloatArray, stream: KeyedStream) -> Encoded:
-    """Return the codes of rows X (n, m); starts of codebooks come from the stream."""
+def encode(
+    params: ProductQuantisation,
+    X: FloatArray,
+    stream: KeyedStream,
+    units: FloatArray | None = None,
+) -> Encoded:
+    """Return the codes of rows X (n, m); starts of codebooks come from the stream.
+
+    ``units`` (m,) stand for the features' own spreads, where the terms prepare them.
+    """
     subspaces = cut(X.shape[1], params.sub_dim)
-    books = [codebook(params, scaled(params, X[:, f]), stream) for f in subspaces]
+    Z = scaled(params, X, units)
+    books = [codebook(params, Z[:, f], stream) for f in subspaces]
     return Encoded(
         codes=np.stack([book.coordinates[book.codes] for book in books], axis=1),
         sizes=np.array([len(book.centres) for book in books]),
@@ -68,13 +77,16 @@ def codebook(
     return Codebook(found.centres, coordinates, found.codes)
 
 
-def scaled(params: ProductQuantisation, X: FloatArray) -> FloatArray:
+def scaled(
+    params: ProductQuantisation, X: FloatArray, units: FloatArray | None = None
+) -> FloatArray:
     """Return rows (n, m) in the units in which distances are measured."""
     if params.scaling == "none":
         return X
     spread = X.std(axis=0)
-    units: FloatArray = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return units
+    divisor = np.where(spread > 0, spread, 1.0) if units is None else units
+    in_units: FloatArray = (X - X.mean(axis=0)) / divisor
+    return in_units
 
 
 def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Quantised:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Plan
 
 
 class Privacy(Params):
@@ -93,6 +95,15 @@ class ProductQuantisation(AlignedParams):
     privacy: Privacy = Privacy()
     n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
     max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")
+
+    def check_prepared(self, plans: Sequence[Plan]) -> None:
+        """Refuse other units, and what no noise covers: means of all rows fill gaps."""
+        if self.scaling != "standard":
+            raise InvalidParameters("preparation goes with scaling 'standard'.")
+        if self.privacy.mechanism != "none" and plans:
+            raise InvalidParameters(
+                "preparation: noise needs declared ranges of the columns as they are."
+            )
 
     @property
     def epsilon_per_person(self) -> float:

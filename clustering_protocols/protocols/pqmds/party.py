@@ -81,7 +81,8 @@ def _encoded(context: PqmdsContext, X: FloatArray) -> tuple[Encoded, FloatArray]
     # one codebook whatever the attempt: the cells of two would cut each other
     stream = context.lasting_stream("codebooks")
     if params.privacy.mechanism == "none":
-        encoded = kernels.encode(params, X, stream)
+        units = context.session.units(context.slot.name, X.std(axis=0))
+        encoded = kernels.encode(params, X, stream, units)
         return encoded, encoded.codes
     ranges = declared.ranges(context.session, context.slot.name)
     encoded = declared.encode(params, ranges, X, stream)

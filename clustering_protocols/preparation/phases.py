@@ -1,0 +1,128 @@
+"""Checked sums of column groups, phase after phase: the analyst adds up what it cannot read.
+
+Each phase's total comes with the task of the next, so the last phase's share is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from clustering_protocols.arrays import Spec, WordArray
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Exchange,
+    Finish,
+    Params,
+    Reopen,
+    SessionContext,
+)
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy.masks import add_tagged
+
+Groups = Sequence[tuple[str, ...]]
+
+
+class AddUp(Record):
+    """Task: the phase in hand, and the total of the phase before."""
+
+    kind = "add-up"
+
+    phase: int = Field(ge=1)
+    total: Annotated[WordArray, Spec("before")]
+
+
+class Share(Record):
+    """Contribution: this party's masked share of the phase's sum."""
+
+    kind = "share"
+
+    words: Annotated[WordArray, Spec("words")]
+
+
+class AddingUp(Record):
+    """The analyst's state."""
+
+    kind = "adding-up"
+
+    phase: int
+
+
+@dataclass(frozen=True)
+class PhasesAnalyst(AnalystRole[Params, Share, AddingUp]):
+    """Adds up, phase by phase.
+
+    Parameters
+    ----------
+    last : int
+        The number of the last phase.
+    groups : callable
+        Returns the groups that take part, given the session.
+    n_words : callable
+        Returns the size of a share, given session, slot and phase.
+    """
+
+    last: int
+    groups: Callable[[SessionContext], Groups]
+    n_words: Callable[[SessionContext, str, int], int]
+
+    state = AddingUp
+
+    def start(self, session: SessionContext) -> Ask | Finish:
+        """Ask for the first phase."""
+        nothing = np.empty(0, dtype=np.uint64)
+        return self._ask(session, 1, dict.fromkeys(self.groups(session), nothing))
+
+    def step(
+        self,
+        session: SessionContext,
+        state: AddingUp,
+        contributions: Mapping[str, Share],
+    ) -> Ask | Reopen | Finish:
+        """Hand back the totals with the next phase."""
+        if state.phase == self.last:
+            return Finish()
+        totals = {
+            group: _added([contributions[slot].words for slot in group])
+            for group in self.groups(session)
+        }
+        return self._ask(session, state.phase + 1, totals)
+
+    def _ask(
+        self,
+        session: SessionContext,
+        phase: int,
+        totals: Mapping[tuple[str, ...], WordArray],
+    ) -> Ask:
+        tasks = {
+            slot: AddUp(phase=phase, total=total)
+            for group, total in totals.items()
+            for slot in group
+        }
+        return Ask(
+            state=AddingUp(phase=phase),
+            tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
+            dims={
+                slot: {"words": self.n_words(session, slot, phase)} for slot in tasks
+            },
+        )
+
+
+def _added(shares: Sequence[WordArray]) -> WordArray:
+    """Return the sum of shares; a party that is alone adds nothing up."""
+    return add_tagged(shares) if shares[0].size else shares[0]
+
+
+def exchange(last: int) -> Exchange:
+    """Return the exchange of a stage with so many phases."""
+    return Exchange(AddUp, Share, last, last, audience="column")
+
+
+def no_share() -> Share:
+    """Return the answer to the last phase, in which nothing is added up."""
+    return Share(words=np.empty(0, dtype=np.uint64))

@@ -1,0 +1,288 @@
+"""Fields with gaps, levels and dates become the columns of scikit-learn's pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from clustering_protocols import packets, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Params
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import ProtocolFailed, TaskRefused
+from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.preparation.filling.pooling import Tally, pooling_of
+from clustering_protocols.preparation.filling.stage import NAME, Fillings, prepared
+from clustering_protocols.preparation.phases import AddUp
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.recipe import Plan, Preparation, Treatment
+from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.terms import Layout
+
+LEVELS = ("delta", "alpha", "charlie", "bravo")
+SCHEMA = Schema(
+    fields=(
+        Field(name="crp"),
+        Field(name="age", type="integer", constraints=Constraints(minimum=0, maximum=120)),
+        Field(name="smokes", type="boolean"),
+        Field(name="ward", type="string", categories=LEVELS),
+        Field(name="stage", type="integer", categories=(1, 2, 3), categoriesOrdered=True),
+        Field(name="admitted", type="date"),
+        Field(name="income", constraints=Constraints(minimum=0)),
+    )
+)  # fmt: skip
+PREPARATION = Preparation(
+    fields=(
+        Treatment(name="crp", missing="mean", indicator=True),
+        Treatment(name="age", missing="median", weight=2.0),
+        Treatment(name="smokes", missing="most_frequent"),
+        Treatment(name="ward", missing="most_frequent", weight=0.5),
+        Treatment(name="stage", missing="median"),
+        Treatment(name="admitted", missing="mean"),
+        Treatment(name="income", missing="mean", log1p=True),
+    )
+)
+
+
+def rows(n: int = 300, seed: int = 0) -> FloatArray:
+    """Return fields (n, 7) with 15 % gaps, as tables are read."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    X = np.column_stack(
+        [
+            rng.normal(1e4 * group, 300.0),
+            np.clip(np.rint(rng.normal(30 + 20 * group, 6)), 0, 120),
+            rng.random(n) < 0.2 + 0.3 * group,
+            np.where(rng.random(n) < 0.7, group, rng.integers(4, size=n)),
+            np.clip(group + (rng.random(n) < 0.2), 0, 2),
+            18_000 + np.rint(rng.normal(100 * group, 30)),
+            np.exp(rng.normal(5 + group, 0.3)),
+        ]
+    )
+    X[rng.random(X.shape) < 0.15] = np.nan
+    return X
+
+
+def reference(X: FloatArray) -> FloatArray:
+    """Return what scikit-learn makes of the pooled fields."""
+    number = make_pipeline(SimpleImputer(strategy="mean"), StandardScaler())
+    rank = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    half = FunctionTransformer(lambda Z: Z * 0.5**0.5)
+    levels = make_pipeline(
+        SimpleImputer(strategy="most_frequent"),
+        OneHotEncoder(categories=[list(LEVELS)], sparse_output=False),
+        half,
+    )
+    logs = make_pipeline(
+        FunctionTransformer(np.log1p), SimpleImputer(strategy="mean"), StandardScaler()
+    )
+    words = np.full((len(X), 1), np.nan, dtype=object)
+    there = ~np.isnan(X[:, 3])
+    words[there, 0] = np.array(LEVELS, dtype=object)[X[there, 3].astype(int)]
+    table = np.column_stack([X.astype(object)[:, :3], words, X.astype(object)[:, 4:]])
+    made = ColumnTransformer(
+        [
+            ("crp", number, [0]),
+            ("gap", FunctionTransformer(lambda Z: np.isnan(Z.astype(float)) * 1.0), [0]),
+            ("age", rank, [1]),
+            ("smokes", SimpleImputer(strategy="most_frequent"), [2]),
+            ("ward", levels, [3]),
+            ("stage", rank, [4]),
+            ("admitted", number, [5]),
+            ("income", make_pipeline(FunctionTransformer(lambda Z: Z.astype(float)), logs), [6]),
+        ]
+    ).fit_transform(table)  # fmt: skip
+    Z: FloatArray = made.astype(np.float64)
+    Z[:, 2] *= 2.0
+    Z[:, 4:8] *= 0.5
+    return Z
+
+
+def split_rows(X: FloatArray, n_parties: int) -> dict[str, MatrixSource]:
+    names = Layout.lattice(n_parties, 1).names
+    pieces = np.array_split(X, n_parties)
+    return {
+        name: MatrixSource(piece, SCHEMA.names, gaps=True)
+        for name, piece in zip(names, pieces, strict=True)
+    }
+
+
+def session(X: FloatArray, n_parties: int, **params: object) -> simulation.Session:
+    return simulation.Session(
+        LosslessFederated(
+            n_clusters=3,
+            **{"aggregation": "plain" if n_parties < 3 else "masked", **params},
+        ),
+        Layout.lattice(n_parties, 1),
+        split_rows(X, n_parties),
+        seed=1,
+        dictionary=[SCHEMA],
+        preparation=[PREPARATION],
+    )
+
+
+@pytest.mark.parametrize("n_parties", [1, 2, 3, 5])
+def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> None:
+    X = rows()
+    ran = session(X, n_parties)
+    ran.to_the_end()
+    found = []
+    for slot in ran.session.slots:
+        plan = ran.session.terms.plan(slot)
+        assert plan is not None
+        memory = ran.memories[slot]
+        moments = ran.recall(slot, PooledMoments)
+        Z = matrix(prepared(plan, ran.data[slot], memory))
+        mean = np.where(plan.in_units, 0.0, moments.mean)
+        found.append((Z - mean) / ran.session.units(slot, moments.spread))
+    assert np.abs(np.concatenate(found) - reference(X)).max() < 1e-9
+
+
+def of_columns(how: Any, n_groups: int) -> tuple[list[Schema], list[Preparation]]:
+    """Return dictionaries of four fields in column groups, and how gaps are met."""
+    schemas, preparations = [], []
+    for names in np.split(np.array(["a", "b", "c", "d"]), n_groups):
+        bounds = Constraints(minimum=-10, maximum=10)
+        schemas.append(
+            Schema(fields=tuple(Field(name=str(n), constraints=bounds) for n in names))
+        )
+        treatments = tuple(Treatment(name=str(n), missing=how) for n in names)
+        preparations.append(Preparation(fields=treatments))
+    return schemas, preparations
+
+
+def gappy(n: int = 120, seed: int = 5) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) + 3.0 * rng.integers(-1, 2, size=(n, 1))
+    X = X.clip(-10, 10)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    ("params", "cells"),
+    [
+        (DataCollaboration(n_clusters=3), (3, 2)),
+        (DataCollaboration(n_clusters=3), (1, 2)),
+        (OmniFC(n_clusters=3), (3, 1)),
+        (ProductQuantisation(n_clusters=3), (1, 2)),
+        (LosslessFederated(n_clusters=3, allow_two_parties=True), (1, 2)),
+    ],
+    ids=["dc-both", "dc-columns", "omnifc-rows", "pqmds-columns", "llf-columns"],
+)
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_rows_and_columns_split_are_filled_with_the_values_of_all_rows(
+    params: Params, cells: tuple[int, int], how: Any
+) -> None:
+    X, (schemas, preparations) = gappy(), of_columns(how, cells[1])
+    layout = Layout.lattice(*cells)
+    parts = simulation.split(X, layout, 1, dictionary=schemas)
+    ran = simulation.Session(
+        params, layout, parts.data, 1, dictionary=schemas, preparation=preparations
+    )
+    ran.to_the_end()
+    pooled = SimpleImputer(strategy=how).fit(X).statistics_
+    for slot in layout.slots:
+        found = ran.recall(slot.name, Fillings).instead
+        expected = np.split(pooled, cells[1])[slot.column]
+        step = 20 * 2**-20 if how == "median" else 1e-9
+        assert np.abs(found - expected).max() < step
+        assert (ran.outcomes()[slot.name].labels >= 0).all()
+
+
+def test_a_row_that_lacks_a_value_at_one_party_takes_part_at_none() -> None:
+    X, (schemas, preparations) = gappy(), of_columns("drop", 2)
+    layout = Layout.lattice(1, 2)
+    parts = simulation.split(X, layout, 1, dictionary=schemas)
+    ran = simulation.Session(
+        ProductQuantisation(n_clusters=3, alignment=Alignment(method="ecdh")),
+        layout,
+        parts.data,
+        1,
+        dictionary=schemas,
+        preparation=preparations,
+    )
+    outcomes = ran.to_the_end().outcomes
+    lacking = np.isnan(X).any(axis=1)
+    for slot, outcome in outcomes.items():
+        assert ((outcome.labels == -1) == lacking[parts.held[slot]]).all()
+
+
+def test_a_total_of_fillings_that_is_no_sum_stops_every_party() -> None:
+    ran = session(rows(), 3)
+    ran.until(AddUp)
+    assert ran.open.stage == NAME
+    ran.turn()
+    for slot in ran.session.slots:
+        packet = packets.read(ran.open.tasks[slot])
+        total = packet.arrays["total"].copy()
+        total[0] += np.uint64(1)
+        bent = packets.encode(replace(packet, arrays={**packet.arrays, "total": total}))
+        with pytest.raises((ProtocolFailed, TaskRefused)):
+            ran.answer(slot, bent)
+
+
+def test_ties_go_to_the_lowest_level_as_in_scikit_learn() -> None:
+    plan = Plan(
+        Schema(
+            fields=(
+                Field(name="ward", type="string", categories=("b", "a", "c")),
+                Field(name="code", type="integer", categories=(10, 9, 2)),
+                Field(
+                    name="grade",
+                    type="string",
+                    categories=("low", "high"),
+                    categoriesOrdered=True,
+                ),
+            )
+        ),
+        Preparation(
+            fields=tuple(
+                Treatment(name=name, missing="most_frequent")
+                for name in ("ward", "code", "grade")
+            )
+        ),
+    )
+    none = np.empty(0, dtype=np.int64)
+    tied = [np.array(counts) for counts in ([4, 4, 1], [3, 3, 3], [5, 5])]
+    found = [
+        pooling_of(fill).value(counts, none)
+        for fill, counts in zip(plan.fills, tied, strict=True)
+    ]
+    assert found == [1.0, 2.0, 0.0], "a, 2, low"
+
+
+@given(
+    values=st.lists(st.integers(0, 1000), min_size=1, max_size=60),
+    cut=st.integers(0, 60),
+)
+def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None:
+    bounds = Constraints(minimum=0, maximum=1000)
+    field = Field(name="age", type="integer", constraints=bounds)
+    treated = Preparation(fields=(Treatment(name="age", missing="median"),))
+    [fill] = Plan(Schema(fields=(field,)), treated).fills
+    pooling = pooling_of(fill)
+    parties = [values[:cut], values[cut:]]
+
+    def added(make: Callable[[], Tally]) -> IntArray:
+        tallies = [make() for _ in parties]
+        for tally, own in zip(tallies, parties, strict=True):
+            tally.see(np.array(own, dtype=np.float64))
+        return sum((tally.numbers for tally in tallies), np.int64(0))
+
+    first = added(pooling.first)
+    second = added(lambda: pooling.second(first))
+    assert pooling.value(first, second) == np.median(values)

@@ -1,0 +1,67 @@
+"""A coordinator and parties over HTTP in this process: the SDK as it is, a thread each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustering_protocols.contract import Params
+from clustering_protocols.terms import Layout
+from coterie import Coordinator, Party, Policy, Result
+from party_sdk.coordinator import CoordinatedSession
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+
+class House:
+    """Homes of a coordinator and of parties, beside an analyst.
+
+    All chance follows from fixed entropy, the name of the session, and the analyst.
+    """
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.api, self.home = api, home
+        self.coordinator = Coordinator(
+            "http://127.0.0.1",
+            api.key(),
+            home=home / "coordinator",
+            transport=api.transport(),
+            entropy=bytes(32),
+        )
+
+    def open(
+        self, name: str, params: Params, layout: Layout, **more: Any
+    ) -> CoordinatedSession:
+        """Open a session."""
+        return self.coordinator.create_session(
+            "wards", params, layout, session_id=name, seed=1, **more
+        )
+
+    def parties(self, session: CoordinatedSession) -> dict[str, Party]:
+        """Let all parties accept a session's risks."""
+        accepted = Policy(accepted_risks=frozenset(session.status().risks))
+        return {
+            slot: Party.join(
+                invitation,
+                policy=accepted,
+                home=self.home / slot,
+                entropy=bytes([number]) * 32,
+                transport=self.api.transport(),
+            )
+            for number, (slot, invitation) in enumerate(session.invite().items())
+        }
+
+    def run(
+        self, session: CoordinatedSession, tables: Sequence[Any], **how: Any
+    ) -> dict[str, Result]:
+        """Let all parties of a session bring their tables; return what they get."""
+        parties = self.parties(session)
+        with ThreadPoolExecutor(len(parties)) as pool:
+            waiting = {
+                slot: pool.submit(party.run, table, **how)
+                for (slot, party), table in zip(parties.items(), tables, strict=True)
+            }
+            return {slot: each.result() for slot, each in waiting.items()}
