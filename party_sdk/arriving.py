@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
@@ -15,6 +15,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
 )
 from clustering_protocols.preparation.arrival import Arrival, arrive, shares_rows
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.registry import check_terms
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Terms
@@ -26,28 +27,47 @@ if TYPE_CHECKING:
     from party_sdk.tables import IdColumns
 
 
-def dictionary_of(terms: Terms, slot: str) -> Schema | None:
-    """Return what terms say of the columns of a slot, if they do."""
-    said = terms.dictionary
-    return None if said is None else said[terms.layout.slot(slot).column]
+class Agreed(NamedTuple):
+    """What terms say of the fields of a slot, if they do."""
+
+    dictionary: Schema | None = None
+    preparation: Preparation | None = None
+
+
+def agreed_in(terms: Terms, slot: str) -> Agreed:
+    """Return what terms say of the fields of a slot."""
+    if terms.dictionary is None:
+        return Agreed()
+    column = terms.layout.slot(slot).column
+    plan = terms.plan(slot)
+    return Agreed(terms.dictionary[column], None if plan is None else plan.preparation)
 
 
 def open_by(
-    dictionary: Schema | None,
-    table: Any,
-    id_column: IdColumns,
-    columns: list[str] | None,
+    agreed: Agreed, table: Any, id_column: IdColumns, columns: list[str] | None
 ) -> DataSource:
-    """Return a table as rows, with the columns of a dictionary in its order.
+    """Return a table as rows, with the fields of a dictionary in its order.
 
     Raises
     ------
     InvalidData
         If it cannot be read, or has other columns.
     """
-    from party_sdk.tables import open_table
+    from party_sdk.tables import Table, open_table
 
-    data = open_table(table, id_column=id_column, columns=columns, schema=dictionary)
+    dictionary, preparation = agreed
+    data = open_table(
+        table,
+        id_column=id_column,
+        columns=columns,
+        schema=dictionary,
+        preparation=preparation,
+    )
+    if preparation is not None and not isinstance(data, Table):
+        raise InvalidData(
+            "The terms prepare fields by their names: bring a file or a data frame, not "
+            "a matrix."
+        )
     if dictionary is not None and tuple(data.columns) != dictionary.names:
         raise InvalidData(
             "The terms describe other columns, or another order of them: "

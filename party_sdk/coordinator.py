@@ -25,6 +25,7 @@ from clustering_protocols.errors import (
     NotReady,
 )
 from clustering_protocols.proofs import SignedLog
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
@@ -125,6 +126,7 @@ class Coordinator:
         guards: Guards | None = None,
         expected: Mapping[str, str] | None = None,
         dictionary: Sequence[Schema] | None = None,
+        preparation: Sequence[Preparation] | None = None,
         new_analyst: bool = False,
     ) -> CoordinatedSession:
         """Open a session, and sign its terms.
@@ -147,6 +149,9 @@ class Coordinator:
             slots are open to whoever has their invitation.
         dictionary : sequence of Schema, optional
             What columns mean, of each column group: parties then find theirs by name.
+        preparation : sequence of Preparation, optional
+            What becomes of the dictionary's fields, of each column group: of gaps, of
+            categories.
         new_analyst : bool
             Whether the analyst at this address may show another key than it did when a
             session was opened from this home before.
@@ -178,6 +183,7 @@ class Coordinator:
                 slots=dict(expected or {}),
             ),
             dictionary=None if dictionary is None else tuple(dictionary),
+            preparation=None if preparation is None else tuple(preparation),
             seed=secrets.randbits(52) if seed is None else seed,
             deadlines=deadlines or Deadlines(),
             guards=guards or Guards(),

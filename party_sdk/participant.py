@@ -34,7 +34,7 @@ from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
-from party_sdk.arriving import arrival_of, dictionary_of, open_by, telling_refusals
+from party_sdk.arriving import Agreed, agreed_in, arrival_of, open_by, telling_refusals
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
@@ -48,7 +48,6 @@ from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
-    from clustering_protocols.schema import Schema
     from party_sdk.results import Result
     from party_sdk.tables import IdColumns
 
@@ -207,7 +206,7 @@ class Party:
             self._entropy,
             self._meeting.institution,
             n_rows=arrival.data.n_rows,
-            n_columns=len(arrival.data.columns),
+            n_columns=len(self.terms.columns(self.invitation.slot, data.columns)),
         )
         # first, so that a party that is known to have joined knows its rows, too
         self.folder.save_arrived(arrival.arrived)
@@ -261,7 +260,7 @@ class Party:
 
         with self.folder.locked():
             with self.arriving():
-                data = open_by(self.dictionary, table, id_column, columns)
+                data = open_by(self.agreed, table, id_column, columns)
                 arrival = self.enrol(data)
             try:
                 outcome = self._to_the_end(arrival, on_progress)
@@ -271,12 +270,12 @@ class Party:
                 self._remember(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
                 outcome = self._to_the_end(arrival, on_progress)
-        return Result.of(outcome, data, self._identity.columns)
+        return Result.of(outcome, data, self._identity.columns, *self.agreed)
 
     @property
-    def dictionary(self) -> Schema | None:
-        """Return what the terms say of this party's columns, if they do."""
-        return dictionary_of(self.terms, self.invitation.slot)
+    def agreed(self) -> Agreed:
+        """Return what the terms say of the fields of this party's table, if they do."""
+        return agreed_in(self.terms, self.invitation.slot)
 
     def arriving(self) -> AbstractContextManager[None]:
         """Tell the others which check refuses the table, as long as the slot is free."""
@@ -298,7 +297,7 @@ class Party:
         NotReady
             If this party has not joined, or nothing is asked of it now.
         """
-        data = open_by(self.dictionary, table, id_column, columns)
+        data = open_by(self.agreed, table, id_column, columns)
         if self._identity.token is None:
             raise NotReady("This party has not joined yet: run it once with its data.")
         self._choices = same_choices(self._identity.choices, self._choices)
@@ -326,7 +325,9 @@ class Party:
         kept = self.folder.load_result()
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
-        return Result.of(self._conclude(kept, None), None, self._identity.columns)
+        return Result.of(
+            self._conclude(kept, None), None, self._identity.columns, *self.agreed
+        )
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()

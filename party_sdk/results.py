@@ -17,6 +17,8 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.recipe import Preparation
+from clustering_protocols.schema import Schema
 from party_sdk.tables import IdColumns, Table, open_table
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -57,12 +59,22 @@ class Result:
     columns: tuple[str, ...]
     report: Mapping[str, Any]
     _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
+    _schema: Schema | None = field(repr=False)
+    _preparation: Preparation | None = field(repr=False)
 
     @classmethod
     def of(
-        cls, outcome: Outcome, data: DataSource | None, columns: Sequence[str] = ()
+        cls,
+        outcome: Outcome,
+        data: DataSource | None,
+        columns: Sequence[str] = (),
+        schema: Schema | None = None,
+        preparation: Preparation | None = None,
     ) -> Result:
-        """Return an outcome with the ids of the party's rows beside it."""
+        """Return an outcome with the ids of the party's rows beside it.
+
+        ``schema`` and ``preparation`` are those by which new rows have to be read.
+        """
         return cls(
             labels=outcome.labels,
             cluster_sizes=outcome.cluster_sizes,
@@ -75,6 +87,8 @@ class Result:
             columns=tuple(columns),
             report=outcome.report,
             _predict=outcome.predict,
+            _schema=schema,
+            _preparation=preparation,
         )
 
     def predict(self, table: Any, *, id_column: IdColumns = None) -> IntArray:
@@ -92,7 +106,7 @@ class Result:
         GuardRefused
             If the terms let nothing out from which a label could be told.
         InvalidData
-            If a column of the session is missing.
+            If a column of the session is missing, or the table is not as it was agreed.
         """
         if self._predict is None:
             raise GuardRefused(
@@ -101,7 +115,13 @@ class Result:
             )
         named = isinstance(table, np.ndarray | DataSource) or not self.columns
         columns = None if named else self.columns
-        data = open_table(table, id_column=id_column, columns=columns)
+        data = open_table(
+            table,
+            id_column=id_column,
+            columns=columns,
+            schema=self._schema,
+            preparation=self._preparation,
+        )
         if isinstance(table, Table) and data.columns != self.columns:
             raise InvalidData(
                 f"The session clustered the columns {', '.join(self.columns[:20])}, in "

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
 from clustering_protocols.proofs import sign_audit
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import (
@@ -63,6 +64,9 @@ class SessionWrite(BaseModel):
     dictionary: tuple[Schema, ...] | None = Field(
         default=None, description="What columns mean, of each column group."
     )
+    preparation: tuple[Preparation, ...] | None = Field(
+        default=None, description="How these columns become those that are clustered."
+    )
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -76,6 +80,7 @@ class SessionWrite(BaseModel):
             layout=self.layout,
             identities=self.identities,
             dictionary=self.dictionary,
+            preparation=self.preparation,
             seed=self.seed,
             deadlines=self.deadlines,
             guards=self.guards,

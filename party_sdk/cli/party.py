@@ -38,6 +38,7 @@ from party_sdk.cli.table_options import data_options
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
+    from clustering_protocols.schema import Field
     from clustering_protocols.terms import Terms
     from party_sdk.cli.table_options import GivenTable
     from party_sdk.inspection import Inspection
@@ -133,7 +134,7 @@ def check(
     Nothing is sent but the question what the invitation is for. Ends with 5 if there are
     problems, each with its line.
     """
-    report = rows.checked(here.dictionary(invitation))
+    report = rows.checked(here.agreed(invitation))
     show_report(report, as_json=as_json)
     if report.problems:
         context.exit(INPUT_UNUSABLE)
@@ -217,7 +218,7 @@ def inspect(
 ) -> None:
     """Show what the answer to the open task would hold. Nothing is sent."""
     with here.rejoin(session_id, slot, Policy()) as member:
-        found = member.inspect(rows.open(member.dictionary))
+        found = member.inspect(rows.open(member.agreed))
     if as_json:
         say(json.dumps(asdict(found)))
         return
@@ -249,7 +250,7 @@ def predict(
     keep_others([labels], None, force=force)
     with here.rejoin(session_id, slot, Policy()) as member:
         result = member.result()
-        data = rows.open(member.dictionary, result.columns)
+        data = rows.open(member.agreed, result.columns)
         found = result.predict(data)
     path = write_labels(labels, found, data.ids, naming_of(data), {})
     if as_json:
@@ -304,7 +305,7 @@ def _run(
 ) -> None:
     keep_others([labels, picture], member.folder.path, force=force)
     with member.arriving():
-        data = rows.open(member.dictionary)
+        data = rows.open(member.agreed)
     result = member.run(data, on_progress=show_progress)
     with remembered([labels, picture], member.folder.path):
         path = result.save(labels)
@@ -363,16 +364,26 @@ def _show_inspection(found: Inspection) -> None:
 def _show_terms(terms: Terms, slot: str) -> None:
     """Say what a session is about, every parameter with its value, and the columns."""
     from clustering_protocols.registry import check_terms
+    from party_sdk.arriving import agreed_in
 
     say(f"{terms.title}: {terms.protocol.name}, as {slot}")
     for name in ("purpose", "legal_basis", "contact"):
         if told := getattr(terms.about, name):
             say(f"{name.replace('_', ' ')}: {told}")
     say(f"parameters {check_terms(terms).model_dump_json()}")
-    column = terms.layout.slot(slot).column
-    for field in () if terms.dictionary is None else terms.dictionary[column].fields:
-        told = [field.type, field.unit, field.title]
+    dictionary, preparation = agreed_in(terms, slot)
+    for field in () if dictionary is None else dictionary.fields:
+        told = [_type_of(field), field.unit, field.title]
+        if preparation is not None:
+            told.append(preparation.of(field).sentence)
         say(f"  column {field.name}: {', '.join(filter(None, told))}")
+
+
+def _type_of(field: Field) -> str:
+    if not field.is_category:
+        return field.type
+    kind = "ordinal" if field.is_ordinal else "category"
+    return f"{kind} of {len(field.levels)} levels"
 
 
 def _show_quota(member: Party, policy: Policy) -> None:

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -40,6 +40,7 @@ from party_sdk.cli.session_values import (
     read_dictionary,
     read_expected,
     read_layout,
+    read_preparation,
 )
 
 if TYPE_CHECKING:
@@ -153,6 +154,21 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     "each column group, in their order.",
 )
 @click.option(
+    "--preparation",
+    "preparation_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --schema: what becomes of each field (JSON): of gaps, weights, logarithms; "
+    "once for each column group.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "mean", "median"]),
+    help="With --schema: one rule for all gaps. drop: rows with one do not take part. "
+    "mean, median: these fill them, and the most frequent level those of categories. "
+    "By default a table with gaps is refused.",
+)
+@click.option(
     "--new-analyst",
     is_flag=True,
     help="The analyst at this address was set up anew and has another key.",
@@ -178,6 +194,8 @@ def create(
     answer_within: int | None,
     minimum_rows: int | None,
     schema_files: tuple[Path, ...],
+    preparation_files: tuple[Path, ...],
+    missing: Literal["drop", "mean", "median"] | None,
     entropy_file: Path | None,
     *,
     new_analyst: bool,
@@ -193,6 +211,7 @@ def create(
     waits = {"recruiting": join_within, "round": answer_within}
     deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
+    dictionary = read_dictionary(schema_files)
     opened = coordinator.create_session(
         read_about({"title": title, **words}),
         read_params(protocol, params),
@@ -202,7 +221,8 @@ def create(
         deadlines=deadlines,
         guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
         expected=read_expected(expected, coordinator.acquaintances),
-        dictionary=read_dictionary(schema_files),
+        dictionary=dictionary,
+        preparation=read_preparation(preparation_files, missing, dictionary),
         new_analyst=new_analyst,
     )
     invitations = opened.invite()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clustering_protocols.errors import InvalidParameters
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from clustering_protocols.recipe import Preparation
     from clustering_protocols.schema import Schema
     from clustering_protocols.terms import About, Layout
     from party_sdk.identities import Acquaintances
@@ -70,6 +71,50 @@ def read_dictionary(paths: tuple[Path, ...]) -> list[Schema] | None:
     from party_sdk.tables.dictionaries import read_schema
 
     return [read_schema(path) for path in paths]
+
+
+def read_preparation(
+    paths: tuple[Path, ...],
+    missing: Literal["drop", "mean", "median"] | None,
+    dictionary: Sequence[Schema] | None,
+) -> list[Preparation] | None:
+    """Return the preparations of column groups: in files, or one rule for all gaps.
+
+    Categories are prepared even where nothing is said of them: they become indicators.
+    """
+    from clustering_protocols.recipe import Preparation, filling
+
+    if paths and missing:
+        raise InvalidParameters("Give --preparation or --missing, not both.")
+    if dictionary is None:
+        if paths or missing:
+            raise InvalidParameters(
+                "A preparation needs a dictionary of the fields: --schema."
+            )
+        return None
+    if paths:
+        return [_read_preparation(path) for path in paths]
+    if missing == "drop":
+        return [Preparation(missing="drop") for _ in dictionary]
+    if missing is not None:
+        return [filling(schema, missing) for schema in dictionary]
+    categories = any(f.is_category for schema in dictionary for f in schema.fields)
+    return [Preparation() for _ in dictionary] if categories else None
+
+
+def _read_preparation(path: Path) -> Preparation:
+    from pydantic import ValidationError
+
+    from clustering_protocols.errors import explain
+    from clustering_protocols.recipe import Preparation
+
+    try:
+        return Preparation.model_validate_json(path.read_bytes())
+    except OSError:
+        raise InvalidParameters(f"There is no preparation {path.name!r}.") from None
+    except ValidationError as error:
+        said = explain(error)
+        raise InvalidParameters(f"{path.name!r} is no preparation: {said}") from None
 
 
 def read_about(words: Mapping[str, str]) -> About:

@@ -15,7 +15,7 @@ from party_sdk.cli.outputs import try_outputs
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
-    from clustering_protocols.schema import Schema
+    from party_sdk.arriving import Agreed
     from party_sdk.tables import CheckReport, How
 
 Command = Callable[..., Any]
@@ -94,32 +94,35 @@ class GivenTable:
     objects_file: Path | None
 
     def open(
-        self, schema: Schema | None = None, columns: Sequence[str] | None = None
+        self, agreed: Agreed | None = None, columns: Sequence[str] | None = None
     ) -> DataSource:
         """Return its rows, and say what they are.
 
         Parameters
         ----------
-        schema : Schema, optional
-            The dictionary of the terms, which counts instead of the operator's.
+        agreed : Agreed, optional
+            What the terms say of the fields, which counts instead of the operator's.
         columns : sequence of str, optional
             Of the session, where the operator names none.
         """
-        how = replace(
-            self.how,
-            schema=schema or self.how.schema,
-            columns=self.how.columns or columns or None,
-        )
+        how = self._by(agreed)
+        how = replace(how, columns=how.columns or columns or None)
         return _opened(self.path, how, self.long_form, self.objects_file)
 
-    def checked(self, schema: Schema | None) -> CheckReport:
-        """Return what hinders the table from taking part; ``schema`` as above."""
+    def checked(self, agreed: Agreed) -> CheckReport:
+        """Return what hinders the table from taking part; ``agreed`` as above."""
         from party_sdk.tables import examine
 
-        how = replace(self.how, schema=schema or self.how.schema)
-        report, read = examine(self.path, how)
+        report, read = examine(self.path, self._by(agreed))
         unfit = tuple(read.unfit.shown) if read is not None else ()
         return report.model_copy(update={"problems": (*report.problems, *unfit)})
+
+    def _by(self, agreed: Agreed | None) -> How:
+        if agreed is None or agreed.dictionary is None:
+            return self.how
+        return replace(
+            self.how, schema=agreed.dictionary, preparation=agreed.preparation
+        )
 
 
 def data_options(command: Command) -> Command:

@@ -9,12 +9,11 @@ from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.names import IdColumns
 from party_sdk.tables.opening import How, examine, open_as, open_table, read_table
 from party_sdk.tables.report import CheckReport
-from party_sdk.tables.table import Fields, Table
+from party_sdk.tables.table import Table
 
 __all__ = [
     "CheckReport",
     "Dialect",
-    "Fields",
     "How",
     "IdColumns",
     "Table",

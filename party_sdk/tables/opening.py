@@ -15,6 +15,7 @@ import numpy as np
 
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import InvalidData
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
 from party_sdk.tables import duck, guards, names as named
 from party_sdk.tables.columns import Column
@@ -42,6 +43,9 @@ class How:
         the id.
     schema : Schema, optional
         The dictionary: what columns mean. Columns are found by name, in any order.
+    preparation : Preparation, optional
+        What becomes of the dictionary's fields: of categories, and where a value is
+        missing.
     dialect : Dialect
         What is known of how a text file is written.
     query : str, optional
@@ -53,6 +57,7 @@ class How:
     id_column: named.IdColumns = None
     columns: Sequence[str] | None = None
     schema: Schema | None = None
+    preparation: Preparation | None = None
     dialect: Dialect = field(default_factory=Dialect)
     query: str | None = None
     allow: Sequence[str] = ()
@@ -64,11 +69,12 @@ def open_table(
     id_column: named.IdColumns = None,
     columns: Sequence[str] | None = None,
     schema: Schema | None = None,
+    preparation: Preparation | None = None,
     dialect: Any = None,
     query: str | None = None,
     allow: Sequence[str] = (),
 ) -> DataSource:
-    """Return a table as a source of rows without gaps.
+    """Return a table as a source of rows, without gaps where no preparation meets them.
 
     Parameters
     ----------
@@ -76,7 +82,7 @@ def open_table(
         A file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), the address of a
         PostgreSQL database, a numpy array, a scipy sparse matrix, or a table of pandas,
         polars or pyarrow.
-    id_column, columns, schema, query, allow
+    id_column, columns, schema, preparation, query, allow
         As for :class:`How`.
     dialect : Dialect, mapping or sequence of 'name=value', optional
         How a text file is written, where it should not be found out.
@@ -95,6 +101,7 @@ def open_table(
         id_column=id_column,
         columns=columns,
         schema=schema,
+        preparation=preparation,
         dialect=from_mapping(dialect),
         query=query,
         allow=allow,
@@ -103,7 +110,7 @@ def open_table(
 
 
 def open_as(table: Any, how: How) -> Table:
-    """Return a table without gaps, words and dates; for the rest see :func:`open_table`."""
+    """Return a table that can take part as it is; for the rest see :func:`open_table`."""
     read = read_table(table, how)
     if read.unfit:
         raise read.report.refusal(read.unfit.shown, read.unfit.more)
@@ -248,7 +255,7 @@ def _read(
     columns = _columns(source, how, naming)
     while True:
         try:
-            reading = Reading(source, columns, naming, allow)
+            reading = Reading(source, columns, naming, allow, how.preparation)
             reading.run()
             break
         except Again:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.recipe import Preparation
 from party_sdk.tables import guards
 from party_sdk.tables.columns import Bad, Column, id_texts, numbers
 from party_sdk.tables.names import UNNAMED
@@ -34,9 +35,12 @@ class Reading:
         columns: Sequence[Column],
         naming: Sequence[str],
         allow: frozenset[str],
+        preparation: Preparation | None = None,
     ) -> None:
         self._source, self._columns = source, columns
         self._naming, self._allow = tuple(naming), allow
+        self._prepared = preparation is not None
+        self._refusing = [_refuses_gaps(column, preparation) for column in columns]
         self._spool = Spool(len(columns))
         self._watch = guards.Watch(columns)
         self._ids: list[pa.Array] = []
@@ -85,10 +89,10 @@ class Reading:
     def _note_gaps(self, begin: int, X: Any) -> None:
         if len(self._gaps) >= 10:
             return
-        for row, place in np.argwhere(np.isnan(X))[:100]:
-            column = self._columns[place]
-            if column.is_described:
-                self._gaps.append((begin + int(row), column.name, "empty"))
+        refusing = np.flatnonzero(self._refusing)
+        for row, place in np.argwhere(np.isnan(X[:, refusing]))[:10]:
+            name = self._columns[refusing[place]].name
+            self._gaps.append((begin + int(row), name, "empty"))
 
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
         """Return what was found, and the table if nothing hinders."""
@@ -145,15 +149,15 @@ class Reading:
 
     def _add_unfit(self, unfit: Findings) -> None:
         """Add what no preparation is agreed for."""
-        for what in ("words", "dates", "categories"):
+        for what in ("words", "dates", *([] if self._prepared else ["categories"])):
             names = [c.name for c in self._columns if _needs(c) == what]
             if names:
                 unfit.add(_undescribed(what, names))
         _add(unfit, self._gaps, self._source.places)
         gaps = sum(
             int(count)
-            for column, count in zip(self._columns, self._watch.missing, strict=True)
-            if column.is_described
+            for refuses, count in zip(self._refusing, self._watch.missing, strict=True)
+            if refuses
         )
         unfit.more += max(0, gaps - len(self._gaps))
 
@@ -169,7 +173,10 @@ class Reading:
             warnings += self._watch.warnings()
         if unfit:
             told = sentences(unfit, self._source.places.word)
-            warnings.append(f"Refused as long as no preparation is agreed: {told}")
+            agreed = "no other" if self._prepared else "no"
+            warnings.append(
+                f"Refused as long as {agreed} preparation is agreed: {told}"
+            )
         return CheckReport(
             file=file.name if file else "",
             counts=self._source.places.word,
@@ -189,6 +196,12 @@ def _add(
     lines = dict(zip(rows, places.of(rows), strict=True))
     for row, name, what in sorted(found):
         findings.add(what, lines[row], name)
+
+
+def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:
+    if preparation is None or column.field is None:
+        return column.is_described
+    return preparation.of(column.field).missing == "refuse"
 
 
 def _needs(column: Column) -> str:

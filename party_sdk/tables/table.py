@@ -1,8 +1,8 @@
-"""A table that was read: its rows for protocols, and its fields for preparation."""
+"""A table that was read: its rows as numbers, and what is known of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,28 +18,12 @@ from party_sdk.tables.spool import ArrowIds, Spool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fields:
-    """Rows as the dictionary describes them, gaps included.
+class Table:
+    """A data source over a table that was read to its end.
 
     Each batch has a column per field, in the dictionary's order (the table's, without
     one): numbers, 0 or 1 of yes and no, the place of a level among the dictionary's,
     days since 1970-01-01; NaN where there is no value.
-    """
-
-    columns: tuple[str, ...]
-    ids: Sequence[str] | None
-    n_rows: int
-    missing: tuple[int, ...]
-    _spool: Spool
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows in pieces of at most ``BATCH_ROWS``."""
-        return self._spool.batches()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """A data source over a table that was read to its end.
 
     Attributes
     ----------
@@ -72,23 +56,12 @@ class Table:
         return tuple(column.name for column in self.described)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows, finite: a table with gaps is not handed out as a source."""
+        """Yield the rows; NaN is no value, where a preparation meets gaps."""
         return self.spool.batches()
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a copy of the rows with these numbers, whichever the order."""
         return self.spool.take(rows)
-
-    @property
-    def fields(self) -> Fields:
-        """Return the rows for preparation."""
-        return Fields(
-            columns=self.columns,
-            ids=self.ids,
-            n_rows=self.n_rows,
-            missing=tuple(column.missing for column in self.report.columns),
-            _spool=self.spool,
-        )
 
     def same_ids(self, compared: Callable[[str], str] | None = None) -> str:
         """Return which rows have the same id, as a sentence; empty where none have.

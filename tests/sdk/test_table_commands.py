@@ -67,7 +67,7 @@ def coterie(*words: object, expect: int = 0, given: str | None = None) -> Ran:
 def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     read = read_table(path, How(id_column="patient", schema=WARD))
-    [X] = read.fields.batches()
+    [X] = read.batches()
     none = np.nan
     expected = [
         [1, 30, 1.5, 1, 1],
@@ -75,9 +75,9 @@ def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
         [1, 50, none, 1, none],
     ]
     assert np.array_equal(X, expected, equal_nan=True)
-    assert read.fields.columns == WARD.names
-    assert read.fields.missing == (0, 1, 2, 0, 1)
-    assert list(read.fields.ids or ()) == ["a", "b", "c"]
+    assert read.columns == WARD.names
+    assert [c.missing for c in read.report.columns] == [0, 1, 2, 0, 1]
+    assert list(read.ids or ()) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
@@ -91,12 +91,12 @@ def test_a_frame_has_the_same_fields_as_a_file(tmp_path: Path, make: Any) -> Non
         "day": days,
     }
     how = How(id_column="patient", schema=WARD)
-    [expected] = read_table(table(tmp_path, *LINES), how).fields.batches()
-    [found] = read_table(make(columns), How(schema=WARD)).fields.batches()
+    [expected] = read_table(table(tmp_path, *LINES), how).batches()
+    [found] = read_table(make(columns), How(schema=WARD)).batches()
     assert np.array_equal(found, expected, equal_nan=True)
     file = tmp_path / "ward.parquet"
     parquet.write_table(pa.table(columns), file)
-    [found] = read_table(file, How(schema=WARD)).fields.batches()
+    [found] = read_table(file, How(schema=WARD)).batches()
     assert np.array_equal(found, expected, equal_nan=True)
 
 
@@ -140,14 +140,14 @@ def test_a_level_may_look_like_no_value(tmp_path: Path) -> None:
         )
     )
     path = table(tmp_path, "a,1.5,NA", "b,NA,DE", "c,2,", header="id,x,land")
-    [X] = read_table(path, How(id_column="id", schema=schema)).fields.batches()
+    [X] = read_table(path, How(id_column="id", schema=schema)).batches()
     assert np.array_equal(X, [[1.5, 1], [np.nan, 0], [2, np.nan]], equal_nan=True)
 
 
 def test_an_id_may_look_like_no_value_beside_dates_and_commas(tmp_path: Path) -> None:
     path = table(tmp_path, *(f"NA{line[1:]}" for line in LINES))
-    [found] = read_table(path, How(id_column="patient", schema=WARD)).fields.batches()
-    [expected] = read_table(table(tmp_path, *LINES), How(schema=WARD)).fields.batches()
+    [found] = read_table(path, How(id_column="patient", schema=WARD)).batches()
+    [expected] = read_table(table(tmp_path, *LINES), How(schema=WARD)).batches()
     assert np.array_equal(found, expected, equal_nan=True)
     path = table(tmp_path, "NA;31.02.1970;ja;1,5;30;m")
     with pytest.raises(InvalidData, match=r"line 2, day: .99\.99\.9999. is no date"):
@@ -309,7 +309,7 @@ def test_a_file_of_spss_is_read(tmp_path: Path) -> None:
     for ending, write in ((".sav", "write_sav"), (".dta", "write_dta")):
         path = tmp_path / f"rows{ending}"
         getattr(pyreadstat, write)(frame, str(path))
-        [X] = read_table(path, How(id_column="id")).fields.batches()
+        [X] = read_table(path, How(id_column="id")).batches()
         assert np.array_equal(X, [[1.5, 2], [np.nan, 3]], equal_nan=True)
         with pytest.raises(InvalidData, match="row 2, x: empty"):
             open_table(path, id_column="id")

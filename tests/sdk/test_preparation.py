@@ -1,0 +1,384 @@
+"""Three hospitals with tables of their own kinds get the labels of the pooled pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from support.house import House
+from support.in_process import in_process
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+)
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.recipe import Preparation, Treatment, filling
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.terms import Guards, Layout, read_terms
+
+WARDS = ("surgery", "medicine", "children")
+SCHEMA = Schema(
+    fields=(
+        Field(name="crp", unit="mg/l"),
+        Field(
+            name="age",
+            type="integer",
+            constraints=Constraints(minimum=0, maximum=120),
+        ),
+        Field(name="smokes", type="boolean"),
+        Field(name="ward", type="string", categories=WARDS),
+        Field(name="admitted", type="date"),
+    ),
+    missingValues=("", "n/a"),
+)
+PREPARATION = Preparation(
+    fields=(
+        Treatment(name="crp", missing="mean", indicator=True),
+        Treatment(name="age", missing="median"),
+        Treatment(name="smokes", missing="most_frequent"),
+        Treatment(name="ward", missing="most_frequent", weight=1.5),
+        Treatment(name="admitted", missing="mean"),
+    )
+)
+LAYOUT = Layout.lattice(3)
+
+
+def patients(seed: int, n: int = 120) -> pd.DataFrame:
+    """Return rows of three groups of patients, every tenth value missing."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    frame = pd.DataFrame(
+        {
+            "crp": np.round(rng.normal(5 + 30 * group, 4), 2),
+            "age": np.round(rng.normal(25 + 25 * group, 5)).clip(0, 120),
+            "smokes": np.where(rng.random(n) < 0.2 + 0.3 * group, "yes", "no"),
+            "ward": np.array(WARDS)[np.where(rng.random(n) < 0.8, group, 0)],
+            "admitted": pd.Timestamp("2026-01-01")
+            + pd.to_timedelta(rng.integers(0, 30, n) + 90 * group, unit="D"),
+        }
+    )
+    for name in frame:
+        frame.loc[rng.random(n) < 0.1, name] = None
+    frame.insert(0, "patient", [f"{seed}-{row}" for row in range(n)])
+    return frame
+
+
+def german(frame: pd.DataFrame, path: Path) -> Path:
+    """Write what Excel exports in Germany, its columns in another order."""
+    shown = frame[["admitted", "ward", "patient", "smokes", "age", "crp"]].copy()
+    shown["smokes"] = shown["smokes"].map({"yes": "ja", "no": "nein"})
+    shown["age"] = shown["age"].map("{:.0f}".format, na_action="ignore")
+    text = shown.to_csv(
+        sep=";", decimal=",", index=False, date_format="%d.%m.%Y", na_rep="n/a"
+    )
+    path.write_bytes(text.encode("cp1252"))
+    return path
+
+
+def parquet(frame: pd.DataFrame, path: Path) -> Path:
+    shown = frame[["ward", "crp", "smokes", "age", "admitted", "patient"]].copy()
+    shown["smokes"] = shown["smokes"].map({"yes": True, "no": False})
+    shown.to_parquet(path)
+    return path
+
+
+def pipeline() -> Any:
+    """Return what a data scientist would fit to the pooled table."""
+    standard = StandardScaler()
+    days = FunctionTransformer(
+        lambda D: (D - pd.Timestamp("1970-01-01")).apply(lambda c: c.dt.days)
+    )
+    return ColumnTransformer(
+        [
+            ("crp", make_pipeline(SimpleImputer(strategy="mean"), standard), ["crp"]),
+            ("gap", FunctionTransformer(lambda D: D.isna().astype(float)), ["crp"]),
+            ("age", make_pipeline(SimpleImputer(strategy="median"), standard), ["age"]),
+            (
+                "smokes",
+                make_pipeline(
+                    SimpleImputer(strategy="most_frequent"),
+                    FunctionTransformer(lambda Z: (Z == "yes").astype(float)),
+                ),
+                ["smokes"],
+            ),
+            (
+                "ward",
+                make_pipeline(
+                    SimpleImputer(strategy="most_frequent"),
+                    OneHotEncoder(categories=[list(WARDS)], sparse_output=False),
+                    FunctionTransformer(lambda Z: 1.5 * Z / np.sqrt(2)),
+                ),
+                ["ward"],
+            ),
+            (
+                "admitted",
+                make_pipeline(days, SimpleImputer(strategy="mean"), standard),
+                ["admitted"],
+            ),
+        ]
+    )
+
+
+def pooled(frames: list[pd.DataFrame]) -> FloatArray:
+    """Return the pooled table in common units."""
+    Z: FloatArray = pipeline().fit_transform(pd.concat(frames, ignore_index=True))
+    return Z
+
+
+def reference(frames: list[pd.DataFrame]) -> list[int]:
+    """Return the labels of k-means on the pooled table, the best of twenty starts."""
+    found = KMeans(3, n_init=20, tol=0, random_state=0).fit(pooled(frames))
+    labels: list[int] = found.labels_.tolist()
+    return labels
+
+
+def same(found: list[int], expected: list[int]) -> bool:
+    """Return whether two lists of labels cut rows alike."""
+    pairs = set(zip(found, expected, strict=True))
+    return len(pairs) == len(set(found)) == len(set(expected))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("house")
+    with in_process(folder / "api", driven=True) as api:
+        yield House(api, folder / "home")
+
+
+FRAMES = [patients(seed) for seed in (1, 2, 3)]
+
+
+def test_gaps_levels_and_dates_of_three_hospitals_give_the_labels_of_the_pipeline(
+    house: House, tmp_path: Path
+) -> None:
+    session = house.open(
+        "pipeline",
+        LosslessFederated(n_clusters=3, tol=0),
+        LAYOUT,
+        dictionary=[SCHEMA],
+        preparation=[PREPARATION],
+    )
+    tables = [
+        FRAMES[0],
+        german(FRAMES[1], tmp_path / "german.csv"),
+        parquet(FRAMES[2], tmp_path / "hospital.parquet"),
+    ]
+    results = house.run(session, tables, id_column="patient")
+    found = [label for result in results.values() for label in result.labels.tolist()]
+    assert same(found, reference(FRAMES))
+    assert list(results["r2c1"].ids or ()) == FRAMES[1]["patient"].tolist()
+
+
+def test_new_rows_are_filled_and_labelled_as_those_of_the_session(
+    house: House, tmp_path: Path
+) -> None:
+    session = house.open(
+        "new-rows",
+        DataCollaboration(n_clusters=3, predictor=True),
+        LAYOUT,
+        dictionary=[SCHEMA],
+        preparation=[PREPARATION],
+    )
+    results = house.run(session, FRAMES, id_column="patient")
+    again = german(FRAMES[1], tmp_path / "again.csv")
+    for slot, frame in zip(results, FRAMES, strict=True):
+        found = results[slot].predict(frame, id_column="patient")
+        assert found.tolist() == results[slot].labels.tolist()
+    found = results["r1c1"].predict(again, id_column="patient")
+    assert found.tolist() == results["r2c1"].labels.tolist(), "another's file, by name"
+
+
+def test_rows_that_lack_a_value_are_left_out_where_the_terms_say_so(
+    house: House,
+) -> None:
+    session = house.open(
+        "dropped",
+        DataCollaboration(n_clusters=3, predictor=True),
+        LAYOUT,
+        dictionary=[SCHEMA],
+        preparation=[Preparation(missing="drop")],
+    )
+    results = house.run(session, FRAMES, id_column="patient")
+    for slot, frame in zip(results, FRAMES, strict=True):
+        lacking = frame.isna().any(axis=1).to_numpy()
+        labels = results[slot].labels
+        assert ((labels == -1) == lacking).all()
+        new = results[slot].predict(frame, id_column="patient")
+        assert new.tolist() == labels.tolist()
+
+
+def test_a_gap_is_refused_by_its_line_where_nothing_is_said_of_it(
+    house: House,
+) -> None:
+    silent = Preparation(fields=PREPARATION.fields[1:])
+    session = house.open(
+        "refused",
+        LosslessFederated(n_clusters=3),
+        LAYOUT,
+        dictionary=[SCHEMA],
+        preparation=[silent],
+    )
+    party = house.parties(session)["r1c1"]
+    frame = FRAMES[0].copy()
+    frame.loc[:, "crp"] = frame["crp"].fillna(1.0)
+    frame.loc[6, "crp"] = None
+    with pytest.raises(InvalidData, match="row 7, crp: empty"):
+        party.run(frame, id_column="patient")
+    with pytest.raises(InvalidData, match="not a matrix"):
+        party.run(np.ones((40, 5)))
+
+
+def drawn(
+    preparation: Preparation,
+    schema: Schema = SCHEMA,
+    protocol: str = "llf",
+    params: dict[str, Any] | None = None,
+    layout: Layout = LAYOUT,
+) -> Any:
+    n_groups = layout.n_column_groups
+    proposal = Proposal(
+        protocol=protocol,
+        params={"n_clusters": 3, **(params or {})},
+        layout=layout,
+        seed=1,
+        dictionary=(schema,) * n_groups,
+        preparation=(preparation,) * n_groups,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def test_what_fillings_show_are_risks_to_accept() -> None:
+    none = drawn(Preparation()).risks
+    means = drawn(Preparation(fields=(Treatment(name="crp", missing="mean"),))).risks
+    assert set(means) - set(none) == {"house.filled-values"}
+    every = drawn(PREPARATION).risks
+    assert set(every) - set(means) == {"house.medians-show-counts"}
+    two = drawn(
+        PREPARATION, params={"allow_two_parties": True}, layout=Layout.lattice(2)
+    )
+    assert "house.two-parties-fill" in two.risks
+    alone = drawn(PREPARATION, protocol="dc", layout=Layout.lattice(1))
+    assert not {"house.filled-values", "house.two-parties-fill"} & {*alone.risks}
+
+
+@pytest.mark.parametrize(
+    ("treatment", "why"),
+    [
+        ({"name": "weight"}, "no field 'weight'"),
+        ({"name": "ward", "missing": "mean"}, "'ward': levels have no mean"),
+        ({"name": "ward", "missing": "median"}, "without an order"),
+        ({"name": "crp", "missing": "median"}, "a minimum and a maximum"),
+        ({"name": "crp", "missing": "most_frequent"}, "numbers have a mean"),
+        ({"name": "crp", "log1p": True}, "minimum in the dictionary is above -1"),
+        ({"name": "ward", "log1p": True}, "log1p is for numbers"),
+        ({"name": "age", "indicator": True}, "an indicator goes with"),
+    ],
+)
+def test_a_treatment_that_a_field_cannot_have_opens_no_session(
+    treatment: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidParameters, match=why):
+        drawn(Preparation(fields=(Treatment(**treatment),)))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "params", "why"),
+    [
+        ("llf", {"scaling": "minmax", "ranges": {}}, "scaling 'standard'"),
+        ("dc", {"scaling": "none"}, "scaling 'shared'"),
+        ("omnifc", {"scaling": "none"}, "scaling 'standard'"),
+        ("fccm", {}, "as they are"),
+        ("dummy", {"n_clusters": None}, "as they are"),
+    ],
+)
+def test_protocols_that_would_undo_a_preparation_refuse_it(
+    protocol: str, params: dict[str, Any], why: str
+) -> None:
+    given = {"n_clusters": 3, **params}
+    proposal = Proposal(
+        protocol=protocol,
+        params={k: v for k, v in given.items() if v is not None},
+        layout=Layout.lattice(1, 3) if protocol == "fccm" else LAYOUT,
+        seed=1,
+        dictionary=(SCHEMA,) * (3 if protocol == "fccm" else 1),
+        preparation=(PREPARATION,) * (3 if protocol == "fccm" else 1),
+    )
+    with pytest.raises(InvalidParameters, match=why):
+        draw_up("s", proposal)
+
+
+def test_rows_that_several_parties_hold_are_dropped_by_intersection_alone() -> None:
+    columns, drop = Layout.lattice(1, 3), Preparation(missing="drop")
+    with pytest.raises(InvalidParameters, match="ecdh or rsa"):
+        drawn(drop, layout=columns)
+    terms = drawn(drop, params={"alignment": {"method": "ecdh"}}, layout=columns)
+    assert terms.preparation[0].missing == "drop"
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_one_rule_fills_the_gaps_of_all_fields(how: Literal["mean", "median"]) -> None:
+    bounded = Schema(
+        fields=tuple(
+            field.model_copy(
+                update={"constraints": Constraints(minimum=0, maximum=1000)}
+            )
+            if field.type == "number"
+            else field.model_copy(
+                update={
+                    "constraints": Constraints(
+                        minimum="2020-01-01", maximum="2030-01-01"
+                    )
+                }
+            )
+            if field.type == "date"
+            else field
+            for field in SCHEMA.fields
+        )
+    )
+    said = {t.name: t.missing for t in filling(bounded, how).fields}
+    assert said == {
+        "crp": how,
+        "age": how,
+        "smokes": "most_frequent",
+        "ward": "most_frequent",
+        "admitted": how,
+    }
+    assert drawn(filling(bounded, how), bounded).plans
+
+
+def test_a_mean_of_few_values_is_never_told(house: House) -> None:
+    session = house.open(
+        "few-values",
+        LosslessFederated(n_clusters=3),
+        LAYOUT,
+        dictionary=[SCHEMA],
+        preparation=[PREPARATION],
+        guards=Guards(minimum_rows=10),
+    )
+    frames = [frame.copy() for frame in FRAMES]
+    for frame in frames:
+        frame.loc[3:, "crp"] = None
+    parties = house.parties(session)
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [
+            pool.submit(party.run, frame, id_column="patient")
+            for party, frame in zip(parties.values(), frames, strict=True)
+        ]
+        for each in waiting:
+            with pytest.raises(GuardRefused, match="fewer than 10 values of 'crp'"):
+                each.result()
