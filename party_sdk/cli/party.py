@@ -129,12 +129,12 @@ def check(
     *,
     as_json: bool,
 ) -> None:
-    """Check your table against the session's dictionary, without joining.
+    """Check your table against the terms of a session, without joining.
 
     Nothing is sent but the question what the invitation is for. Ends with 5 if there are
     problems, each with its line.
     """
-    report = rows.checked(here.agreed(invitation))
+    report = rows.checked(*here.offered(invitation))
     show_report(report, as_json=as_json)
     if report.problems:
         context.exit(INPUT_UNUSABLE)

@@ -26,8 +26,8 @@ from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
+    from clustering_protocols.terms import Terms
     from party_sdk._transport import Transport
-    from party_sdk.arriving import Agreed
     from party_sdk.memory import PartyFolder
     from party_sdk.participant import Party
     from party_sdk.responder import Confirm
@@ -72,9 +72,8 @@ class PartyOptions:
             accept_moved=self.moved,
         )
 
-    def agreed(self, invitation: str) -> Agreed:
-        """Return what the terms of an invitation say of this party's fields."""
-        from party_sdk.arriving import agreed_in
+    def offered(self, invitation: str) -> tuple[Terms, str]:
+        """Return the terms of an invitation, and its slot."""
         from party_sdk.client import AnalystClient
         from party_sdk.invitations import Invitation
         from party_sdk.joining import signed_terms
@@ -82,7 +81,7 @@ class PartyOptions:
         parsed = Invitation.parse(invitation)
         with self._transport(parsed.url) as transport:
             preview = AnalystClient(transport).preview(parsed.code)
-        return agreed_in(signed_terms(parsed, preview), parsed.slot)
+        return signed_terms(parsed, preview), parsed.slot
 
     def decline(self, invitation: str, check: str | None, reason: str) -> None:
         """Tell the coordinator which check refused, or why the party declines."""

@@ -15,6 +15,7 @@ from party_sdk.cli.outputs import try_outputs
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
+    from clustering_protocols.terms import Terms
     from party_sdk.arriving import Agreed
     from party_sdk.tables import CheckReport, How
 
@@ -109,13 +110,21 @@ class GivenTable:
         how = replace(how, columns=how.columns or columns or None)
         return _opened(self.path, how, self.long_form, self.objects_file)
 
-    def checked(self, agreed: Agreed) -> CheckReport:
-        """Return what hinders the table from taking part; ``agreed`` as above."""
+    def checked(self, terms: Terms, slot: str) -> CheckReport:
+        """Return what hinders the table from taking part at a slot."""
+        from clustering_protocols.errors import GuardRefused, InvalidData
+        from party_sdk.arriving import agreed_in, arrival_of
         from party_sdk.tables import examine
+        from party_sdk.tables.report import Finding
 
-        report, read = examine(self.path, self._by(agreed))
-        unfit = tuple(read.unfit.shown) if read is not None else ()
-        return report.model_copy(update={"problems": (*report.problems, *unfit)})
+        report, read = examine(self.path, self._by(agreed_in(terms, slot)))
+        found = () if read is None else tuple(read.unfit.shown)
+        if read is not None and not found:
+            try:
+                arrival_of(terms, slot, read)
+            except (GuardRefused, InvalidData) as refused:
+                found = (Finding(what=refused.detail),)
+        return report.model_copy(update={"problems": (*report.problems, *found)})
 
     def _by(self, agreed: Agreed | None) -> How:
         if agreed is None or agreed.dictionary is None:

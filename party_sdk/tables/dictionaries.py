@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -9,9 +10,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from clustering_protocols.errors import InvalidData, explain
-from clustering_protocols.schema import Field, Schema, normal
+from clustering_protocols.schema import Field, Level, Schema, normal
 from party_sdk.tables.columns import texts
+from party_sdk.tables.decoding import kind_of
 from party_sdk.tables.opening import How, examine, opened, read_again
+from party_sdk.tables.study_files import STUDIES, Codebook, codebook
 
 MOST_LEVELS: Final = 50
 """A column of words with more of them is hardly a category."""
@@ -38,7 +41,8 @@ def read_schema(path: Path) -> Schema:
 def infer(table: Any, how: How, confirm: Confirm) -> tuple[Schema, list[str]]:
     """Return the draft of a dictionary, and the columns that it leaves out.
 
-    Names and types alone: bounds would tell of the rows.
+    Names and types alone: bounds would tell of the rows. Files of studies know more:
+    titles, and labels of values; integers that all have labels are a category.
 
     Parameters
     ----------
@@ -52,23 +56,55 @@ def infer(table: Any, how: How, confirm: Confirm) -> tuple[Schema, list[str]]:
     """
     report, _ = examine(table, how)
     report.require_none()
-    words = [column.name for column in report.columns if column.type == "words"]
-    levels = _levels(table, how, words) if words else {}
+    about = _codebook(table)
+    asked = [
+        column.name
+        for column in report.columns
+        if column.type == "words" or column.name in about.labels
+    ]
+    levels = _levels(table, how, asked) if asked else {}
     fields, left = [], []
     for column in report.columns:
-        if column.type != "words":
+        title = about.titles.get(column.name, "")[:200]
+        found = levels.get(column.name, [])
+        labelled = _labelled(found, about.labels.get(column.name, {}))
+        if column.type == "integer" and labelled:
+            described = Field(name=column.name, type="integer", categories=labelled)
+        elif column.type != "words":
             kind: Any = "number" if column.type == "nothing" else column.type
-            fields.append(Field(name=column.name, type=kind))
-            continue
-        found = levels[column.name]
-        if len(found) <= MOST_LEVELS and confirm(column.name, found):
-            said = tuple(found)
-            fields.append(Field(name=column.name, type="string", categories=said))
+            described = Field(name=column.name, type=kind)
+        elif len(found) <= MOST_LEVELS and confirm(column.name, found):
+            described = Field(name=column.name, type="string", categories=tuple(found))
         else:
             left.append(column.name)
+            continue
+        fields.append(described.model_copy(update={"title": title}))
     if not fields:
         raise InvalidData("No column can be described without its levels: --levels.")
     return Schema(fields=tuple(fields)), left
+
+
+def _codebook(table: Any) -> Codebook:
+    """Return what a file of a study says of its columns; nothing of another table."""
+    if not isinstance(table, str | os.PathLike) or str(table).startswith("postgres"):
+        return Codebook({}, {})
+    path = Path(table)
+    return codebook(path) if kind_of(path) in STUDIES else Codebook({}, {})
+
+
+def _labelled(found: Sequence[str], labels: Mapping[float, str]) -> tuple[Level, ...]:
+    """Return the labels of integers as levels, if every value that occurs has one."""
+    codes = {value: text for value, text in labels.items() if _is_integer(value)}
+    if not codes or not {float(text) for text in found} <= set(codes):
+        return ()
+    return tuple(
+        Level(value=int(value), label=text[:200])
+        for value, text in sorted(codes.items())
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | float) and float(value).is_integer()
 
 
 def _levels(table: Any, how: How, words: Sequence[str]) -> Mapping[str, list[str]]:

@@ -24,6 +24,7 @@ from party_sdk.tables.dialect import Dialect, from_mapping
 from party_sdk.tables.reading import Reading
 from party_sdk.tables.report import CheckReport, Findings
 from party_sdk.tables.source import Again, Cells, Source
+from party_sdk.tables.study_files import STUDIES, study_source
 from party_sdk.tables.table import Table
 
 _SQL = ("postgresql://", "postgres://")
@@ -179,9 +180,7 @@ def _of_file(path: Path, said: Dialect, folder: Path) -> Source:
         from party_sdk.tables.sheets import sheet_source
 
         return sheet_source(path, said, folder)
-    if kind in {"spss", "sas", "stata"}:
-        from party_sdk.tables.study_files import study_source
-
+    if kind in STUDIES:
         return study_source(path, said, folder)
     if kind == "json":
         copy = folder / "objects.csv"

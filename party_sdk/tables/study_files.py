@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from clustering_protocols.errors import InvalidData, InvalidParameters
 from party_sdk.tables.dialect import Dialect
@@ -17,6 +17,14 @@ _READERS = {
     ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport", ".dta": "read_dta",
 }  # fmt: skip
 _ROWS = 50_000
+STUDIES: Final = frozenset({"spss", "sas", "stata"})
+
+
+class Codebook(NamedTuple):
+    """Titles of columns, and labels of values, as a file of a study has them."""
+
+    titles: Mapping[str, str]
+    labels: Mapping[str, Mapping[float, str]]
 
 
 def study_source(path: Path, said: Dialect, folder: Path) -> CopiedSource:
@@ -29,13 +37,7 @@ def study_source(path: Path, said: Dialect, folder: Path) -> CopiedSource:
     InvalidData
         If it is no such file.
     """
-    try:
-        import pyreadstat
-    except ModuleNotFoundError:
-        raise InvalidParameters(
-            "Files of SPSS, SAS and Stata need pyreadstat: install coterie[statistics]."
-        ) from None
-    reader = getattr(pyreadstat, _READERS[path.suffix.lower()])
+    pyreadstat, reader = _reader(path)
     try:
         pieces = pyreadstat.read_file_in_chunks(
             reader, str(path), chunksize=_ROWS, output_format="dict"
@@ -49,6 +51,28 @@ def study_source(path: Path, said: Dialect, folder: Path) -> CopiedSource:
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
         raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
     return CopiedSource(copy, said)
+
+
+def codebook(path: Path) -> Codebook:
+    """Return how a file of a study calls its columns and the values in them."""
+    _, read = _reader(path)
+    _, about = read(str(path), metadataonly=True, output_format="dict")
+    titles = about.column_names_to_labels or {}
+    return Codebook(
+        titles={name: title for name, title in titles.items() if title},
+        labels=about.variable_value_labels or {},
+    )
+
+
+def _reader(path: Path) -> tuple[Any, Any]:
+    """Return the library, and its function for a file of this ending."""
+    try:
+        import pyreadstat
+    except ModuleNotFoundError:
+        raise InvalidParameters(
+            "Files of SPSS, SAS and Stata need pyreadstat: install coterie[statistics]."
+        ) from None
+    return pyreadstat, getattr(pyreadstat, _READERS[path.suffix.lower()])
 
 
 def _rows(pieces: Iterator[tuple[dict[str, Any], Any]]) -> Iterator[Sequence[Any]]:

@@ -197,5 +197,9 @@ def test_a_table_is_checked_against_an_invitation_without_joining(
     assert code == 5
     assert {problem["column"] for problem in report["problems"]} == {"crp"}
     assert report["problems"][0]["line"] == 2
+    twice = pd.concat([rows(6), rows(6)[:1]])
+    code, report = check(twice)
+    assert code == 5
+    assert "have the same id" in report["problems"][0]["what"]
     assert not (tmp_path / "home").exists(), "nothing was joined"
     assert session.status().slots[0].joined_at is None

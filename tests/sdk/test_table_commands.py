@@ -19,12 +19,13 @@ from python_calamine import CalamineWorkbook
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Field, Schema
 from party_sdk.cli import main
 from party_sdk.cli.outputs import keep_others, remembered, try_outputs
 from party_sdk.results import Result
 from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
-from party_sdk.tables.dictionaries import read_schema
+from party_sdk.tables.dictionaries import infer, read_schema
 
 WARD = Schema.model_validate(
     {
@@ -313,6 +314,31 @@ def test_a_file_of_spss_is_read(tmp_path: Path) -> None:
         assert np.array_equal(X, [[1.5, 2], [np.nan, 3]], equal_nan=True)
         with pytest.raises(InvalidData, match="row 2, x: empty"):
             open_table(path, id_column="id")
+
+
+def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"sex": [1.0, 2, 2, None], "pain": [0.0, 3, 10, 4], "w": [1.5, 2, 3, 4]}
+    )
+    path = tmp_path / "study.sav"
+    pyreadstat.write_sav(
+        frame,
+        str(path),
+        column_labels={"sex": "Sex at birth"},
+        variable_value_labels={
+            "sex": {1: "male", 2: "female", 9: "other"},
+            "pain": {0: "none", 10: "worst"},
+        },
+    )
+    schema, left = infer(path, How(), lambda *_: False)
+    assert (left, schema.names) == ([], ("sex", "pain", "w"))
+    sex, pain, _ = schema.fields
+    assert (sex.title, sex.levels) == ("Sex at birth", ("1", "2", "9"))
+    assert sex.labels == ("male", "female", "other")
+    assert not pain.is_category, "only its ends have labels"
+    how = How(schema=schema, preparation=Preparation(missing="drop"))
+    [X] = read_table(path, how).batches()
+    assert X[:, 0].tolist()[:3] == [0, 1, 1]
 
 
 def test_the_rows_of_a_query_are_read_and_nothing_is_written(postgres_url: str) -> None:
