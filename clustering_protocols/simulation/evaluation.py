@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from clustering_protocols import registry
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
+from clustering_protocols.recipe import Preparation
+from clustering_protocols.schema import Schema
+from clustering_protocols.simulation.pooled_columns import in_common_units
 from clustering_protocols.simulation.results import Simulated, Timer
 from clustering_protocols.simulation.session import run
 from clustering_protocols.simulation.splitting import Split
@@ -40,9 +44,15 @@ def evaluate(
     *,
     session: str = "simulation",
     analyst: str | None = None,
+    dictionary: Sequence[Schema] | None = None,
+    preparation: Sequence[Preparation] | None = None,
     timer: Timer = lambda: 0.0,
 ) -> Evaluated:
-    """Simulate a session over a split of X and measure its fidelity."""
+    """Simulate a session over a split of X and measure its fidelity.
+
+    With dictionary and preparation X holds fields, and NaN is no value; the same
+    clustering then is that of their columns in common units.
+    """
     from clustering_protocols.metrics import adjusted_rand  # a second of mathematics
 
     simulated = run(
@@ -52,6 +62,8 @@ def evaluate(
         seed,
         session=session,
         analyst=analyst,
+        dictionary=dictionary,
+        preparation=preparation,
         timer=timer,
     )
     labels = np.full(len(X), -1, dtype=np.int64)
@@ -65,7 +77,11 @@ def evaluate(
     known = registry.protocol(registry.name_of(params))
     pooled = np.full(len(X), -1, dtype=np.int64)
     columns = np.concatenate(list(parts.columns))
-    pooled[order] = known.pooled(params, X[np.ix_(order, columns)], simulated.trace)
+    rows, plans = X[np.ix_(order, columns)], simulated.trace.session.terms.plans
+    if plans:
+        rows = in_common_units(plans, rows)
+        params = params.model_copy(update={"scaling": "none"})
+    pooled[order] = known.pooled(params, rows, simulated.trace)
     return Evaluated(
         labels=labels,
         pooled=pooled,

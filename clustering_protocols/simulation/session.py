@@ -300,6 +300,8 @@ def run(
     *,
     session: str = "simulation",
     analyst: str | None = None,
+    dictionary: Sequence[Schema] | None = None,
+    preparation: Sequence[Preparation] | None = None,
     timer: Timer = lambda: 0.0,
 ) -> Simulated:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
@@ -310,6 +312,14 @@ def run(
         Where a session over HTTP would end with that problem.
     """
     whole = Session(
-        params, layout, data, seed, session=session, analyst=analyst, timer=timer
+        params,
+        layout,
+        data,
+        seed,
+        session=session,
+        analyst=analyst,
+        dictionary=dictionary,
+        preparation=preparation,
+        timer=timer,
     )
     return whole.to_the_end()

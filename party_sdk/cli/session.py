@@ -35,6 +35,7 @@ from party_sdk.cli.output import (
     say,
     show_progress,
 )
+from party_sdk.cli.preparing import missing_option, preparation_option
 from party_sdk.cli.session_values import (
     read_about,
     read_dictionary,
@@ -153,21 +154,8 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
     help="The data dictionary of the columns, which parties then find by name; once for "
     "each column group, in their order.",
 )
-@click.option(
-    "--preparation",
-    "preparation_files",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="With --schema: what becomes of each field (JSON): of gaps, weights, logarithms; "
-    "once for each column group.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["drop", "mean", "median"]),
-    help="With --schema: one rule for all gaps. drop: rows with one do not take part. "
-    "mean, median: these fill them, and the most frequent level those of categories. "
-    "By default a table with gaps is refused.",
-)
+@preparation_option(several=True)
+@missing_option
 @click.option(
     "--new-analyst",
     is_flag=True,

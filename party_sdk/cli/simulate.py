@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,6 +18,7 @@ from party_sdk.cli.options import (
 )
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.outputs import force_option, keep_others, try_outputs
+from party_sdk.cli.preparing import missing_option, preparation_option
 from party_sdk.cli.table_options import reading_options
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 )
 @click.option("--truth", help="A column of true classes: compared with, not clustered.")
 @reading_options
+@preparation_option(several=False)
+@missing_option
 @row_groups_option(default=2)
 @column_groups_option
 @param_option
@@ -51,6 +55,8 @@ def simulate(
     data: Path,
     truth: str | None,
     how: How,
+    preparation_files: tuple[Path, ...],
+    missing: Literal["drop", "mean", "median"] | None,
     row_groups: int,
     column_groups: int,
     params: tuple[str, ...],
@@ -67,13 +73,16 @@ def simulate(
     clustering on the pooled table: 1 means that nothing was lost.
     """
     from party_sdk.cli import trial
+    from party_sdk.cli.session_values import read_preparation
 
+    schemas = None if how.schema is None else [how.schema]
+    prepared = read_preparation(preparation_files, missing, schemas)
     try_outputs([labels], data, force=force)
     keep_others([labels], None, force=force)
     report = trial.simulate(
         protocol,
         data,
-        how,
+        replace(how, preparation=prepared[0] if prepared else None),
         read_values(params),
         (row_groups, column_groups),
         seed,

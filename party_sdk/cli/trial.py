@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import numpy as np
 from clustering_protocols import metrics, simulation
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.data import matrix
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.recipe import Preparation, Treatment
 from clustering_protocols.registry import parse_params
+from clustering_protocols.schema import Field
 from clustering_protocols.terms import Layout
 from party_sdk.results import write_labels
 from party_sdk.tables import How, open_as
@@ -36,13 +40,53 @@ def simulate(
     classes = _classes(data, how, truth)
     table = open_as(data, _without(data, how, truth))
     X = matrix(table)
-    parts = simulation.split(X, Layout.lattice(*lattice), seed, table.columns)
+    agreed = _agreed(how, lattice[1])
+    parts = simulation.split(
+        X,
+        Layout.lattice(*lattice),
+        seed,
+        table.columns,
+        dictionary=agreed["dictionary"],
+    )
     evaluated = simulation.evaluate(
-        parse_params(protocol, params), X, parts, seed, timer=time.perf_counter
+        parse_params(protocol, params),
+        X,
+        parts,
+        seed,
+        timer=time.perf_counter,
+        **agreed,
     )
     if labels is not None:
         write_labels(labels, evaluated.labels, table.ids, table.naming, {})
     return {**_report(evaluated, classes), "warnings": table.report.warnings}
+
+
+def _agreed(how: How, n_groups: int) -> dict[str, Any]:
+    """Return dictionary and preparation of each column group, where there is one.
+
+    The dictionary's fields are dealt out to the groups in their order.
+    """
+    if how.preparation is None or how.schema is None:
+        return {"dictionary": None, "preparation": None}
+    fields, said = how.schema.fields, how.preparation
+    ends = np.linspace(0, len(fields), n_groups + 1).round().astype(int)
+    groups = [fields[begin:end] for begin, end in pairwise(ends)]
+    if not all(groups):
+        raise InvalidParameters("There are more column groups than fields.")
+    return {
+        "dictionary": [
+            how.schema.model_copy(update={"fields": group}) for group in groups
+        ],
+        "preparation": [
+            Preparation(missing=said.missing, fields=_of(said, group))
+            for group in groups
+        ],
+    }
+
+
+def _of(said: Preparation, fields: Sequence[Field]) -> tuple[Treatment, ...]:
+    names = {field.name for field in fields}
+    return tuple(each for each in said.fields if each.name in names)
 
 
 def _classes(data: Path, how: How, truth: str | None) -> IntArray | None:

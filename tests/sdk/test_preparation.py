@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -30,6 +32,7 @@ from clustering_protocols.recipe import Preparation, Treatment, filling
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.schema import Constraints, Field, Schema
 from clustering_protocols.terms import Guards, Layout, read_terms
+from party_sdk.cli import main
 
 WARDS = ("surgery", "medicine", "children")
 SCHEMA = Schema(
@@ -382,3 +385,30 @@ def test_a_mean_of_few_values_is_never_told(house: House) -> None:
         for each in waiting:
             with pytest.raises(GuardRefused, match="fewer than 10 values of 'crp'"):
                 each.result()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "cells", "missing"),
+    [
+        ("llf", (3, 1), "mean"),
+        ("llf", (1, 3), "mean"),
+        ("dc", (3, 2), "mean"),
+        ("omnifc", (3, 1), "drop"),
+        ("pqmds", (1, 2), "mean"),
+    ],
+)
+def test_a_table_with_gaps_and_words_is_tried_alone_with_nothing_lost(
+    protocol: str, cells: tuple[int, int], missing: str, tmp_path: Path
+) -> None:
+    table, schema = tmp_path / "table.csv", tmp_path / "schema.json"
+    pd.concat(FRAMES).to_csv(table, index=False)
+    schema.write_text(SCHEMA.model_dump_json())
+    words = ["simulate", protocol, "--data", str(table), "--id-column", "patient"]
+    words += ["--schema", str(schema), "--missing", missing, "--json"]
+    words += ["--row-groups", str(cells[0]), "--column-groups", str(cells[1])]
+    done = CliRunner().invoke(main, [*words, "--param", "n_clusters=3"])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["fidelity"] == 1.0
+    gaps = pd.concat(FRAMES).isna().any(axis=1).sum() if missing == "drop" else 0
+    assert report["noise_rows"] == gaps
