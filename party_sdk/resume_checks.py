@@ -20,7 +20,9 @@ def data_digest(data: DataSource) -> str:
     digest = sha256(length_prefixed(*data.columns))
     digest.update(length_prefixed(*(data.ids or ())))
     for batch in data.batches():
-        digest.update(np.ascontiguousarray(batch).reshape(-1).data)
+        # one form of no value: readers write it with different bits
+        rows = np.where(np.isnan(batch), np.nan, batch)
+        digest.update(np.ascontiguousarray(rows).reshape(-1).data)
     return digest.hexdigest()
 
 

@@ -36,7 +36,7 @@ class Treatment(Described):
         default=False,
         description="The logarithm of 1 + x stands for x, before gaps are filled.",
     )
-    weight: Annotated[float, Declared(gt=0, le=100)] = Declared(
+    weight: Annotated[float, Declared(gt=0, le=10)] = Declared(
         default=1.0,
         description="With what the field's columns are multiplied once they are scaled.",
     )
