@@ -7,7 +7,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clustering_protocols.data import DataSource
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.data import DataSource, keep_rows
 from clustering_protocols.errors import (
     CoterieError,
     GuardRefused,
@@ -15,7 +17,8 @@ from clustering_protocols.errors import (
     ShapeConflict,
 )
 from clustering_protocols.preparation.arrival import Arrival, arrive, shares_rows
-from clustering_protocols.recipe import Preparation
+from clustering_protocols.preparation.filling.stage import prepared
+from clustering_protocols.recipe import Preparation, whole_rows
 from clustering_protocols.registry import check_terms
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Terms
@@ -89,6 +92,22 @@ def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
         if not same:
             raise
         raise InvalidData(same) from None
+
+
+def clustered(
+    terms: Terms, slot: str, memory: Memory, data: DataSource, labels: IntArray
+) -> tuple[DataSource, IntArray]:
+    """Return rows as the columns that were clustered, and their labels.
+
+    Rows without a value that they need are left out.
+    """
+    plan = terms.plan(slot)
+    if plan is None:
+        return data, labels
+    rows = whole_rows(data, plan)
+    if rows is not None:
+        data, labels = keep_rows(data, rows), labels[rows]
+    return prepared(plan, data, memory), labels
 
 
 @contextmanager

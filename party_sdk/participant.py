@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine, enrolment, packets
+from clustering_protocols.arrays import IntArray
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
@@ -34,7 +35,14 @@ from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk._files import default_home
 from party_sdk._transport import Transport
-from party_sdk.arriving import Agreed, agreed_in, arrival_of, open_by, telling_refusals
+from party_sdk.arriving import (
+    Agreed,
+    agreed_in,
+    arrival_of,
+    clustered,
+    open_by,
+    telling_refusals,
+)
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
@@ -317,6 +325,16 @@ class Party:
         rows = self._arrival(data).data
         answer = self._engine(agreement).reply(journal, before, task, rows)
         return Inspection.of(answer.contribution, answer.notes)
+
+    def clustered(
+        self, data: DataSource, labels: IntArray
+    ) -> tuple[DataSource, IntArray]:
+        """Return rows as the columns that were clustered, and their labels.
+
+        Once the session is over. Rows without a value that they need are left out.
+        """
+        memory = self.folder.load_answered().after
+        return clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def result(self) -> Result:
         """Return the result of a completed session, from what is kept on this disk."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -312,7 +312,8 @@ def _run(
         if picture is not None:
             from party_sdk.plots import draw
 
-            draw(data, result, picture)
+            shown, found = member.clustered(data, result.labels)
+            draw(shown, replace(result, labels=found), picture)
             say(f"a picture in {picture}", err=True)
     if as_json:
         say(json.dumps(_document(member, result, path)))

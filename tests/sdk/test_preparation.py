@@ -21,6 +21,7 @@ from support.house import House
 from support.in_process import in_process
 
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import matrix
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidData,
@@ -33,6 +34,7 @@ from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.schema import Constraints, Field, Schema
 from clustering_protocols.terms import Guards, Layout, read_terms
 from party_sdk.cli import main
+from party_sdk.tables import open_table
 
 WARDS = ("surgery", "medicine", "children")
 SCHEMA = Schema(
@@ -223,6 +225,11 @@ def test_rows_that_lack_a_value_are_left_out_where_the_terms_say_so(
         assert ((labels == -1) == lacking).all()
         new = results[slot].predict(frame, id_column="patient")
         assert new.tolist() == labels.tolist()
+        how = {"schema": SCHEMA, "preparation": Preparation(missing="drop")}
+        rows = open_table(frame, id_column="patient", **how)
+        shown, found = house.last[slot].clustered(rows, labels)
+        assert found.tolist() == labels[~lacking].tolist()
+        assert np.isfinite(matrix(shown)).all()
 
 
 def test_a_gap_is_refused_by_its_line_where_nothing_is_said_of_it(

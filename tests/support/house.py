@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 class House:
     """Homes of a coordinator and of parties, beside an analyst.
 
+    ``last`` are the parties that ran last.
+
     All chance follows from fixed entropy, the name of the session, and the analyst.
     """
 
     def __init__(self, api: Api, home: Path) -> None:
         self.api, self.home = api, home
+        self.last: dict[str, Party] = {}
         self.coordinator = Coordinator(
             "http://127.0.0.1",
             api.key(),
@@ -58,7 +61,7 @@ class House:
         self, session: CoordinatedSession, tables: Sequence[Any], **how: Any
     ) -> dict[str, Result]:
         """Let all parties of a session bring their tables; return what they get."""
-        parties = self.parties(session)
+        parties = self.last = self.parties(session)
         with ThreadPoolExecutor(len(parties)) as pool:
             waiting = {
                 slot: pool.submit(party.run, table, **how)
