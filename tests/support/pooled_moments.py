@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.engine.signatures import OPENING
+from clustering_protocols.house import OTHER_UNITS
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.simulation import Session
@@ -28,7 +29,9 @@ def prepared(session: Session) -> Session:
 def pooled(X: FloatArray, sizes: Sequence[int]) -> PooledMoments:
     """Return the moments that the parties find together."""
     layout = Layout.lattice(len(sizes))
-    session = prepared(Session(ONE, layout, cut(X, layout, list(sizes)), seed=5))
+    deaf = {slot: {OTHER_UNITS: True} for slot in layout.names}
+    data = cut(X, layout, list(sizes))
+    session = prepared(Session(ONE, layout, data, seed=5, choices=deaf))
     found = [session.recall(slot, PooledMoments) for slot in layout.names]
     assert len({f.mean.tobytes() + f.deviations.tobytes() for f in found}) == 1
     return found[0]

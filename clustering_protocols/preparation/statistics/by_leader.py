@@ -93,27 +93,22 @@ class Moments(Record):
     minimum: Annotated[FloatArray, Spec("ranges")]
     maximum: Annotated[FloatArray, Spec("ranges")]
 
+    @property
+    def spread(self) -> FloatArray:
+        """Return the standard deviation (divisor n) of each feature."""
+        return np.sqrt(self.deviations / self.n_rows)
+
 
 class OwnMoments(Moments):
     """Memory: a party's own moments, until those of the others have come."""
 
     kind = "own-moments"
 
-    @property
-    def spread(self) -> FloatArray:
-        """Return the party's own standard deviation (divisor n) of each feature."""
-        return np.sqrt(self.deviations / self.n_rows)
-
 
 class PooledMoments(Moments):
     """Envelope and memory: the same over all rows of the column group."""
 
     kind = "pooled-moments"
-
-    @property
-    def spread(self) -> FloatArray:
-        """Return the pooled standard deviation (divisor n) of each feature."""
-        return np.sqrt(self.deviations / self.n_rows)
 
 
 def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
@@ -265,9 +260,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         if self.moments:
             own = context.recall(OwnMoments)
             columns = [f"column {place + 1}" for place in range(len(own.mean))]
-            other_units.check(
-                context, columns, (own.mean, own.spread), (pooled.mean, pooled.spread)
-            )
+            other_units.check(context, columns, own, pooled)
         return pooled
 
 

@@ -49,7 +49,7 @@ from clustering_protocols.preparation.phases import (
 )
 from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.preparation.statistics import other_units
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments, measure
 from clustering_protocols.preparation.sums import (
     MaskedSum,
     read,
@@ -77,8 +77,6 @@ class PartialMoments(Record):
     powers: Annotated[IntArray, Spec("powers")]
     mean: Annotated[FloatArray, Spec("means")]
     deviation_powers: Annotated[IntArray, Spec("deviation_powers")]
-    own_mean: Annotated[FloatArray, Spec("own_means")]
-    own_squares: Annotated[FloatArray, Spec("own_squares")]
 
 
 def groups(layout: Layout) -> list[tuple[str, ...]]:
@@ -123,15 +121,12 @@ class MomentsParty(PartyRole[Params, AddUp]):
         remember: list[Record] = [known]
         if task.phase == _CONFIRM:
             outcome = _pooled(context, task, known)
-            own = _own(known, data.n_rows)
-            other_units.check(
-                context, data.columns, own, (outcome.mean, outcome.spread)
-            )
+            own = measure(data, moments=True, ranges=False)
+            other_units.check(context, data.columns, own, outcome)
             remember.append(outcome)
             words = np.ones(1, dtype=np.uint64)
         else:
             words = _share(context, task.phase, known, data)
-            remember = [_with_own(context, known, words, data.n_rows)]
         of = _sum_of(context, task.phase, context.transcript)
         shared = share(context, words, of, "column")
         return Reply(contribution=Share(words=shared), remember=remember)
@@ -145,8 +140,6 @@ def _nothing_yet(context: PartyContext) -> PartialMoments:
         powers=none,
         mean=np.empty(0),
         deviation_powers=none,
-        own_mean=np.empty(0),
-        own_squares=np.empty(0),
     )
 
 
@@ -166,27 +159,6 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     elif asked.phase == 4:
         learnt["deviation_powers"] = _largest_power(total)
     return PartialMoments.model_validate(dict(before) | learnt)
-
-
-def _with_own(
-    context: PartyContext, known: PartialMoments, words: WordArray, n_rows: int
-) -> PartialMoments:
-    """Return what is known with this party's own mean, or its squared deviations."""
-    own: dict[str, FloatArray] = {}
-    if known.phase == 2:
-        own["own_mean"] = _encoding(context, known.powers).decode(words) / n_rows
-    elif known.phase == 4:
-        squares = _encoding(context, 2 * known.deviation_powers)
-        own["own_squares"] = squares.decode(words)
-    return PartialMoments.model_validate(dict(known) | own)
-
-
-def _own(known: PartialMoments, n_rows: int) -> tuple[FloatArray, FloatArray]:
-    """Return this party's own mean and spread of each feature."""
-    offset = np.square(known.own_mean - known.mean)
-    variance = np.maximum(known.own_squares / n_rows - offset, 0.0)
-    noise = 1e-9 * np.maximum(offset, np.square(known.own_mean))
-    return known.own_mean, np.sqrt(np.where(variance > noise, variance, 0.0))
 
 
 def _check_agreed(context: PartyContext, asked: AddUp) -> None:

@@ -8,7 +8,7 @@ used: nobody else needs to know either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -20,19 +20,34 @@ from clustering_protocols.house import OTHER_UNITS
 FACTOR: Final = 100.0
 
 
+class Known(Protocol):
+    """Means and spreads of the columns: float64 arrays of shape (m,)."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the means."""
+        ...
+
+    @property
+    def spread(self) -> FloatArray:
+        """Return the standard deviations."""
+        ...
+
+
 def check(
     context: PartyContext,
     columns: Sequence[str],
-    own: tuple[FloatArray, FloatArray],
-    pooled: tuple[FloatArray, FloatArray],
+    own: Known,
+    pooled: Known,
 ) -> None:
     """Refuse to go on with columns that look like other units.
 
     Parameters
     ----------
     columns : sequence of str
-    own, pooled : pair of float64 arrays of shape (m,)
-        Means and spreads. A column that is constant here says nothing of its unit.
+    own, pooled : Known
+        Of this party's rows, and of all. A column that is constant here says nothing of
+        its unit.
 
     Raises
     ------
@@ -42,11 +57,10 @@ def check(
     """
     if context.choices.get(OTHER_UNITS):
         return
-    (mean, spread), (pooled_mean, pooled_spread) = own, pooled
-    narrow = (spread > 0) & (FACTOR * spread < pooled_spread)
-    low, high = np.sort(np.abs([mean, pooled_mean]), axis=0)
-    apart = (FACTOR * low < high) & (np.abs(mean - pooled_mean) > pooled_spread)
-    found = np.flatnonzero(narrow | (apart & (spread > 0)))
+    narrow = FACTOR * own.spread < pooled.spread
+    low, high = np.sort(np.abs([own.mean, pooled.mean]), axis=0)
+    apart = (FACTOR * low < high) & (np.abs(own.mean - pooled.mean) > pooled.spread)
+    found = np.flatnonzero((narrow | apart) & (own.spread > 0))
     if found.size:
         named = ", ".join(columns[place] for place in found[:10])
         raise GuardRefused(
