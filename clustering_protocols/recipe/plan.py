@@ -165,6 +165,8 @@ class Plan:
 
     def observed(self, rows: FloatArray) -> FloatArray:
         """Return rows (n, fields) with their logarithms taken; NaN is no value."""
+        if not self._logarithms:
+            return rows
         found = np.array(rows)
         for place in self._logarithms:
             np.log1p(found[:, place], out=found[:, place])
@@ -182,15 +184,21 @@ class Plan:
         filled : float64 array of shape (len(fills),)
             What takes the place of no value, for each of ``fills``.
         """
+        instead = np.full(observed.shape[1], np.nan)
+        instead[[fill.place for fill in self.fills]] = filled
+        gaps = np.isnan(observed)
+        values = np.where(gaps, instead, observed)
+        if self._as_they_are:
+            return values
         columns = np.zeros((len(observed), len(self.columns)))
-        instead = dict(zip((f.place for f in self.fills), filled.tolist(), strict=True))
         for place, piece in enumerate(self._pieces):
-            values = observed[:, place]
-            gaps = np.isnan(values)
-            if place in instead:
-                values = np.where(gaps, instead[place], values)
-            _write(piece, values, gaps, columns)
+            _write(piece, values[:, place], gaps[:, place], columns)
         return columns
+
+    @cached_property
+    def _as_they_are(self) -> bool:
+        """Return whether every column is a field, in its own units."""
+        return len(self.columns) == len(self._pieces) and not self.in_units.any()
 
 
 def _write(

@@ -51,6 +51,8 @@ def whole_rows(source: DataSource, plan: Plan) -> IntArray | None:
             f"{', '.join(plan.schema.names[:20])}."
         )
     dropping, refusing = plan.lacking("drop"), plan.lacking("refuse")
+    if not (len(dropping) or len(refusing)):
+        return None
     kept, begin = [], 0
     for batch in source.batches():
         gaps = np.isnan(batch)
