@@ -179,9 +179,10 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
 
 
 def _check_fit(params: Params, terms: Terms) -> None:
-    """Refuse parameters that do not fit layout and preparation."""
+    """Refuse parameters that do not fit layout, dictionary and preparation."""
     layout, plans = terms.layout, terms.plans
     protocol(name_of(params)).check(params, layout)
+    params.check_dictionary(terms.dictionary or ())
     if not plans:
         return
     params.check_prepared(plans)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -165,6 +166,16 @@ class Field(Described):
         low, high = self.constraints.minimum, self.constraints.maximum
         return self._bound(low, -math.inf), self._bound(high, math.inf)
 
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """Return least and greatest of the numbers that stand for the field's values.
+
+        The bounds of a number or date; 0 and 1 of yes and no; places of levels.
+        """
+        if self.is_category or self.type == "boolean":
+            return 0.0, float(max(1, len(self.levels) - 1))
+        return self.bounds
+
     def _bound(self, bound: _Bound, default: float) -> float:
         if bound is None:
             return default
@@ -209,6 +220,25 @@ class Schema(Described):
         """Return the texts that stand for no value in a field; an empty cell does too."""
         own = self.missingValues if field.missingValues is None else field.missingValues
         return frozenset({"", *own})
+
+
+def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Schema:
+    """Return the dictionary of columns that hold numbers.
+
+    Parameters
+    ----------
+    minimum, maximum : float or array-like of shape (len(names),)
+        Finite; one for all columns, or one each.
+    """
+    low, high = (
+        np.broadcast_to(end, len(names)).tolist() for end in (minimum, maximum)
+    )
+    return Schema(
+        fields=tuple(
+            Field(name=name, constraints=Constraints(minimum=least, maximum=most))
+            for name, least, most in zip(names, low, high, strict=True)
+        )
+    )
 
 
 def day_number(date: str) -> int:

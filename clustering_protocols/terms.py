@@ -28,7 +28,7 @@ from pydantic import (
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
-from clustering_protocols.recipe import Plan, Preparation
+from clustering_protocols.recipe import Plan, Preparation, Ranges
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
@@ -249,6 +249,21 @@ class Terms(Section):
         """Return the columns of a slot that are clustered, given those of its table."""
         plan = self.plan(slot)
         return fields if plan is None else plan.columns
+
+    def schema(self, slot: str) -> Schema | None:
+        """Return what a slot's fields mean, where the terms say it."""
+        column = self.layout.slot(slot).column
+        return None if self.dictionary is None else self.dictionary[column]
+
+    def bounds(self, slot: str) -> Ranges | None:
+        """Return between which values the columns of a slot that are clustered lie.
+
+        None where no dictionary says anything of them.
+        """
+        plan, schema = self.plan(slot), self.schema(slot)
+        if plan is not None:
+            return plan.bounds
+        return None if schema is None else Ranges.of(schema)
 
     @property
     def plans(self) -> Sequence[Plan]:

@@ -18,7 +18,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.arrival import Arrival, arrive, shares_rows
 from clustering_protocols.preparation.filling.stage import prepared
-from clustering_protocols.recipe import Preparation, whole_rows
+from clustering_protocols.recipe import Preparation, check_fields, whole_rows
 from clustering_protocols.registry import check_terms
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Terms
@@ -71,11 +71,8 @@ def open_by(
             "The terms prepare fields by their names: bring a file or a data frame, not "
             "a matrix."
         )
-    if dictionary is not None and tuple(data.columns) != dictionary.names:
-        raise InvalidData(
-            "The terms describe other columns, or another order of them: "
-            f"{', '.join(dictionary.names[:20])}."
-        )
+    if dictionary is not None:
+        check_fields(data, dictionary)
     return data
 
 

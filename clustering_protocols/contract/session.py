@@ -15,7 +15,8 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, check_unique
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.randomness import generator
-from clustering_protocols.recipe import Plan
+from clustering_protocols.recipe import Plan, Ranges
+from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Agreement, Layout, Member, Terms
 
 
@@ -61,6 +62,17 @@ class Params(BaseModel):
         raise InvalidParameters(
             "preparation: this protocol clusters the columns of tables as they are."
         )
+
+    def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
+        """Refuse a dictionary that does not say what these parameters need of it.
+
+        Called with that of each column group, none where terms have none.
+
+        Raises
+        ------
+        InvalidParameters
+            It names the field.
+        """
 
     def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which of a party's rows take part, in the order in which they do.
@@ -142,6 +154,15 @@ class SessionContext(Generic[P_co]):
         plan = self.terms.plan(slot)
         units = spread if plan is None else plan.units(spread)
         return np.where(units > 0, units, 1.0)
+
+    def bounds(self, slot: str) -> Ranges:
+        """Return between which values a slot's columns (m,) lie, as the terms say.
+
+        Infinite where their dictionary says nothing; of prepared columns those of what
+        fields become.
+        """
+        found = self.terms.bounds(slot)
+        return found or Ranges.unknown(self.member(slot).n_columns)
 
     def weights(self, slot: str, n_columns: int) -> FloatArray:
         """Return with what each column (m,) of a slot is multiplied once it is scaled."""

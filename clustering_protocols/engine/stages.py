@@ -8,7 +8,7 @@ from functools import lru_cache
 from clustering_protocols import registry
 from clustering_protocols.contract import SessionContext, Stage
 from clustering_protocols.engine.signatures import closing, opening
-from clustering_protocols.errors import Malformed
+from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.packets import Packet
 from clustering_protocols.terms import Terms
 
@@ -52,7 +52,16 @@ def quorum(session: SessionContext) -> int:
 
 
 def check_roster(session: SessionContext) -> None:
-    """Let the protocol refuse rows and features that do not fit."""
+    """Refuse columns that the terms do not describe; let the protocol refuse the rest."""
+    for slot in session.slots:
+        schema, width = session.terms.schema(slot), session.member(slot).n_columns
+        if schema is None:
+            continue
+        described = len(session.terms.columns(slot, schema.names))
+        if described != width:
+            raise ProtocolFailed(
+                f"{slot!r} joined with {width} columns; the terms describe {described}."
+            )
     registry.protocol(session.terms.protocol.name).check_roster(session)
 
 

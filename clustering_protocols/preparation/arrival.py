@@ -13,7 +13,7 @@ from clustering_protocols.arrays import IntArray, Spec
 from clustering_protocols.contract import Outcome, Params
 from clustering_protocols.contract.selection import put_back, tell_part
 from clustering_protocols.data import DataSource, ordered
-from clustering_protocols.recipe import whole_rows
+from clustering_protocols.recipe import check_fields, whole_rows
 from clustering_protocols.records import Record
 from clustering_protocols.terms import Terms
 
@@ -89,12 +89,14 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     Raises
     ------
     InvalidData
-        If its rows cannot take part: without ids, of one id, or without a value, as the
-        terms say.
+        If its columns are others than the terms describe, or its rows cannot take part:
+        without ids, of one id, or without a value, as the terms say.
     GuardRefused
         If a library is missing.
     """
-    plan = terms.plan(slot)
+    plan, schema = terms.plan(slot), terms.schema(slot)
+    if schema is not None:
+        check_fields(data, schema)
     whole = None if plan is None else whole_rows(data, plan)
     taken = data if whole is None else ordered(data, whole)
     rows = params.arriving(taken, shared=shares_rows(terms, slot))

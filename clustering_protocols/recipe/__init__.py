@@ -6,6 +6,7 @@ levels, how much it counts. The :class:`Plan` that follows from both is all that
 have to know to turn tables into the same columns.
 """
 
+from clustering_protocols.recipe.bounds import Ranges, check_bounded
 from clustering_protocols.recipe.plan import Fill, Plan
 from clustering_protocols.recipe.preparation import (
     FILLED,
@@ -14,7 +15,12 @@ from clustering_protocols.recipe.preparation import (
     Treatment,
     filling,
 )
-from clustering_protocols.recipe.rows import Observed, Prepared, whole_rows
+from clustering_protocols.recipe.rows import (
+    Observed,
+    Prepared,
+    check_fields,
+    whole_rows,
+)
 
 __all__ = [
     "FILLED",
@@ -24,7 +30,10 @@ __all__ = [
     "Plan",
     "Preparation",
     "Prepared",
+    "Ranges",
     "Treatment",
+    "check_bounded",
+    "check_fields",
     "filling",
     "whole_rows",
 ]

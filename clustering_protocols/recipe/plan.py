@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.recipe.bounds import Ranges
 from clustering_protocols.recipe.preparation import (
     FILLED,
     Missing,
@@ -76,6 +77,25 @@ class _Piece:
         return (own or [name]) + gap
 
     @property
+    def observed_range(self) -> tuple[float, float]:
+        """Return least and greatest value of the field, its logarithm taken."""
+        low, high = self.field.extremes
+        if self.treatment.log1p:
+            return float(np.log1p(low)), float(np.log1p(high))
+        return low, high
+
+    @property
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return least and greatest value of each column."""
+        weight = self.treatment.weight
+        gap = [(0.0, weight)] * self.treatment.indicator
+        if self.n_levels:
+            return [(0.0, weight * _INDICATOR)] * self.n_levels + gap
+        if self.in_units[0]:
+            return [(0.0, weight), *gap]
+        return [self.observed_range, *gap]
+
+    @property
     def in_units(self) -> list[bool]:
         """Return which columns are in common units already."""
         own = self.n_levels or 1
@@ -134,6 +154,14 @@ class Plan:
     def in_units(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which columns (m,) are in common units already, weights included."""
         return np.array([ready for piece in self._pieces for ready in piece.in_units])
+
+    @cached_property
+    def bounds(self) -> Ranges:
+        """Return between which values the columns lie, as the dictionary says."""
+        low, high = np.array(
+            [ends for piece in self._pieces for ends in piece.ranges]
+        ).T
+        return Ranges(low, high)
 
     def units(self, spread: FloatArray) -> FloatArray:
         """Return by what each column (m,) is to be divided, given its spread.
@@ -221,11 +249,7 @@ def _write(
 
 def _fill(piece: _Piece, place: int) -> Fill:
     field, treatment = piece.field, piece.treatment
-    low, high = field.bounds
-    if field.is_category or field.type == "boolean":
-        low, high = 0.0, float(max(1, len(field.levels) - 1))
-    if treatment.log1p:
-        low, high = float(np.log1p(low)), float(np.log1p(high))
+    low, high = piece.observed_range
     return Fill(
         name=field.name,
         place=place,

@@ -10,6 +10,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData
 from clustering_protocols.recipe.plan import Plan
+from clustering_protocols.schema import Schema
 
 
 class Observed:
@@ -34,22 +35,30 @@ class Observed:
             yield self._plan.observed(batch)
 
 
+def check_fields(source: DataSource, schema: Schema) -> None:
+    """Refuse columns that are others than the fields, or in another order."""
+    if tuple(source.columns) != schema.names:
+        raise InvalidData(
+            "The terms describe other columns, or another order of them: "
+            f"{', '.join(schema.names[:20])}."
+        )
+
+
 def whole_rows(source: DataSource, plan: Plan) -> IntArray | None:
     """Return the numbers of the rows that take part: those that lack nothing they need.
 
     None where all do.
 
+    Parameters
+    ----------
+    source : DataSource
+        With the fields for columns.
+
     Raises
     ------
     InvalidData
-        If columns are others than the fields, a field lacks a value and its gaps are
-        refused, or no row is left.
+        If a field lacks a value and its gaps are refused, or no row is left.
     """
-    if tuple(source.columns) != plan.schema.names:
-        raise InvalidData(
-            "The terms describe other columns, or another order of them: "
-            f"{', '.join(plan.schema.names[:20])}."
-        )
     dropping, refusing = plan.lacking("drop"), plan.lacking("refuse")
     if not (len(dropping) or len(refusing)):
         return None

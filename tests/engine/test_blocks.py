@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.dictionaries import within
 
 from clustering_protocols import engine, packets
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.protocols.llf import LosslessFederated, Range
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import distances
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
@@ -103,13 +104,13 @@ def test_a_party_sends_the_same_bytes_on_any_number_of_threads(algorithm: str) -
         n_clusters=2,
         algorithm=algorithm,
         scaling="none",
-        ranges=Range(minimum=-9.0, maximum=9.0),
         init="bounds",
         max_iter=2,
     )
     sent = []
     for n_threads in THREADS:
-        session = Threaded(params, layout, data, seed=1)
+        said = within(-9.0, 9.0, data, layout)
+        session = Threaded(params, layout, data, seed=1, dictionary=said)
         session.n_threads = n_threads
         session.to_the_end()
         packed = [packets.read(message.payload) for message in session.received]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Crowd
+from support.dictionaries import within
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused
-from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms import Layout
 from coterie import Policy
@@ -24,6 +24,7 @@ Gather = Callable[..., Crowd]
 
 PARAMS = ProductQuantisation(n_clusters=3)
 PARTS = simulation.split(load_wine().data, Layout.lattice(1, 3), seed=1)
+SAID = within(0.0, 2000.0, PARTS.data, PARTS.layout)
 
 
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:
@@ -38,11 +39,9 @@ def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> 
 
 
 def test_a_party_s_log_tells_what_its_noise_cost(gather: Gather) -> None:
-    privacy = Privacy(
-        mechanism="laplace", epsilon=30.0, ranges=Range(minimum=0.0, maximum=2000.0)
-    )
+    privacy = Privacy(mechanism="laplace", epsilon=30.0)
     params = ProductQuantisation(n_clusters=3, privacy=privacy)
-    crowd = gather(params, PARTS)
+    crowd = gather(params, PARTS, dictionary=SAID)
     crowd.start()
     results = crowd.join()
     entries = crowd.party("r1c1").folder.ledger.read()
@@ -55,11 +54,9 @@ def test_a_party_s_log_tells_what_its_noise_cost(gather: Gather) -> None:
 def test_a_party_counts_what_leaves_before_it_leaves_and_stops_at_its_total(
     gather: Gather,
 ) -> None:
-    privacy = Privacy(
-        mechanism="laplace", epsilon=3.0, ranges=Range(minimum=0.0, maximum=2000.0)
-    )
+    privacy = Privacy(mechanism="laplace", epsilon=3.0)
     params = ProductQuantisation(n_clusters=3, privacy=privacy)
-    crowd = gather(params, PARTS)
+    crowd = gather(params, PARTS, dictionary=SAID)
     table = data_digest(PARTS.data["r1c1"])
     earlier = Spending(crowd.home)
     careful = crowd.party("r1c1")

@@ -18,6 +18,7 @@ from support.attacks import (
     single_movers,
     with_known_rows,
 )
+from support.dictionaries import within
 from support.tables import cut
 from support.told import transcripts
 
@@ -28,7 +29,7 @@ from clustering_protocols.engine.analyst import AnalystState
 from clustering_protocols.errors import Malformed
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.sums import MaskedSum, unblind
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.centroids import Encoding
 from clustering_protocols.protocols.llf.cohorts import members_of
 from clustering_protocols.protocols.llf.columns_party import encoding
@@ -37,7 +38,7 @@ from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
-UNITS = {"scaling": "none", "ranges": Range(minimum=-60.0, maximum=60.0)}
+UNITS = {"scaling": "none"}
 
 
 def standardised(name: str) -> FloatArray:
@@ -49,7 +50,11 @@ def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Session:
     layout = Layout.lattice(n_parties)
     sizes = [len(piece) for piece in np.array_split(X, n_parties)]
     seed = params.pop("seed", 5)
-    return Session(Llf(**params), layout, cut(X, layout, sizes), seed=seed)
+    data = cut(X, layout, sizes)
+    said = (
+        within(-60.0, 60.0, data, layout) if UNITS.items() <= params.items() else None
+    )
+    return Session(Llf(**params), layout, data, seed=seed, dictionary=said)
 
 
 def stored_totals(session: Session) -> WordArray:
@@ -370,7 +375,10 @@ def test_shares_of_many_sessions_over_the_same_rows_are_noise() -> None:
     shares = []
     for number in range(40):
         data = cut(rows, layout, [20, 20, 20])
-        session = Session(params, layout, data, seed=5, session=f"s{number}")
+        said = within(-60.0, 60.0, data, layout)
+        session = Session(
+            params, layout, data, seed=5, session=f"s{number}", dictionary=said
+        )
         session.until(messages.Update)
         answer = session.answer("r2c1").contribution
         shares.append(packets.read(answer).arrays["words"])

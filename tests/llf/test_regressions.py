@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from support.dictionaries import within
 from support.lies import altered
 from support.llf_sessions import (
     blobs,
@@ -27,7 +28,7 @@ from clustering_protocols.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.preparation.phases import AddUp
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, Range, messages
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.simulation import Session
@@ -163,14 +164,13 @@ def test_a_lie_about_the_indices_ends_the_session(slot: str) -> None:
 # bounds near zero overflow the unit
 
 
-def test_a_declared_range_of_zero_alone_is_a_constant_column() -> None:
+def test_a_range_of_zero_alone_is_a_constant_column() -> None:
     X = blobs(90, 3).clip(-9, 9)
     X[:, 1] = 0.0
-    wide, zero = Range(minimum=-10.0, maximum=10.0), Range(minimum=0.0, maximum=0.0)
-    params = Llf(n_clusters=2, scaling="none", ranges=((wide, zero, wide),))
-    run = simulation.run(
-        params, Layout.lattice(3), cut(X, Layout.lattice(3), [30] * 3), 1
-    )
+    params, layout = Llf(n_clusters=2, scaling="none"), Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    said = within([-10.0, 0.0, -10.0], [10.0, 0.0, 10.0], data, layout)
+    run = simulation.run(params, layout, data, 1, dictionary=said)
     assert np.isfinite(run.outcomes["r1c1"].centroids).all()
 
 
@@ -215,10 +215,12 @@ def test_tiny_values_keep_nine_digits() -> None:
     np.testing.assert_allclose(pooled(X, [100] * 3).spread, X.std(axis=0), rtol=1e-9)
 
 
-# split columns, standard scaling and a start from declared bounds
+# split columns, standard scaling and a start from a dictionary's bounds
 
 
 def test_a_start_from_bounds_works_with_standard_scaling_and_split_columns() -> None:
     X = load_iris().data[:12]
-    params = Llf(n_clusters=2, init="bounds", ranges=Range(minimum=0.0, maximum=100.0))
-    simulation.run(params, Layout.lattice(1, 3), by_columns(X, [2, 1, 1]), 1)
+    params, layout = Llf(n_clusters=2, init="bounds"), Layout.lattice(1, 3)
+    data = by_columns(X, [2, 1, 1])
+    said = within(0.0, 100.0, data, layout)
+    simulation.run(params, layout, data, 1, dictionary=said)

@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import davies_bouldin_score
+from support.dictionaries import within
 from support.llf_sessions import SEED, blobs, by_columns, start_of
 from support.repeats import in_turn, thorough
 from support.tables import cut
@@ -25,7 +26,6 @@ from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParame
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
-    Range,
     messages,
     pooled,
 )
@@ -63,9 +63,12 @@ class Compared:
         data: Mapping[str, DataSource],
         layout: Layout,
         seed: int = SEED,
+        widest: float | None = None,
     ) -> None:
+        """``widest``: of all values, as a dictionary says."""
         self.layout = layout
-        self.run = simulation.run(params, layout, data, seed)
+        said = None if widest is None else within(-widest, widest, data, layout)
+        self.run = simulation.run(params, layout, data, seed, dictionary=said)
         self.rows_split = layout.n_column_groups == 1
         parts = [matrix(data[slot]) for slot in layout.names]
         self.X = np.vstack(parts) if self.rows_split else np.hstack(parts)
@@ -172,7 +175,7 @@ def test_very_uneven_parties_give_the_pooled_result(algorithm: Any, view: Any) -
 # Lossless, on made data
 
 scalings = st.sampled_from(["standard", "minmax", "none"])
-WIDE = Range(minimum=-60.0, maximum=60.0)
+WIDEST = 60.0
 
 
 @settings(max_examples=thorough(ci=15, nightly=200))
@@ -204,13 +207,12 @@ def test_any_split_of_rows_gives_the_pooled_result(
         **SMALL,
         fuzzifier=fuzzifier or 2.0,
         scaling=scaling,
-        ranges=WIDE,
         init=init,
         analyst_view=view,
         max_iter=20,
     )
     layout = Layout.lattice(len(sizes))
-    Compared(params, cut(X, layout, sizes), layout).lossless()
+    Compared(params, cut(X, layout, sizes), layout, widest=WIDEST).lossless()
 
 
 @settings(max_examples=thorough(ci=15, nightly=200))
@@ -232,7 +234,7 @@ def test_any_split_of_columns_gives_the_pooled_result(
     fuzzifier: float | None,
     seed: int,
 ) -> None:
-    # declared bounds may lie farther out than any standardised row
+    # a dictionary's bounds may lie farther out than any standardised row
     assume(scaling != "standard" or init == "random_rows")
     X = blobs(n, sum(widths), 3, seed).clip(-59, 59)
     params = Llf(
@@ -241,11 +243,11 @@ def test_any_split_of_columns_gives_the_pooled_result(
         **SMALL,
         fuzzifier=fuzzifier or 2.0,
         scaling=scaling,
-        ranges=WIDE,
         init=init,
         max_iter=15,
     )
-    Compared(params, by_columns(X, widths), Layout.lattice(1, len(widths))).lossless()
+    layout = Layout.lattice(1, len(widths))
+    Compared(params, by_columns(X, widths), layout, widest=WIDEST).lossless()
 
 
 @pytest.mark.parametrize("scaling", ["standard", "none"])
@@ -263,7 +265,6 @@ def test_centroids_that_coincide_but_for_rounding_give_the_pooled_labels(
         **FUZZY,
         **SMALL,
         scaling=scaling,
-        ranges=WIDE,
         init="given",
         initial_centroids=start,
         max_iter=20,
@@ -271,7 +272,7 @@ def test_centroids_that_coincide_but_for_rounding_give_the_pooled_labels(
     )
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [6, 6, 6])
-    found = Compared(params, data, layout)
+    found = Compared(params, data, layout, widest=WIDEST)
     found.lossless()
     assert np.array_equal(found.centroids[0], found.centroids[1])
     assert set(found.labels) == {0, 2}, "of equals the lowest number gets the row"
@@ -377,7 +378,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
     X = blobs(640, 3, 3).clip(-50, 50)
     rng = np.random.default_rng(0)
     given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
-    common = {"scaling": "minmax", "ranges": WIDE, "max_iter": 2, **given_}
+    common = {"scaling": "minmax", "max_iter": 2, **given_}
     found = set()
     objectives = []
     for n_parties in (1, 2, 3, 7, 64):
@@ -393,7 +394,8 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
         order = rng.permutation(len(X))
         layout = Layout.lattice(n_parties)
         data = cut(X[order], layout, evenly(len(X), n_parties))
-        run = simulation.run(params, layout, data, SEED)
+        said = within(-WIDEST, WIDEST, data, layout)
+        run = simulation.run(params, layout, data, SEED, dictionary=said)
         labels = np.empty(len(X), dtype=np.int64)
         labels[order] = np.concatenate(
             [run.outcomes[slot].labels for slot in layout.names]
@@ -492,13 +494,13 @@ def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
             algorithm=algorithm,
             **SMALL,
             scaling="none",
-            ranges=Range(minimum=-1.0, maximum=1.0),
             init="bounds",
             allow_two_parties=True,
             max_iter=1,
         )
+        said = within(-1.0, 1.0, data, Layout.lattice(2))
         tracemalloc.start()
-        simulation.run(params, Layout.lattice(2), data, SEED)
+        simulation.run(params, Layout.lattice(2), data, SEED, dictionary=said)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     labels = 8 * 1_000_000
@@ -521,14 +523,13 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
         algorithm=algorithm,
         **SMALL,
         scaling=scaling,
-        ranges=Range(minimum=-20.0, maximum=20.0),
         init="given",
         initial_centroids=far,
         max_iter=12,
     )
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
-    compared = Compared(params, data, layout)
+    compared = Compared(params, data, layout, widest=20.0)
     compared.lossless()
 
 
@@ -537,14 +538,14 @@ def test_a_cluster_without_rows_keeps_its_centroid_but_for_a_small_step() -> Non
     params = Llf(
         n_clusters=2,
         scaling="none",
-        ranges=Range(minimum=-100.0, maximum=100.0),
         init="given",
         initial_centroids=((0.0, 0.0), (90.0, 90.0)),
         tol=0,
     )
-    run = simulation.run(
-        params, Layout.lattice(3), cut(X, Layout.lattice(3), [30] * 3), SEED
-    )
+    layout = Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    said = within(-100.0, 100.0, data, layout)
+    run = simulation.run(params, layout, data, SEED, dictionary=said)
     outcome = run.outcomes["r1c1"]
     assert outcome.cluster_sizes.tolist() == [90, 0]
     moved = outcome.centroids[1] - 90.0
@@ -589,13 +590,13 @@ def test_coincident_centroids_share_their_rows(algorithm: Any) -> None:
         algorithm=algorithm,
         **SMALL,
         scaling="none",
-        ranges=Range(minimum=-20.0, maximum=20.0),
         init="given",
         initial_centroids=(row, row, (0.0, 0.0)),
         max_iter=8,
         output="memberships" if algorithm == "fuzzy_cmeans" else "labels",
     )
-    compared = Compared(params, cut(X, Layout.lattice(3), [30] * 3), Layout.lattice(3))
+    layout = Layout.lattice(3)
+    compared = Compared(params, cut(X, layout, [30] * 3), layout, widest=20.0)
     compared.lossless()
     if algorithm == "fuzzy_cmeans":
         U = compared.memberships
@@ -627,8 +628,9 @@ def test_the_updates_end_where_the_pooled_ones_do(
 def test_every_start_works_with_every_scaling(init: Any, scaling: Any) -> None:
     X = blobs(90, 3, 3).clip(-59, 59)
     more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
-    params = Llf(n_clusters=3, scaling=scaling, ranges=WIDE, init=init, **more)
-    compared = Compared(params, cut(X, Layout.lattice(3), [30] * 3), Layout.lattice(3))
+    params = Llf(n_clusters=3, scaling=scaling, init=init, **more)
+    layout = Layout.lattice(3)
+    compared = Compared(params, cut(X, layout, [30] * 3), layout, widest=WIDEST)
     compared.lossless()
     memories = compared.run.trace.memories
     starts = {s: m.get(messages.StartCentroids) for s, m in memories.items()}
@@ -637,13 +639,12 @@ def test_every_start_works_with_every_scaling(init: Any, scaling: Any) -> None:
 
 def test_no_start_of_split_rows_is_a_row() -> None:
     X = blobs(90, 3, 3)
+    layout = Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
     for init in ("careful", "random_party"):
-        run = simulation.run(
-            Llf(n_clusters=3, init=init, scaling="none", ranges=WIDE),
-            Layout.lattice(3),
-            cut(X, Layout.lattice(3), [30] * 3),
-            SEED,
-        )
+        params = Llf(n_clusters=3, init=init, scaling="none")
+        said = within(-WIDEST, WIDEST, data, layout)
+        run = simulation.run(params, layout, data, SEED, dictionary=said)
         V = run.trace.memories["r1c1"].get(messages.StartCentroids).centroids
         assert cdist(V, X).min() > 1e-6
 
@@ -838,13 +839,13 @@ def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
     params = Llf(
         n_clusters=3,
         scaling="minmax",
-        ranges=Range(minimum=-10.0, maximum=10.0),
         init=init,
         **more,
     )
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
-    session = Session(params, layout, data, seed=SEED)
+    said = within(-10.0, 10.0, data, layout)
+    session = Session(params, layout, data, seed=SEED, dictionary=said)
     while session.open.stage in {"opening", "secrets", "alignment"}:
         session.turn()
     culprit = "r1c2" if columns else "r2c1"
@@ -887,28 +888,46 @@ def test_fewer_rows_than_clusters_cannot_start() -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("ranges", "given_rows", "why"),
-    [
-        (((WIDE,) * 2,), None, "ranges declares"),
-        (((WIDE,) * 3,), ((0.0, 0.0), (1.0, 1.0)), "needs 3 numbers"),
-    ],
-)
-def test_declarations_must_be_as_wide_as_the_data(
-    ranges: Any, given_rows: Any, why: str
-) -> None:
-    params = Llf(
-        n_clusters=2,
-        scaling="none",
-        ranges=ranges,
-        init="given" if given_rows else "bounds",
-        initial_centroids=given_rows,
+def test_a_given_start_must_be_as_wide_as_the_data() -> None:
+    rows = ((0.0, 0.0), (1.0, 1.0))
+    params = Llf(n_clusters=2, init="given", initial_centroids=rows)
+    X, layout = blobs(60, 3), Layout.lattice(3)
+    with pytest.raises(InvalidParameters, match="needs 3 numbers"):
+        simulation.run(params, layout, cut(X, layout, [20] * 3), SEED)
+
+
+def test_minmax_is_by_the_dictionary_and_not_by_the_rows() -> None:
+    """Equal to columns that were moved and divided by hand before."""
+    X = blobs(90, 3, 3).clip(-59, 59)
+    low, high = np.array([-60.0, -80.0, -60.0]), np.array([60.0, 60.0, 240.0])
+    layout = Layout.lattice(3)
+    start = start_of(X, 3)
+    common = {"n_clusters": 3, "init": "given", "max_iter": 30}
+    by_hand = tuple(
+        tuple(row) for row in ((np.array(start) - low) / (high - low)).tolist()
     )
-    X = blobs(60, 3)
-    with pytest.raises(InvalidParameters, match=why):
+    raw, unit = (
+        cut(X, layout, [30] * 3),
+        cut((X - low) / (high - low), layout, [30] * 3),
+    )
+    runs = [
         simulation.run(
-            params, Layout.lattice(3), cut(X, Layout.lattice(3), [20] * 3), SEED
-        )
+            Llf(**common, scaling="minmax", initial_centroids=start),
+            layout,
+            raw,
+            SEED,
+            dictionary=within(low, high, raw, layout),
+        ),
+        simulation.run(
+            Llf(**common, scaling="none", initial_centroids=by_hand),
+            layout,
+            unit,
+            SEED,
+            dictionary=within(0.0, 1.0, unit, layout),
+        ),
+    ]
+    first, second = ([o.labels for o in run.outcomes.values()] for run in runs)
+    assert np.array_equal(np.concatenate(first), np.concatenate(second))
 
 
 def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
@@ -916,15 +935,13 @@ def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
     params = Llf(
         n_clusters=2,
         scaling="minmax",
-        ranges=Range(minimum=-10.0, maximum=10.0),
         init="given",
         initial_centroids=((1e4,) * 3, (0.0,) * 3),
     )
+    layout, data = Layout.lattice(1, 3), by_columns(X, [1] * 3)
+    said = within(-10.0, 10.0, data, layout)
     with pytest.raises(GuardRefused, match="start the centroids"):
-        simulation.run(params, Layout.lattice(1, 3), by_columns(X, [1] * 3), SEED)
-
-
-DECLARED: dict[str, Any] = {"ranges": {"minimum": -1, "maximum": 1}}
+        simulation.run(params, layout, data, SEED, dictionary=said)
 
 
 @pytest.mark.parametrize(
@@ -941,7 +958,7 @@ DECLARED: dict[str, Any] = {"ranges": {"minimum": -1, "maximum": 1}}
         (Layout.lattice(1, 3), {"init": "careful"}, "split rows"),
         (Layout.lattice(1, 3), {"init": "random_party"}, "split rows"),
         (Layout.lattice(3), {"init": "random_rows"}, "split columns"),
-        (Layout.lattice(3), {"init": "bounds"}, "declared ranges"),
+        (Layout.lattice(3), {"init": "bounds"}, "data dictionary"),
         (Layout.lattice(3), {"init": "given"}, "go together"),
         (Layout.lattice(3), {"initial_centroids": [[1, 2], [3, 4]]}, "go together"),
         (
@@ -949,19 +966,9 @@ DECLARED: dict[str, Any] = {"ranges": {"minimum": -1, "maximum": 1}}
             {"init": "given", "initial_centroids": [[1, 2]]},
             "1 rows for 2 clusters",
         ),
-        (Layout.lattice(3), {"scaling": "none"}, "declared ranges"),
-        (Layout.lattice(3), {"scaling": "minmax"}, "declared ranges"),
-        (
-            Layout.lattice(1, 3),
-            {"scaling": "minmax", "ranges": [[DECLARED["ranges"]]]},
-            "declares 1 column groups",
-        ),
+        (Layout.lattice(3), {"scaling": "none"}, "data dictionary"),
+        (Layout.lattice(3), {"scaling": "minmax"}, "data dictionary"),
         (Layout.lattice(3), {"output": "memberships"}, "fuzzy_cmeans"),
-        (
-            Layout.lattice(3),
-            {"ranges": {"minimum": 1, "maximum": 0}},
-            "larger than maximum",
-        ),
         (Layout.lattice(3), {"fuzzifier": 1.0}, "fuzzifier"),
         (Layout.lattice(3), {"n_clusters": 0}, "n_clusters"),
         (Layout.lattice(3), {"participation": 0.0}, "participation"),
@@ -991,7 +998,7 @@ FEW = "small-clusters-move"
     [
         (Layout.lattice(3), {}, {ALL, MEANS}),
         (Layout.lattice(3), {"init": "random_party"}, {ALL, MEANS}),
-        (Layout.lattice(3), {"init": "bounds", **DECLARED}, {ALL}),
+        (Layout.lattice(3), {"init": "bounds"}, {ALL}),
         (
             Layout.lattice(3),
             {"analyst_view": "sums"},
@@ -1034,7 +1041,7 @@ FEW = "small-clusters-move"
         ),
         (
             Layout.lattice(2),
-            {"allow_two_parties": True, "scaling": "none", **DECLARED},
+            {"allow_two_parties": True, "scaling": "none"},
             {ALL, MEANS, "two-parties-see-each-other"},
         ),
         (Layout.lattice(1, 3), {}, {"differences-show-geometry"}),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from support.dictionaries import within
 from support.tables import cut
 
 from clustering_protocols import simulation
@@ -14,7 +15,6 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
-    Range,
     messages,
     pooled,
     starts,
@@ -45,7 +45,6 @@ START = ((-4.0, -4.0), (4.0, 4.0), (0.5, 0.5))
 GIVEN: dict[str, Any] = {
     "n_clusters": 3,
     "scaling": "none",
-    "ranges": Range(minimum=-20.0, maximum=20.0),
     "init": "given",
     "initial_centroids": START,
 }
@@ -69,7 +68,8 @@ def test_a_cluster_of_few_rows_keeps_its_centroid(
     sizes = [len(piece) for piece in np.array_split(X, 3)]
     data = cut(X, LAYOUT, sizes)
     given = params(view, **GIVEN, **more)
-    run = simulation.run(given, LAYOUT, data, seed=1)
+    said = within(-20.0, 20.0, data, LAYOUT)
+    run = simulation.run(given, LAYOUT, data, seed=1, dictionary=said)
     for outcome in run.outcomes.values():
         assert outcome.centroids is not None
         assert (outcome.centroids[2].tolist() == list(START[2])) == stays

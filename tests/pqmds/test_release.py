@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support.dictionaries import within
 from support.distinguishing import least_epsilon
 
 from clustering_protocols import packets, registry, simulation
@@ -18,7 +19,6 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
@@ -28,18 +28,21 @@ from clustering_protocols.protocols.pqmds import (
     party,
     release,
 )
+from clustering_protocols.recipe import Preparation, Ranges, Treatment
+from clustering_protocols.registry import Proposal
+from clustering_protocols.schema import Field, Schema, numbers
 from clustering_protocols.secrecy.budget import noise_scale
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
 N_ROWS, TRIALS = 6, 1000
-WIDE = Range(minimum=-3.0, maximum=3.0)
+WIDEST = 3.0
 MIXED = np.array([[0.0], [0.3], [-0.4], [0.2], [-0.1], [0.4]])
 CONSTANT = np.zeros((N_ROWS, 1))
 
 
 def noisy(epsilon: float, **changes: Any) -> ProductQuantisation:
-    privacy = Privacy(mechanism="laplace", epsilon=epsilon, ranges=WIDE)
+    privacy = Privacy(mechanism="laplace", epsilon=epsilon)
     given = {"n_clusters": 1, "sub_dim": 1, "codebook_size": 8, "privacy": privacy}
     return ProductQuantisation.model_validate(given | changes)
 
@@ -51,7 +54,9 @@ def with_first(X: FloatArray, value: float) -> FloatArray:
 def standing(params: ProductQuantisation) -> PartyContext:
     data = {"r1c1": MatrixSource(MIXED)}
     order = RowOrder(order=np.arange(N_ROWS))
-    session = Session(params, Layout.lattice(1, 1), data, seed=1, session="s")
+    layout = Layout.lattice(1, 1)
+    said = within(-WIDEST, WIDEST, data, layout)
+    session = Session(params, layout, data, seed=1, session="s", dictionary=said)
     memory = Memory().remember([order])
     return replace(session.context("r1c1"), stage="upload", round=3, memory=memory)
 
@@ -136,9 +141,9 @@ def once(encoding: Callable[..., Any]) -> Callable[..., Any]:
     """Return an encoding that makes the codebooks of a table once, not in every trial."""
     known: dict[bytes, Any] = {}
 
-    def encoded(params: Any, ranges: Any, X: FloatArray, stream: Any) -> Any:
+    def encoded(params: Any, ranges: Any, X: FloatArray, *others: Any) -> Any:
         if X.tobytes() not in known:
-            known[X.tobytes()] = encoding(params, ranges, X, stream)
+            known[X.tobytes()] = encoding(params, ranges, X, *others)
         return known[X.tobytes()]
 
     return encoded
@@ -168,16 +173,19 @@ def less_noise(mechanism: Any, sensitivity: int, cost: Any) -> float:
     return noise_scale(mechanism, sensitivity, cost) / 4
 
 
-def own_codebooks(params: Any, _: Any, X: FloatArray, stream: Any) -> kernels.Encoded:
+def own_codebooks(
+    params: Any, _: Any, X: FloatArray, stream: Any, units: Any
+) -> kernels.Encoded:
     """As without noise: scale and codebooks come from the rows."""
+    del units
     return kernels.encode(params, X, stream)
 
 
 def own_steps(
-    params: Any, ranges: Any, X: FloatArray, stream: Any, encode: Any = declared.encode
+    params: Any, *others: Any, encode: Any = declared.encode
 ) -> kernels.Encoded:
     """Steps of the range of the codes that are in use; a constant column has none."""
-    made: kernels.Encoded = encode(params, ranges, X, stream)
+    made: kernels.Encoded = encode(params, *others)
     ends = [(column.min(), column.max() + 1e-9) for column in made.codes.T]
     return replace(made, bounds=np.array(ends))
 
@@ -211,7 +219,10 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
             slot: MatrixSource(X[:, [2 * place, 2 * place + 1]], ids=ids)
             for place, slot in enumerate(layout.names)
         }
-        running = Session(noisy(4.0, sub_dim=2), layout, data, seed=5)
+        said = within(-WIDEST, WIDEST, data, layout)
+        running = Session(
+            noisy(4.0, sub_dim=2), layout, data, seed=5, dictionary=said
+        )
         running.to_the_end()
         sent.append([(m.sender, m.payload) for m in running.received])
     changed = []
@@ -231,7 +242,7 @@ def test_one_row_moves_its_own_codes_alone() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40, 7))
     params = noisy(1.0, sub_dim=3, codebook_size=16)
-    ranges = declared.Ranges(np.full(7, -3.0), np.full(7, 3.0))
+    ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
     stream = standing(params).lasting_stream
     before = declared.encode(params, ranges, X, stream("codebooks"))
     for value in (-3.0, 3.0, 1e300, -1e300):
@@ -253,12 +264,14 @@ def test_a_constant_column_gets_noise() -> None:
 
 
 def test_much_budget_leaves_the_cells_as_they_are() -> None:
-    """Units and codebooks of declared ranges still keep apart what is far apart."""
+    """Units and codebooks of ranges still keep apart what is far apart."""
     truth = np.arange(60) % 3
     X = np.array([[-2.0, 2.0], [0.0, -2.0], [2.0, 1.0]])[truth]
     params = noisy(1e6, n_clusters=3)
     data = {"r1c1": MatrixSource(X, ids=[str(k) for k in range(60)])}
-    run = simulation.run(params, Layout.lattice(1, 1), data, seed=1)
+    layout = Layout.lattice(1, 1)
+    said = within(-WIDEST, WIDEST, data, layout)
+    run = simulation.run(params, layout, data, seed=1, dictionary=said)
     labels = run.outcomes["r1c1"].labels
     assert len({(t, label) for t, label in zip(truth, labels, strict=True)}) == 3
 
@@ -266,37 +279,70 @@ def test_much_budget_leaves_the_cells_as_they_are() -> None:
 # What is declared, and what it costs
 
 
-@pytest.mark.parametrize(
-    "privacy",
-    [
-        {"mechanism": "laplace"},
-        {"mechanism": "none", "ranges": {"minimum": 0, "maximum": 1}},
-        {"mechanism": "laplace", "ranges": {"minimum": 1, "maximum": 1}},
-        {"mechanism": "laplace", "ranges": [[{"minimum": 1, "maximum": 0}]]},
-    ],
-)
-def test_noise_needs_ranges_of_more_than_one_value(privacy: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameters):
-        registry.parse_params("pqmds", {"n_clusters": 2, "privacy": privacy})
+def drawn(schema: Schema, *treated: Treatment) -> bytes:
+    proposal = Proposal(
+        protocol="pqmds",
+        params=noisy(1.0).model_dump(mode="json"),
+        layout=Layout.lattice(1, 1),
+        seed=1,
+        dictionary=(schema,),
+        preparation=(Preparation(fields=treated),) if treated else None,
+    )
+    return registry.draw_up("s", proposal)
 
 
-def test_ranges_fit_layout_and_roster() -> None:
-    one = {"mechanism": "laplace", "ranges": [[WIDE.model_dump()]]}
-    params = noisy(1.0, privacy=one)
-    with pytest.raises(InvalidParameters, match="1 column groups; the layout has 2"):
-        registry.protocol("pqmds").check(params, Layout.lattice(1, 2))
-    data = {"r1c1": MatrixSource(np.ones((20, 3)))}
-    with pytest.raises(ProtocolFailed, match="declares 1 features for 'r1c1'"):
-        simulation.run(params, Layout.lattice(1, 1), data, seed=1)
+def test_a_range_of_one_value_is_none() -> None:
+    with pytest.raises(InvalidParameters, match="leave 'dose' out"):
+        drawn(numbers(["age", "dose"], [0.0, 1.0], [9.0, 1.0]))
+
+
+WARD = Field(name="ward", type="string", categories=("a", "b", "c"))
+MIXTURE = Schema(fields=(*numbers(["age"], 0.0, 9.0).fields, WARD))
+
+
+def test_rows_with_gaps_may_be_left_out_under_noise_and_fillings_are_refused() -> None:
+    assert drawn(MIXTURE, Treatment(name="age", missing="drop"))
+    with pytest.raises(InvalidParameters, match="gaps of 'age' are filled"):
+        drawn(MIXTURE, Treatment(name="age", missing="mean"))
+
+
+def test_a_row_of_prepared_columns_moves_its_own_codes_alone() -> None:
+    """Ranges and units of the columns follow from the terms, whatever the rows."""
+    X = np.column_stack([np.linspace(0, 9, 40), np.arange(40) % 3])
+    data = {"r1c1": MatrixSource(X, MIXTURE.names, gaps=True)}
+    session = Session(
+        noisy(1.0, sub_dim=2),
+        Layout.lattice(1, 1),
+        data,
+        seed=1,
+        dictionary=[MIXTURE],
+        preparation=[Preparation(fields=(Treatment(name="age", weight=3.0),))],
+    )
+    memory = Memory().remember([RowOrder(order=np.arange(40))])
+    view = replace(session.context("r1c1"), stage="upload", round=3, memory=memory)
+    plan = session.session.terms.plan("r1c1")
+    assert plan is not None
+    found = []
+    for age, ward in ((0.0, 0), (9.0, 2), (1e6, 1)):
+        moved = X.copy()
+        moved[5] = age, ward
+        columns = plan.prepare(plan.observed(moved), np.empty(0))
+        found.append(party._encoded(view, columns)[0])
+    for other in found[1:]:
+        assert np.array_equal(np.delete(other.codes, 5, 0), np.delete(found[0].codes, 5, 0))
+        assert np.array_equal(other.bounds, found[0].bounds)
+        assert np.array_equal(other.sizes, found[0].sizes)
 
 
 def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None:
     assert noisy(0.5).epsilon_per_person == 0.5
+    layout = Layout.lattice(1, 1)
     plain = ProductQuantisation(n_clusters=1)
     assert plain.epsilon_per_person == np.inf
     for params, spent in ((noisy(0.5), (0.5, 0.0)), (plain, (None, 0.0))):
         data = {"r1c1": MatrixSource(np.hstack([MIXED, MIXED]))}
-        run = simulation.run(params, Layout.lattice(1, 1), data, seed=1)
+        said = within(-WIDEST, WIDEST, data, layout)
+        run = simulation.run(params, layout, data, seed=1, dictionary=said)
         kept = run.trace.memories["r1c1"].get(Spent)
         assert kept is not None
         assert (kept.epsilon, kept.delta) == spent

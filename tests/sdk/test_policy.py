@@ -12,7 +12,7 @@ from support.tables import blobs, parties
 
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused, NotReady
-from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.schema import numbers
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.registry import Proposal, draw_up, name_of
@@ -80,12 +80,13 @@ def terms(params: Any) -> Terms:
         params=params.model_dump(mode="json"),
         layout=Layout.lattice(1, 2),
         seed=1,
+        dictionary=(numbers("ab", 0.0, 1.0), numbers("cd", 0.0, 1.0)),
     )
     return read_terms(draw_up("s", proposal))
 
 
 def noisy(epsilon: float) -> ProductQuantisation:
-    privacy = Privacy(mechanism="laplace", epsilon=epsilon, ranges=Range())
+    privacy = Privacy(mechanism="laplace", epsilon=epsilon)
     return ProductQuantisation(n_clusters=2, privacy=privacy)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from support.dictionaries import within
 
 from clustering_protocols import registry, simulation
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.errors import GuardRefused, InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
@@ -39,8 +39,8 @@ COSTS: list[tuple[Mechanism, Cost]] = [
 X = np.random.default_rng(0).normal(size=(200, 8)) + 6.0 * (
     np.arange(200)[:, np.newaxis] % 2
 )
-RANGE = Range(minimum=-5.0, maximum=11.0)
 PARTS = simulation.split(X, Layout.lattice(1, 2), seed=1)
+SAID = within(-5.0, 11.0, PARTS.data, PARTS.layout)
 
 
 def stream(label: str) -> KeyedStream:
@@ -138,11 +138,11 @@ def test_an_account_is_spent_to_the_end_and_not_beyond() -> None:
 
 def simulate(privacy: Privacy) -> simulation.Simulated:
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
-    return simulation.run(params, PARTS.layout, PARTS.data, seed=1)
+    return simulation.run(params, PARTS.layout, PARTS.data, seed=1, dictionary=SAID)
 
 
 def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
-    privacy = Privacy(mechanism="gaussian", epsilon=50.0, delta=1e-4, ranges=RANGE)
+    privacy = Privacy(mechanism="gaussian", epsilon=50.0, delta=1e-4)
     run = simulate(privacy)
     seen = [replace(view(privacy), slot=slot) for slot in PARTS.layout.slots]
     total = budget.sequential(release.own_share(each, privacy) for each in seen)
@@ -153,8 +153,8 @@ def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
 
 
 def test_much_budget_changes_little_and_little_budget_hides() -> None:
-    quiet = simulate(Privacy(mechanism="laplace", epsilon=1000.0, ranges=RANGE))
-    loud = simulate(Privacy(mechanism="laplace", epsilon=0.01, ranges=RANGE))
+    quiet = simulate(Privacy(mechanism="laplace", epsilon=1000.0))
+    loud = simulate(Privacy(mechanism="laplace", epsilon=0.01))
     plain = simulate(Privacy())
     agreement = [
         adjusted_rand(plain.outcomes["r1c1"].labels, run.outcomes["r1c1"].labels)
@@ -165,14 +165,14 @@ def test_much_budget_changes_little_and_little_budget_hides() -> None:
     assert "privacy" not in plain.outcomes["r1c1"].report
 
 
-TWO = Privacy(mechanism="laplace", epsilon=2.0, ranges=RANGE)
+TWO = Privacy(mechanism="laplace", epsilon=2.0)
 
 
 def view(privacy: Privacy = TWO, session: str = "s") -> PartyContext:
     """A party's view of a session of 2 + 2 codes."""
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
     agreed = simulation.Session(
-        params, PARTS.layout, PARTS.data, seed=1, session=session
+        params, PARTS.layout, PARTS.data, seed=1, session=session, dictionary=SAID
     )
     return replace(agreed.context("r1c1"), stage="upload", round=3)
 
@@ -202,9 +202,9 @@ def test_another_agreement_gets_other_noise_even_from_the_same_entropy() -> None
 @pytest.mark.parametrize(
     "privacy",
     [
-        {"mechanism": "laplace", "delta": 1e-5, "ranges": {}},
-        {"mechanism": "gaussian", "ranges": {}},
-        {"mechanism": "laplace", "epsilon": 0.0, "ranges": {}},
+        {"mechanism": "laplace", "delta": 1e-5},
+        {"mechanism": "gaussian"},
+        {"mechanism": "laplace", "epsilon": 0.0},
     ],
 )
 def test_budgets_that_make_no_sense_are_refused(privacy: dict[str, Any]) -> None:

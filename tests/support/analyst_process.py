@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
@@ -24,6 +24,7 @@ from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
+from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Deadlines, Layout
 from coterie import Coordinator, Party, Policy, Result
 from party_sdk._transport import Transport
@@ -138,6 +139,7 @@ class Crowd:
         seed: int = 7,
         session: str = "s",
         deadlines: Deadlines | None = None,
+        dictionary: Sequence[Schema] | None = None,
     ) -> None:
         self.analyst = analyst
         self.home = home
@@ -145,6 +147,7 @@ class Crowd:
         self.layout = layout
         self.data = data
         self.seed = seed
+        self.dictionary = dictionary
         self.keys = simulation.entropies(seed, session, layout.names)
         self.open = ExitStack()
         self.coordinator = self.open.enter_context(
@@ -157,6 +160,7 @@ class Crowd:
             session_id=session,
             seed=seed,
             deadlines=deadlines,
+            dictionary=dictionary,
         )
         self.invitations = self.session.invite()
         self.results: dict[str, Result] = {}
@@ -204,6 +208,7 @@ class Crowd:
             seed=self.seed,
             session=self.session.id,
             analyst=self.session.terms.identities.analyst,
+            dictionary=self.dictionary,
         )
 
     def expected(self) -> dict[str, list[int]]:

@@ -12,11 +12,11 @@ from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
-    Range,
     messages,
 )
 from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
+from support.dictionaries import within
 from support.tables import cut
 
 SEED = 6
@@ -54,7 +54,6 @@ def session(n_parties: int = 5, **more: Any) -> Session:
     params: dict[str, Any] = {
         "n_clusters": 3,
         "scaling": "none",
-        "ranges": Range(minimum=-20.0, maximum=20.0),
         "init": "given",
         "initial_centroids": START,
         "quorum": 3,
@@ -63,7 +62,9 @@ def session(n_parties: int = 5, **more: Any) -> Session:
     }
     layout = Layout.lattice(n_parties)
     sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
-    return Session(Llf(**params), layout, cut(rows(), layout, sizes), seed=5)
+    data = cut(rows(), layout, sizes)
+    said = within(-20.0, 20.0, data, layout)
+    return Session(Llf(**params), layout, data, seed=5, dictionary=said)
 
 
 def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:

@@ -15,14 +15,13 @@ from clustering_protocols.contract import (
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment import aligning
 from clustering_protocols.preparation.statistics import pooling
-from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
 from .params import FROM_PARTIES, LlfSession, LosslessFederated
 from .risks import RISKS, risks_of
 
-__all__ = ["PROTOCOL", "LosslessFederated", "Range"]
+__all__ = ["PROTOCOL", "LosslessFederated"]
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
@@ -62,18 +61,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         aligning.check(params, layout)
         _check_parties(params, layout)
         _check_start(params, layout)
-        if params.scaling != "standard" and params.ranges is None:
-            raise InvalidParameters(
-                f"scaling {params.scaling!r} needs declared ranges, from which the scale "
-                "of the masked sums follows."
-            )
-        if isinstance(params.ranges, tuple) and (
-            len(params.ranges) != layout.n_column_groups
-        ):
-            raise InvalidParameters(
-                f"ranges declares {len(params.ranges)} column groups; the layout has "
-                f"{layout.n_column_groups}."
-            )
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
@@ -82,7 +69,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Refuse declarations that are not as wide as the data, and too small cohorts."""
+        """Refuse a given start that is not as wide as the data, and too small cohorts."""
         from . import cohort_size
         from .features import check_widths
 
@@ -160,8 +147,6 @@ def _check_start(params: LosslessFederated, layout: Layout) -> None:
         raise InvalidParameters(
             "init 'random_rows' is for split columns: with split rows a row would leave."
         )
-    if start == "bounds" and params.ranges is None:
-        raise InvalidParameters("init 'bounds' needs declared ranges.")
     given = params.initial_centroids
     if (start == "given") != (given is not None):
         raise InvalidParameters("init 'given' and initial_centroids go together.")

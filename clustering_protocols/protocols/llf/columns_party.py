@@ -38,7 +38,7 @@ class ColumnsParty(
         scale = scaler_of(context)
         remembered: list[Record] = []
         if task.number == 1:
-            check_ranges(scale, data)
+            check_ranges(context, data)
             if context.session.params.start(rows_split=False) == "random_rows":
                 V = starts.random_rows(context, data, scale)
             else:

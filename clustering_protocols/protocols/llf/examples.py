@@ -9,9 +9,8 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.preparation.statistics.ranges import Range
 from clustering_protocols.recipe import Preparation, Treatment
-from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms import Layout
 
 from .params import LosslessFederated as Llf
@@ -22,7 +21,6 @@ _WIDTH = 6
 def examples() -> Sequence[Example[Llf]]:
     """Return both algorithms on split rows and columns, each alternative once."""
     X, centres = _made(np.random.default_rng(0))
-    wide = Range(minimum=-60.0, maximum=60.0)
     start = tuple(tuple(map(float, row)) for row in centres)
     variants = (
         ((3, 1), Llf(n_clusters=3)),
@@ -53,7 +51,6 @@ def examples() -> Sequence[Example[Llf]]:
                 algorithm="fuzzy_cmeans",
                 fuzzifier=1.7,
                 scaling="minmax",
-                ranges=wide,
                 init="bounds",
                 analyst_view="sums",
                 max_iter=14,
@@ -64,7 +61,6 @@ def examples() -> Sequence[Example[Llf]]:
             Llf(
                 n_clusters=3,
                 scaling="none",
-                ranges=((wide,) * _WIDTH,),
                 init="given",
                 initial_centroids=start,
                 aggregation="plain",
@@ -81,23 +77,31 @@ def examples() -> Sequence[Example[Llf]]:
             Llf(
                 n_clusters=3,
                 scaling="minmax",
-                ranges=wide,
                 init="bounds",
                 aggregation="plain",
                 publish="nothing",
             ),
         ),
     )
-    given = [
-        Example(params=params, layout=Layout.lattice(*cells), X=X)
-        for cells, params in variants
-    ]
+    given = [_example(params, Layout.lattice(*cells), X) for cells, params in variants]
     aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
     return [
         *given,
         Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
         _prepared(X),
     ]
+
+
+def _example(params: Llf, layout: Layout, X: FloatArray) -> Example[Llf]:
+    """Return an example, with a dictionary where its parameters need one."""
+    bounded = params.scaling != "standard" or params.init == "bounds"
+    names = np.array_split(
+        [f"x{index}" for index in range(_WIDTH)], layout.n_column_groups
+    )
+    schemas = [numbers(group.tolist(), -60.0, 60.0) for group in names]
+    return Example(
+        params=params, layout=layout, X=X, dictionary=schemas if bounded else None
+    )
 
 
 def _prepared(X: FloatArray) -> Example[Llf]:

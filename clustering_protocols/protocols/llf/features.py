@@ -10,15 +10,11 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource
-from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
-from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Ranges
 
-from .params import (
-    LlfContext,
-    LlfSession,
-    LosslessFederated,
-)
+from .params import LlfContext, LlfSession
 
 _ROUNDING: Final = 1.001
 
@@ -36,8 +32,8 @@ class Scaler:
         Largest sum of its absolute values over all rows.
     step : float64 array of shape (m,)
         The unit of a small step, by which an empty cluster's centroid is moved.
-    low, high : float64 arrays of shape (m,)
-        Declared range, in the units of the data; infinite where nothing is declared.
+    ranges : Ranges
+        Of the dictionary, in the units of the data; infinite where it says nothing.
     """
 
     offset: FloatArray
@@ -45,8 +41,7 @@ class Scaler:
     limit: FloatArray
     sum_limit: FloatArray
     step: FloatArray
-    low: FloatArray
-    high: FloatArray
+    ranges: Ranges
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return rows (n, m) in scaled units."""
@@ -60,20 +55,12 @@ class Scaler:
 
 
 def check_widths(session: LlfSession) -> None:
-    """Refuse declarations that are not as wide as the data."""
-    params = session.params
+    """Refuse a given start that is not as wide as the data."""
     widths = [
         session.member(session.layout.column_group(column)[0]).n_columns
         for column in range(session.layout.n_column_groups)
     ]
-    if isinstance(params.ranges, tuple):
-        declared = [len(group) for group in params.ranges]
-        if declared != widths:
-            raise InvalidParameters(
-                f"ranges declares {declared} features per column group; the parties "
-                f"hold {widths}."
-            )
-    given = params.initial_centroids
+    given = session.params.initial_centroids
     if given is not None and any(len(row) != sum(widths) for row in given):
         raise InvalidParameters(
             f"initial_centroids needs {sum(widths)} numbers in each row."
@@ -99,7 +86,8 @@ def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> S
     group = session.layout.column_group(column)
     width = session.member(group[0]).n_columns
     n_rows = sum(session.n_rows(slot) for slot in group)
-    low, high = declared_range(params, column, width)
+    ranges = session.bounds(group[0])
+    low, high = ranges
     ones = np.ones(width)
     if params.scaling == "standard":
         mean = moments.mean if moments else np.zeros(width)
@@ -112,8 +100,7 @@ def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> S
             limit=_ROUNDING * np.sqrt(n_rows) * weights,
             sum_limit=_ROUNDING * n_rows * weights,
             step=ones,
-            low=low,
-            high=high,
+            ranges=ranges,
         )
     extent = np.where(high > low, high - low, 1.0)
     minmax = params.scaling == "minmax"
@@ -125,33 +112,18 @@ def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> S
         limit=largest,
         sum_limit=n_rows * largest,
         step=ones if minmax else extent,
-        low=low,
-        high=high,
+        ranges=ranges,
     )
 
 
-def declared_range(
-    params: LosslessFederated, column: int, width: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return declared smallest and largest values (m,) of a column group's features."""
-    if params.ranges is None:
-        return np.full(width, -np.inf), np.full(width, np.inf)
-    if isinstance(params.ranges, Range):
-        features = (params.ranges,) * width
-    else:
-        features = params.ranges[column]
-    low = np.array([feature.minimum for feature in features])
-    return low, np.array([feature.maximum for feature in features])
+def check_ranges(context: LlfContext, data: DataSource) -> None:
+    """Refuse rows outside the dictionary's ranges, before anything of them is sent.
 
-
-def check_ranges(scale: Scaler, data: DataSource) -> None:
-    """Refuse rows outside the declared ranges, before anything of them is sent."""
-    outside = np.zeros(len(data.columns), dtype=bool)
-    for batch in data.batches():
-        outside |= ((batch < scale.low) | (batch > scale.high)).any(axis=0)
-    if outside.any():
-        named = ", ".join(np.array(data.columns)[outside])
-        raise InvalidData(f"Values outside the declared range, in {named}.")
+    Fields that are prepared were checked where they were read: what fills their gaps may
+    lie a rounding outside.
+    """
+    if context.session.terms.plan(context.slot.name) is None:
+        context.session.bounds(context.slot.name).check(data)
 
 
 def contiguous(data: DataSource) -> Iterator[FloatArray]:

@@ -10,8 +10,8 @@ from pydantic import Field
 from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
-from clustering_protocols.preparation.statistics.ranges import Range
-from clustering_protocols.recipe import Plan
+from clustering_protocols.recipe import Plan, check_bounded
+from clustering_protocols.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")
@@ -34,19 +34,15 @@ class LosslessFederated(AlignedParams):
     scaling: Literal["standard", "minmax", "none"] = Field(
         default="standard",
         description="standard: by pooled mean and spread of each feature. minmax: by "
-        "the declared ranges, to [0, 1]. none: as given, within the declared ranges.",
-    )
-    ranges: Range | tuple[tuple[Range, ...], ...] | None = Field(
-        default=None,
-        description="Declared ranges: one for all features, or a list of features for "
-        "each column group. A value outside stops its party before anything is sent.",
+        "minimum and maximum in the data dictionary, to [0, 1]. none: as given, within "
+        "these. A value outside stops its party before anything is sent.",
     )
     init: Start | None = Field(
         default=None,
         description="Start. careful: every party's k-means++ on means of five "
         "neighbours, merged by the leader (default for split rows). random_party: "
         "means of five neighbours of random rows of the leader. bounds: uniform "
-        "in the declared ranges. given: initial_centroids. random_rows: k joint rows "
+        "between minimum and maximum in the data dictionary. given: initial_centroids. random_rows: k joint rows "
         "that only the parties know (default for split columns).",
     )
     initial_centroids: tuple[tuple[float, ...], ...] | None = Field(
@@ -129,10 +125,15 @@ class LosslessFederated(AlignedParams):
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         del plans
-        if self.scaling != "standard" or self.ranges is not None:
-            raise InvalidParameters(
-                "preparation goes with scaling 'standard', and without ranges."
-            )
+        if self.scaling != "standard":
+            raise InvalidParameters("preparation goes with scaling 'standard'.")
+
+    def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
+        """Refuse fields without ranges, where units or the start follow from them."""
+        if self.scaling != "standard":
+            check_bounded(dictionary, f"scaling {self.scaling!r}")
+        if self.init == "bounds":
+            check_bounded(dictionary, "init 'bounds'")
 
     @property
     def fuzzy(self) -> bool:

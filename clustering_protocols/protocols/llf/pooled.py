@@ -22,7 +22,7 @@ from clustering_protocols.randomness import KeyedStream, generator
 
 from . import messages
 from .centroids import drawn_nudge, move, nudge, nudge_purpose
-from .features import declared_range, scaler
+from .features import scaler
 from .params import (
     LlfSession,
     LosslessFederated,
@@ -81,12 +81,11 @@ def _scaled(
         constant = X.max(axis=0) == X.min(axis=0)
         scaled: FloatArray = (X - X.mean(axis=0)) / np.where(constant, 1.0, spread)
         return scaled
-    widths = [X.shape[1]]
+    low, high = X.min(axis=0), X.max(axis=0)
     if session is not None:
         groups = map(session.layout.column_group, range(_n_columns(session)))
-        widths = [session.member(group[0]).n_columns for group in groups]
-    ranges = [declared_range(params, column, m) for column, m in enumerate(widths)]
-    low, high = (np.concatenate(ends) for ends in zip(*ranges, strict=True))
+        ranges = [session.bounds(group[0]) for group in groups]
+        low, high = (np.concatenate(ends) for ends in zip(*ranges, strict=True))
     minmax: FloatArray = (X - low) / np.where(high > low, high - low, 1.0)
     return minmax
 

@@ -346,9 +346,9 @@ def _check_rows(params: LosslessFederated, n_rows: int, width: int) -> None:
 
 
 def _check_first(here: RowsRound, data: DataSource) -> None:
-    """Refuse rows outside the declared ranges, the first time that they are used."""
+    """Refuse rows outside the ranges of the dictionary, the first time that they are used."""
     if here.context.memory.get(messages.Centroids) is None:
-        check_ranges(here.scale, data)
+        check_ranges(here.context, data)
 
 
 def _close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:

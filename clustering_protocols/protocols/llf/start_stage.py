@@ -88,7 +88,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         if isinstance(task, messages.Confirm):
             return Reply(contribution=messages.Confirmed())
         if context.slot.name != leader:
-            check_ranges(scale, data)
+            check_ranges(context, data)
             return Reply(contribution=messages.Settled())
         if params.start(rows_split=True) == "careful":
             proposed = context.recall(messages.ProposedByAll).centroids
@@ -98,7 +98,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
                 proposed, params.n_clusters, context.lasting_stream("merge")
             )
         else:
-            check_ranges(scale, data)
+            check_ranges(context, data)
             starts.check_enough_rows(data, params.n_clusters)
             rows = starts.sample(data, scale, context.lasting_stream("sample"))
             V = starts.random_means(
@@ -133,7 +133,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
 def _propose(context: LlfContext, data: DataSource) -> Reply:
     params = context.session.params
     scale = scaler_of(context)
-    check_ranges(scale, data)
+    check_ranges(context, data)
     starts.check_enough_rows(data, params.n_clusters)
     rows = starts.sample(data, scale, context.lasting_stream("sample"))
     V = starts.careful_candidates(

@@ -101,7 +101,8 @@ def without_messages(context: LlfContext, scale: Scaler) -> FloatArray:
     scope: Scope = "column" if context.session.layout.n_column_groups == 1 else "row"
     stream = group_stream(context, scope, f"start/{context.slot.column}")
     drawn = stream.uniform(params.n_clusters, scale.offset.size)
-    V = scale(scale.low + (scale.high - scale.low) * drawn)
+    low, high = scale.ranges
+    V = scale(low + (high - low) * drawn)
     return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
 
 

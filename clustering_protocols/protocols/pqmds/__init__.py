@@ -82,22 +82,13 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 "pqmds takes split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
-        ranges, groups = params.privacy.ranges, layout.n_column_groups
-        if isinstance(ranges, tuple) and len(ranges) != groups:
-            raise InvalidParameters(
-                f"privacy.ranges declares {len(ranges)} column groups; the layout has "
-                f"{groups}."
-            )
         aligning.check(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
-        """Refuse more clusters than rows, and ranges of other features than parties have."""
-        from . import declared, subspaces
+        """Refuse more clusters than rows."""
+        from . import subspaces
 
         subspaces.check_roster(session)
-        if session.params.privacy.mechanism != "none":
-            for slot in session.slots:
-                declared.ranges(session, slot)
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""

@@ -10,13 +10,14 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.preparation.statistics.ranges import Range
+from clustering_protocols.recipe import Preparation, Treatment
+from clustering_protocols.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms import Layout
 
 from .params import Privacy, ProductQuantisation
 
 _WIDTH = 13
-_RANGE = Range(minimum=-40.0, maximum=40.0)
+_FARTHEST = 40.0
 
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
@@ -34,24 +35,58 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         5: ProductQuantisation(n_clusters=3, codebook_size=200, scaling="none"),
         6: ProductQuantisation(
             n_clusters=3,
-            privacy=Privacy(mechanism="laplace", epsilon=300.0, ranges=_RANGE),
+            privacy=Privacy(mechanism="laplace", epsilon=300.0),
         ),
         1: ProductQuantisation(
             n_clusters=3,
-            privacy=Privacy(
-                mechanism="gaussian",
-                epsilon=40.0,
-                delta=1e-5,
-                ranges=((_RANGE,) * _WIDTH,),
-            ),
+            privacy=Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5),
         ),
     }
     X = _made(np.random.default_rng(0))
-    given = [
-        Example(params=params, layout=Layout.lattice(1, parties), X=X)
-        for parties, params in variants.items()
-    ]
-    return [*given, _aligned("ecdh", 3, X), _aligned("rsa", 2, X[:40])]
+    given = [_example(params, parties, X) for parties, params in variants.items()]
+    aligned = [_aligned("ecdh", 3, X), _aligned("rsa", 2, X[:40])]
+    return [*given, *aligned, _prepared(X)]
+
+
+def _example(
+    params: ProductQuantisation, parties: int, X: FloatArray
+) -> Example[ProductQuantisation]:
+    """Return an example, with the dictionary that noise needs."""
+    names = np.array_split([f"x{index}" for index in range(_WIDTH)], parties)
+    schemas = [numbers(group.tolist(), -_FARTHEST, _FARTHEST) for group in names]
+    noisy = params.privacy.mechanism != "none"
+    return Example(
+        params=params,
+        layout=Layout.lattice(1, parties),
+        X=X,
+        dictionary=schemas if noisy else None,
+    )
+
+
+def _prepared(X: FloatArray) -> Example[ProductQuantisation]:
+    """Return noise on columns that come from levels, logarithms and weights."""
+    fields = X[:, :3].copy()
+    fields[:, 0] = np.searchsorted(np.quantile(X[:, 0], [1 / 3, 2 / 3]), X[:, 0])
+    fields[:, 1] = np.abs(X[:, 1])
+    schema = Schema(
+        fields=(
+            Field(name="ward", type="string", categories=("a", "b", "c")),
+            Field(name="dose", constraints=Constraints(minimum=0, maximum=_FARTHEST)),
+            *numbers(["crp"], -_FARTHEST, _FARTHEST).fields,
+        )
+    )
+    treated = (Treatment(name="dose", log1p=True), Treatment(name="crp", weight=2.0))
+    return Example(
+        params=ProductQuantisation(
+            n_clusters=3,
+            codebook_size=8,
+            privacy=Privacy(mechanism="laplace", epsilon=300.0),
+        ),
+        layout=Layout.lattice(1, 1),
+        X=fields,
+        dictionary=[schema],
+        preparation=[Preparation(fields=treated)],
+    )
 
 
 def _aligned(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
-from clustering_protocols.preparation.statistics.ranges import Range
-from clustering_protocols.recipe import Plan
+from clustering_protocols.recipe import Plan, check_bounded
+from clustering_protocols.schema import Schema
 
 
 class Privacy(Params):
@@ -21,7 +21,8 @@ class Privacy(Params):
     mechanism: Literal["none", "laplace", "gaussian"] = Field(
         default="none",
         description="laplace, gaussian: differential privacy of all that a party "
-        "uploads of its rows.",
+        "uploads of its rows. Needs minimum and maximum of every field in the data "
+        "dictionary; values outside count as the nearest inside.",
     )
     epsilon: float = Field(
         default=1.0,
@@ -36,28 +37,11 @@ class Privacy(Params):
         description="δ of a person, over all subspaces and parties; for gaussian noise.",
     )
 
-    ranges: Range | tuple[tuple[Range, ...], ...] | None = Field(
-        default=None,
-        description="Needed for noise, and never taken from the data: declared ranges, "
-        "one for all features, or a list of features for each column group. Values "
-        "outside count as the nearest inside.",
-    )
-
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.ranges is None) != (self.mechanism == "none"):
-            raise ValueError("noise needs declared ranges, and ranges are for noise")
-        if any(each.minimum == each.maximum for each in self._declared()):
-            raise ValueError("a range of one value is none: leave the feature out")
         if (self.delta > 0) != (self.mechanism == "gaussian"):
             raise ValueError("delta is for gaussian noise, which needs one above 0")
         return self
-
-    def _declared(self) -> Iterator[Range]:
-        if isinstance(self.ranges, Range):
-            yield self.ranges
-        for group in self.ranges if isinstance(self.ranges, tuple) else ():
-            yield from group
 
 
 class ProductQuantisation(AlignedParams):
@@ -100,10 +84,18 @@ class ProductQuantisation(AlignedParams):
         """Refuse other units, and what no noise covers: means of all rows fill gaps."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
-        if self.privacy.mechanism != "none" and plans:
+        filled = [fill.name for plan in plans for fill in plan.fills]
+        if self.privacy.mechanism != "none" and filled:
             raise InvalidParameters(
-                "preparation: noise needs declared ranges of the columns as they are."
+                f"preparation: gaps of {filled[0]!r} are filled with what is pooled of all "
+                "rows, and no noise covers that: leave such rows out (missing 'drop')."
             )
+
+    def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
+        """Refuse fields without ranges under noise: none is ever taken from the rows."""
+        if self.privacy.mechanism != "none":
+            what = f"privacy.mechanism {self.privacy.mechanism!r}"
+            check_bounded(dictionary, what, wide=True)
 
     @property
     def epsilon_per_person(self) -> float:

@@ -80,12 +80,14 @@ def _encoded(context: PqmdsContext, X: FloatArray) -> tuple[Encoded, FloatArray]
     params = context.session.params
     # one codebook whatever the attempt: the cells of two would cut each other
     stream = context.lasting_stream("codebooks")
+    session, slot = context.session, context.slot.name
     if params.privacy.mechanism == "none":
-        units = context.session.units(context.slot.name, X.std(axis=0))
+        units = session.units(slot, X.std(axis=0))
         encoded = kernels.encode(params, X, stream, units)
         return encoded, encoded.codes
-    ranges = declared.ranges(context.session, context.slot.name)
-    encoded = declared.encode(params, ranges, X, stream)
+    ranges = session.bounds(slot)
+    units = session.units(slot, declared.spread(ranges))
+    encoded = declared.encode(params, ranges, X, stream, units)
     return encoded, release.release(context, encoded)
 
 

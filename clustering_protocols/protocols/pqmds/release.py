@@ -1,8 +1,8 @@
 """Differential privacy of all that a party uploads of its rows.
 
 Two tables that differ in the row of one person, with the same ids, give uploads that
-cannot be told apart beyond the budget. Where a code may lie follows from declared ranges
-(:mod:`.declared`), so that one row moves its own codes alone. Every code of a person
+cannot be told apart beyond the budget. Where a code may lie follows from the ranges
+of the data dictionary (:mod:`.declared`), so that one row moves its own codes alone. Every code of a person
 costs its share: codes of all subspaces and of all parties are about the same people and
 add up; those of different people do not.
 """
@@ -28,7 +28,7 @@ _STEPS: Final = (
 
 
 def release(context: PqmdsContext, encoded: Encoded) -> FloatArray:
-    """Return codes (n, s) of declared ranges with noise, as the terms say."""
+    """Return codes (n, s) of known ranges with noise, as the terms say."""
     privacy = context.session.params.privacy
     account = Account(own_share(context, privacy))
     n_codes = _n_codes(context)

@@ -1,0 +1,151 @@
+"""Between which values columns lie: the dictionary says it, and sessions read it there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustering_protocols import engine, registry, simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import InvalidData, InvalidParameters, ProtocolFailed
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.recipe import Plan, Preparation, Ranges, Treatment
+from clustering_protocols.registry import Proposal
+from clustering_protocols.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+SCHEMA = Schema(
+    fields=(
+        Field(name="age", type="integer", constraints=Constraints(minimum=0, maximum=120)),
+        Field(name="smokes", type="boolean"),
+        Field(name="ward", type="string", categories=("a", "b", "c")),
+        Field(name="grade", type="integer", categories=(1, 2, 3), categoriesOrdered=True),
+        Field(name="income", constraints=Constraints(minimum=0, maximum=1e6)),
+        Field(name="crp"),
+    )
+)  # fmt: skip
+PREPARATION = Preparation(
+    fields=(
+        Treatment(name="age", missing="mean", weight=3.0, indicator=True),
+        Treatment(name="smokes", weight=2.0),
+        Treatment(name="ward", weight=0.5),
+        Treatment(name="income", log1p=True),
+    )
+)
+
+
+def test_ranges_of_columns_are_those_of_what_fields_become() -> None:
+    low, high = Plan(SCHEMA, PREPARATION).bounds
+    level = 0.5 * 0.5**0.5
+    assert low.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, -math.inf]
+    assert high.tolist() == pytest.approx(
+        [120, 3.0, 2.0, level, level, level, 2, math.log(1e6 + 1), math.inf]
+    )
+
+
+def test_every_prepared_value_lies_in_its_range() -> None:
+    plan = Plan(SCHEMA, PREPARATION)
+    least = [0.0, 0.0, 0.0, 0.0, 0.0, -1e9]
+    most = [120.0, 1.0, 2.0, 2.0, 1e6, 1e9]
+    gap = [math.nan, 0.0, 1.0, 1.0, 10.0, 0.0]
+    observed = plan.observed(np.array([least, most, gap]))
+    columns = plan.prepare(observed, np.array([60.0]))
+    source = MatrixSource(columns, plan.columns)
+    plan.bounds.check(source)
+    with pytest.raises(InvalidData, match="age"):
+        plan.bounds.check(MatrixSource(columns * 1.01, plan.columns))
+
+
+def test_ranges_of_fields_that_are_clustered_as_they_are() -> None:
+    day = Field(name="day", type="date", constraints=Constraints(minimum="1970-01-03"))
+    found = Ranges.of(Schema(fields=(*SCHEMA.fields[:2], day)))
+    assert found.low.tolist() == [0.0, 0.0, 2.0]
+    assert found.high.tolist() == [120.0, 1.0, math.inf]
+
+
+def test_a_session_reads_ranges_in_its_terms() -> None:
+    X, layout = np.ones((40, 2)), Layout.lattice(2)
+    parts = simulation.split(X, layout, 1)
+    silent = Session(Dummy(), layout, parts.data, 1).session.bounds("r1c1")
+    assert silent.low.tolist() == [-math.inf] * 2
+    said = numbers(parts.data["r1c1"].columns, [0.0, -1.0], 5.0)
+    known = Session(Dummy(), layout, parts.data, 1, dictionary=[said]).session
+    assert known.bounds("r2c1").low.tolist() == [0.0, -1.0]
+    assert known.bounds("r2c1").high.tolist() == [5.0, 5.0]
+
+
+def test_columns_that_the_dictionary_does_not_describe_do_not_arrive() -> None:
+    """Its ranges would be those of other columns."""
+    data = {"r1c1": MatrixSource(np.ones((20, 2)), ["b", "a"])}
+    with pytest.raises(InvalidData, match="another order"):
+        Session(
+            Dummy(), Layout.lattice(1), data, 1, dictionary=[numbers("ab", 0.0, 2.0)]
+        )
+
+
+def test_a_roster_of_other_widths_than_the_dictionary_s_ends_the_session() -> None:
+    data = {"r1c1": MatrixSource(np.ones((20, 2)))}
+    agreed = simulation.agree(Dummy(), Layout.lattice(1), data, 1)
+    session, _ = engine.load(agreed)
+    described = session.terms.model_copy(update={"dictionary": (numbers("a", 0, 1),)})
+    assert described.bounds("r1c1") is not None
+    with pytest.raises(ProtocolFailed, match="2 columns; the terms describe 1"):
+        engine.stages.check_roster(
+            type(session)(
+                agreement=session.agreement,
+                agreement_digest=session.agreement_digest,
+                terms=described,
+                params=session.params,
+            )
+        )
+
+
+# What parameters need of a dictionary
+
+BOUNDED = numbers(["x0", "x1"], -1.0, 1.0)
+HALF = Schema(
+    fields=(*BOUNDED.fields, Field(name="crp", constraints=Constraints(minimum=0)))
+)
+NEEDS: list[tuple[str, dict[str, Any], tuple[int, int]]] = [
+    ("llf", {"n_clusters": 2, "scaling": "minmax"}, (3, 1)),
+    ("llf", {"n_clusters": 2, "scaling": "none"}, (3, 1)),
+    ("llf", {"n_clusters": 2, "init": "bounds"}, (3, 1)),
+    ("omnifc", {"n_clusters": 2, "scaling": "minmax", "ranges": "declared"}, (3, 1)),
+    ("omnifc", {"n_clusters": 2, "scaling": "none", "ranges": "declared"}, (3, 1)),
+    (
+        "dc",
+        {"n_clusters": 2, "anchor": {"kind": "uniform", "ranges": "declared"}},
+        (2, 1),
+    ),
+    ("pqmds", {"n_clusters": 2, "privacy": {"mechanism": "laplace"}}, (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("protocol", "params", "cells"), NEEDS)
+def test_ranges_that_the_dictionary_lacks_open_no_session(
+    protocol: str, params: dict[str, Any], cells: tuple[int, int]
+) -> None:
+    def drawn(*dictionary: Schema) -> bytes:
+        proposal = Proposal(
+            protocol=protocol,
+            params=params,
+            layout=Layout.lattice(*cells),
+            seed=1,
+            dictionary=dictionary or None,
+        )
+        return registry.draw_up("s", proposal)
+
+    with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\)"):
+        drawn()
+    with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\) gives 'crp'"):
+        drawn(HALF)
+    assert drawn(BOUNDED)
+
+
+def test_parameters_need_no_dictionary_by_default() -> None:
+    assert Params().check_dictionary(()) is None
