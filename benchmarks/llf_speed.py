@@ -40,8 +40,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import cpu_seconds, ratio, seconds
 from clustering_protocols import packets, simulation
-from clustering_protocols.protocols.llf import LosslessFederated, Range, kernels
+from clustering_protocols.protocols.llf import LosslessFederated, kernels
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.masks import add_stream
 from clustering_protocols.terms import Layout
 from party_sdk.coordinator import Coordinator
@@ -140,7 +141,6 @@ def session() -> None:
     params = LosslessFederated(
         n_clusters=N_CLUSTERS,
         scaling="none",
-        ranges=Range(minimum=-bound, maximum=bound),
         init="given",
         initial_centroids=tuple(tuple(map(float, row)) for row in start),
         max_iter=N_UPDATES,
@@ -148,7 +148,7 @@ def session() -> None:
     )
     pooled = KMeans(N_CLUSTERS, init=start, n_init=1, max_iter=N_UPDATES, tol=0)
     with tempfile.TemporaryDirectory() as folder:
-        took, rounds, parts = _federated(Path(folder), X, params)
+        took, rounds, parts = _federated(Path(folder), X, params, bound)
     reference = median(seconds(lambda: pooled.fit(X)) for _ in range(3))
     print(
         f"session, {N_PARTIES} party processes, {rounds} rounds: {took / reference:.1f} × "
@@ -162,7 +162,7 @@ def session() -> None:
 
 
 def _federated(
-    folder: Path, X: np.ndarray[Any, Any], params: LosslessFederated
+    folder: Path, X: np.ndarray[Any, Any], params: LosslessFederated, bound: float
 ) -> tuple[float, int, dict[str, float]]:
     layout = Layout.lattice(N_PARTIES, 1)
     for slot, rows in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
@@ -172,7 +172,8 @@ def _federated(
         _service(folder) as (url, key),
         Coordinator(url, key, home=folder) as coordinator,
     ):
-        session = coordinator.create_session("speed", params, layout)
+        said = [numbers([f"x{f}" for f in range(N_FEATURES)], -bound, bound)]
+        session = coordinator.create_session("speed", params, layout, dictionary=said)
         invitations = session.invite()
         parties = [_party(folder, slot, invitations[slot]) for slot in layout.names]
         for party in parties:

@@ -36,8 +36,9 @@ from sklearn.metrics import adjusted_rand_score
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.protocols.llf import LosslessFederated, Range
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.llf.pooled import run as run_pooled
+from clustering_protocols.schema import numbers
 from clustering_protocols.terms import Layout
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
@@ -103,16 +104,10 @@ def federated(
     X: Matrix, y: Labels, clients: Clients, seed: int, **options: Any
 ) -> tuple[float, float]:
     """Return ARI with the pooled labels and with the classes."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    ranges = tuple(
-        Range(minimum=float(a), maximum=float(b))
-        for a, b in zip(low, high, strict=True)
-    )
     params = LosslessFederated(
         n_clusters=len(np.unique(y)),
         algorithm="fuzzy_cmeans",
         scaling="minmax",
-        ranges=(ranges,),
         max_iter=30,
         tol=0,
         small_cohorts="allow",  # the paper's sets are small
@@ -121,7 +116,9 @@ def federated(
     )
     data = clients.data(X)
     layout = Layout.lattice(len(clients.rows), 1)
-    run = simulation.run(params, layout, data, seed)
+    names = data[layout.names[0]].columns
+    said = [numbers(names, X.min(axis=0), X.max(axis=0))]
+    run = simulation.run(params, layout, data, seed, dictionary=said)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
     order = np.concatenate(clients.rows)
     pooled = run_pooled(params, X[order], run.trace).labels

@@ -182,10 +182,9 @@ def _check_fit(params: Params, terms: Terms) -> None:
     """Refuse parameters that do not fit layout, dictionary and preparation."""
     layout, plans = terms.layout, terms.plans
     protocol(name_of(params)).check(params, layout)
+    if plans:
+        params.check_prepared(plans)
     params.check_dictionary(terms.dictionary or ())
-    if not plans:
-        return
-    params.check_prepared(plans)
     shared = any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
     drops = any(len(plan.lacking("drop")) for plan in plans)
     if drops and shared and not params.selects_rows:

@@ -250,7 +250,7 @@ class Terms(Section):
         plan = self.plan(slot)
         return fields if plan is None else plan.columns
 
-    def schema(self, slot: str) -> Schema | None:
+    def dictionary_of(self, slot: str) -> Schema | None:
         """Return what a slot's fields mean, where the terms say it."""
         column = self.layout.slot(slot).column
         return None if self.dictionary is None else self.dictionary[column]
@@ -260,7 +260,7 @@ class Terms(Section):
 
         None where no dictionary says anything of them.
         """
-        plan, schema = self.plan(slot), self.schema(slot)
+        plan, schema = self.plan(slot), self.dictionary_of(slot)
         if plan is not None:
             return plan.bounds
         return None if schema is None else Ranges.of(schema)

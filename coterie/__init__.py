@@ -11,11 +11,11 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clustering_protocols.protocols.dc import Anchor, DataCollaboration, Feature
+    from clustering_protocols.protocols.dc import Anchor, DataCollaboration
     from clustering_protocols.protocols.dummy import Dummy
     from clustering_protocols.protocols.fccm import CoClustering
-    from clustering_protocols.protocols.llf import LosslessFederated, Range
-    from clustering_protocols.protocols.omnifc import OmniFC, Spread
+    from clustering_protocols.protocols.llf import LosslessFederated
+    from clustering_protocols.protocols.omnifc import OmniFC
     from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
     from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
     from party_sdk.coordinator import Coordinator
@@ -31,7 +31,6 @@ __all__ = [
     "DataCollaboration",
     "Deadlines",
     "Dummy",
-    "Feature",
     "Guards",
     "Layout",
     "LosslessFederated",
@@ -40,10 +39,8 @@ __all__ = [
     "Policy",
     "Privacy",
     "ProductQuantisation",
-    "Range",
     "Result",
     "Slot",
-    "Spread",
 ]
 
 _TERMS = "clustering_protocols.terms"

@@ -54,7 +54,10 @@ def quorum(session: SessionContext) -> int:
 def check_roster(session: SessionContext) -> None:
     """Refuse columns that the terms do not describe; let the protocol refuse the rest."""
     for slot in session.slots:
-        schema, width = session.terms.schema(slot), session.member(slot).n_columns
+        schema, width = (
+            session.terms.dictionary_of(slot),
+            session.member(slot).n_columns,
+        )
         if schema is None:
             continue
         described = len(session.terms.columns(slot, schema.names))

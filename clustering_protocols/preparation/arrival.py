@@ -94,7 +94,7 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     GuardRefused
         If a library is missing.
     """
-    plan, schema = terms.plan(slot), terms.schema(slot)
+    plan, schema = terms.plan(slot), terms.dictionary_of(slot)
     if schema is not None:
         check_fields(data, schema)
     whole = None if plan is None else whole_rows(data, plan)

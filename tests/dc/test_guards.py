@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.preprocessing import PolynomialFeatures
+from support.examples import begun
 from support.lies import again
 
 from clustering_protocols import engine, packets, registry, simulation
@@ -165,8 +166,7 @@ EXAMPLES = registry.protocol("dc").examples()
 def test_every_attempt_sends_the_same_numbers(number: int) -> None:
     """Of what comes from single rows: the uploads, and anchors made of rows."""
     given = EXAMPLES[number]
-    parts = simulation.split(given.X, given.layout, 3, missing=given.missing)
-    running = Session(given.params, given.layout, parts.data, 3)
+    running = begun(given, 3, Session)
     compared = 0
     while not running.over:
         if running.open.stage in {"anchors", "upload"}:

@@ -15,7 +15,7 @@ from scipy.spatial.distance import pdist
 from clustering_protocols import engine, packets, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.errors import InvalidArray, InvalidParameters, ProtocolFailed
+from clustering_protocols.errors import InvalidArray, ProtocolFailed
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.preparation.statistics.by_leader import (
     PooledMoments,
@@ -25,7 +25,6 @@ from clustering_protocols.preparation.statistics.by_leader import (
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,
-    Feature,
     analyst,
     anchors,
     collaboration,
@@ -33,6 +32,8 @@ from clustering_protocols.protocols.dc import (
     messages,
 )
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.recipe import Ranges
+from clustering_protocols.schema import Schema, numbers
 from clustering_protocols.terms import Layout
 
 LAYOUT = Layout.lattice(2, 2)
@@ -68,15 +69,16 @@ def run(
     params: DataCollaboration,
     data: Mapping[str, DataSource] = PARTS.data,
     layout: Layout = LAYOUT,
+    dictionary: Sequence[Schema] | None = None,
 ) -> simulation.Simulated:
-    return simulation.run(params, layout, data, seed=5)
+    return simulation.run(params, layout, data, seed=5, dictionary=dictionary)
 
 
 def pooled_labels(run: simulation.Simulated, parts: simulation.Split) -> list[int]:
     """Return the labels in the order of the pooled rows."""
     labels = np.empty(sum(map(len, parts.rows)), dtype=np.int64)
-    for row, numbers in enumerate(parts.rows):
-        labels[numbers] = run.outcomes[parts.layout.row_group(row)[0]].labels
+    for row, held in enumerate(parts.rows):
+        labels[held] = run.outcomes[parts.layout.row_group(row)[0]].labels
     return list(map(int, labels))
 
 
@@ -327,9 +329,8 @@ def test_anchors_have_equal_spreads_under_maps_that_only_centre(kind: Any) -> No
 
 def test_uniform_anchors_are_uniform_in_the_range_of_each_feature() -> None:
     rows = np.random.default_rng(0).normal([0.0, 1e6], [1.0, 3.0], (99, 2))
-    params = DataCollaboration(n_clusters=1, anchor=Anchor(kind="uniform"))
-    drawn = anchors.draw(params, 5000, moments(rows), KeyedStream(bytes(32)))
     low, high = rows.min(axis=0), rows.max(axis=0)
+    drawn = anchors.uniform(Ranges(low, high), 5000, KeyedStream(bytes(32)))
     placed = (drawn - low) / (high - low)
     assert stats.kstest(placed, "uniform", axis=0).pvalue.min() > 0.01
     assert np.abs(np.corrcoef(placed.T)[0, 1]) < 0.05
@@ -345,11 +346,10 @@ def test_there_are_500_anchors_or_five_per_feature_unless_the_terms_say(
 
 
 class Recorder:
-    """Keeps what each party draws as anchors, and what it is drawn from."""
+    """Keeps what each party draws as anchors."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.drawn: list[FloatArray] = []
-        self.moments: list[PooledMoments] = []
         original = anchors.draw
 
         def draw(
@@ -359,7 +359,6 @@ class Recorder:
             stream: KeyedStream,
         ) -> FloatArray:
             self.drawn.append(original(params, n_rows, moments, stream))
-            self.moments.append(moments)
             return self.drawn[-1]
 
         monkeypatch.setattr(anchors, "draw", draw)
@@ -420,37 +419,38 @@ def test_parties_of_one_row_group_get_equal_labels_of_their_own_rows() -> None:
     assert {len(outcome.labels) for outcome in outcomes.values()} == {45}
 
 
-def test_declared_features_give_the_labels_of_equal_pooled_ones() -> None:
-    def declare(columns: Any) -> tuple[Feature, ...]:
-        found = moments(X[:, columns])
-        return tuple(
-            Feature(mean=mean, spread=spread, minimum=minimum, maximum=maximum)
-            for mean, spread, minimum, maximum in zip(
-                found.mean, found.spread, found.minimum, found.maximum, strict=True
-            )
-        )
-
-    for anchor in (Anchor(), Anchor(kind="uniform")):
-        params = DataCollaboration(n_clusters=3, anchor=anchor)
-        declared = params.model_copy(
-            update={"features": tuple(declare(columns) for columns in PARTS.columns)}
-        )
-        runs = [run(params), run(declared)]
-        labels = [pooled_labels(simulated, PARTS) for simulated in runs]
-        assert adjusted_rand(*labels) == 1.0
-        assert runs[0].rounds - runs[1].rounds == 2, "pooling takes two rounds"
-
-
-def test_declared_features_are_drawn_from_as_declared(
+def test_anchors_of_the_dictionary_s_ranges_are_those_of_equal_pooled_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    feature = Feature(mean=-3.0, spread=2.0, minimum=-9.0, maximum=9.0)
-    recorder = Recorder(monkeypatch)
-    run(DataCollaboration(n_clusters=3, features=((feature,) * 3,) * 2))
-    for found in recorder.moments:
-        assert found.mean.tolist() == [-3.0] * 3
-        assert found.spread.tolist() == [2.0] * 3
-        assert (found.minimum[0], found.maximum[0]) == (-9.0, 9.0)
+    """And no ranges are pooled: the leader sees nobody's."""
+    drawn_from: list[Ranges] = []
+    uniform = anchors.uniform
+
+    def recording(ranges: Ranges, *others: Any) -> FloatArray:
+        drawn_from.append(ranges)
+        return uniform(ranges, *others)
+
+    monkeypatch.setattr(anchors, "uniform", recording)
+    pooled_ = DataCollaboration(
+        n_clusters=3, scaling="center", anchor=Anchor(kind="uniform")
+    )
+    declared = pooled_.model_copy(
+        update={"anchor": Anchor(kind="uniform", ranges="declared")}
+    )
+    columns = [X[:, each] for each in PARTS.columns]
+    schemas = [
+        numbers(PARTS.data[slot].columns, own.min(axis=0), own.max(axis=0))
+        for slot, own in zip(("r1c1", "r1c2"), columns, strict=True)
+    ]
+    runs = [run(pooled_), run(declared, dictionary=schemas)]
+    assert adjusted_rand(*(pooled_labels(each, PARTS) for each in runs)) == 1.0
+    assert runs[0].rounds - runs[1].rounds == 2, "pooling takes two rounds"
+    assert np.array_equal(drawn_from[:4], drawn_from[4:])
+
+
+def test_ranges_are_declared_for_uniform_anchors_alone() -> None:
+    with pytest.raises(ValueError, match="is for uniform anchors"):
+        Anchor(ranges="declared")
 
 
 # What is sent
@@ -507,7 +507,6 @@ def test_every_party_and_session_turns_by_a_rotation_of_its_own() -> None:
             "anchor.n_rows is 11; 6 features need at least 12",
         ),
         ({"n_clusters": 91}, "n_clusters is 91; there are 90 rows"),
-        ({"features": [[{}] * 3, [{}] * 2]}, r"\[3, 2\].* \[3, 3\]"),
     ],
 )
 def test_parameters_that_the_data_do_not_fit_end_the_session(
@@ -518,11 +517,6 @@ def test_parameters_that_the_data_do_not_fit_end_the_session(
         run(wanted)
 
 
-def test_features_of_another_number_of_column_groups_are_refused() -> None:
-    with pytest.raises(InvalidParameters, match="3 column groups"):
-        run(DataCollaboration(n_clusters=3, features=((Feature(),),) * 3))
-
-
 def test_a_lattice_with_an_empty_cell_labels_the_rows_of_all_parties() -> None:
     slots = LAYOUT.slots[:3]
     data = {slot.name: PARTS.data[slot.name] for slot in slots}
@@ -531,11 +525,6 @@ def test_a_lattice_with_an_empty_cell_labels_the_rows_of_all_parties() -> None:
     assert whole == 1.0
     assert "ragged lattice" in outcomes["r2c1"].report
     assert len(outcomes["r2c1"].labels) == 45
-
-
-def test_a_range_that_ends_before_it_begins_is_refused() -> None:
-    with pytest.raises(ValueError, match="minimum is larger"):
-        Feature(minimum=1.0, maximum=0.5)
 
 
 @pytest.mark.parametrize("target", ["isometric", "orthonormal"])

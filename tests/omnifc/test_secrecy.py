@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from support import lies
+from support.dictionaries import within
 from support.shares import answers, hidden, integer_distances, shares, stream
 
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
-    Spread,
     coding,
     lagrange,
     messages,
@@ -255,8 +255,9 @@ def at_the_shares(X: Any) -> simulation.Session:
         slot: MatrixSource(rows)
         for slot, rows in zip(layout.names, np.split(X, 3), strict=True)
     }
-    params = OmniFC(n_clusters=2, declared=(Spread(minimum=-9.0, maximum=9.0),) * 4)
-    running = simulation.Session(params, layout, data, 5)
+    params = OmniFC(n_clusters=2, scaling="none", ranges="declared")
+    said = within(-9.0, 9.0, data, layout)
+    running = simulation.Session(params, layout, data, 5, dictionary=said)
     running.until(messages.Share)
     return running
 

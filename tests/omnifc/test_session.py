@@ -11,6 +11,7 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import load_digits, load_iris
+from support.dictionaries import within
 from support.shares import answers, integer_distances, shares, stream
 
 from clustering_protocols import engine, registry, simulation
@@ -25,7 +26,6 @@ from clustering_protocols.errors import (
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
-    Spread,
     clustering,
     decoding,
     lagrange,
@@ -33,6 +33,7 @@ from clustering_protocols.protocols.omnifc import (
     messages,
     pooled,
 )
+from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms import Layout
 
@@ -165,19 +166,26 @@ def test_rows_of_distances_are_features(algorithm: Any) -> None:
     assert adjusted_rand(expected, evaluated(params, IRIS).labels) == 1.0
 
 
-def test_declared_statistics_give_the_same_as_pooled_ones() -> None:
-    spread, low, high = IRIS.std(axis=0), IRIS.min(axis=0), IRIS.max(axis=0)
-    declared = tuple(
-        Spread(spread=s, minimum=a, maximum=b)
-        for s, a, b in zip(spread, low, high, strict=True)
-    )
+@pytest.mark.parametrize("scaling", ["minmax", "none"])
+def test_ranges_of_the_dictionary_give_the_same_as_pooled_ones(scaling: Any) -> None:
+    """And no statistic is pooled: nobody learns another's, and rounds are spared."""
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
-    mine = tuple(declared[i] for i in parts.columns[0])
-    pooled_ = simulation.run(params_of("average", 3), parts.layout, parts.data, 1)
-    said = params_of("average", 3, declared=mine)
-    run = simulation.run(said, parts.layout, parts.data, 1)
+    mine = IRIS[:, parts.columns[0]]
+    said = within(mine.min(axis=0), mine.max(axis=0), parts.data, parts.layout)
+    pooling = params_of("average", 3, scaling=scaling)
+    pooled_ = simulation.run(pooling, parts.layout, parts.data, 1)
+    declaring = params_of("average", 3, scaling=scaling, ranges="declared")
+    run = simulation.run(declaring, parts.layout, parts.data, 1, dictionary=said)
     assert agreement(run.outcomes, pooled_.outcomes) == 1.0
     assert run.rounds < pooled_.rounds
+    stages = registry.protocol("omnifc").stages(declaring, parts.layout)
+    assert not {"moments", "statistics"} & {stage.name for stage in stages}
+
+
+@pytest.mark.parametrize("scaling", ["standard", "unit_norm"])
+def test_ranges_are_declared_where_they_are_used_alone(scaling: Any) -> None:
+    with pytest.raises(ValueError, match="is for scaling 'minmax' and 'none'"):
+        OmniFC(n_clusters=2, scaling=scaling, ranges="declared")
 
 
 # What comes back
@@ -324,16 +332,6 @@ def test_masked_answers_are_all_needed() -> None:
             Layout.lattice(3),
             "room for max_rows",
         ),
-        (
-            OmniFC(
-                n_clusters=2,
-                bits=25,
-                scaling="none",
-                declared=(Spread(minimum=0, maximum=1e6),),
-            ),
-            Layout.lattice(3),
-            "at most 10",
-        ),
     ],
 )
 def test_what_cannot_work_is_refused_with_what_would(
@@ -341,6 +339,12 @@ def test_what_cannot_work_is_refused_with_what_would(
 ) -> None:
     with pytest.raises(InvalidParameters, match=text):
         registry.protocol("omnifc").check(params, layout)
+
+
+def test_digits_that_the_dictionary_s_ranges_do_not_allow_are_refused() -> None:
+    given = OmniFC(n_clusters=2, bits=25, scaling="none", ranges="declared")
+    with pytest.raises(InvalidParameters, match="at most 10"):
+        given.check_dictionary([numbers(["x0"], 0.0, 1e6)])
 
 
 def test_the_numbers_that_a_refusal_names_do_work() -> None:
@@ -430,10 +434,6 @@ def test_shares_are_sent_once() -> None:
     [
         (OmniFC(n_clusters=2, max_rows=100), "150 rows .* max_rows is 100"),
         (OmniFC(n_clusters=151), "there are 150 rows"),
-        (
-            OmniFC(n_clusters=2, declared=(Spread(minimum=0, maximum=9),)),
-            "the parties hold 4",
-        ),
     ],
 )
 def test_a_roster_that_does_not_fit_ends_the_session_before_the_first_task(
@@ -465,12 +465,12 @@ def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
     assert session.open.stage == "shares"
 
 
-def test_a_value_outside_its_declared_range_stops_its_party() -> None:
-    declared = (Spread(minimum=0, maximum=7.0),) * 4  # one iris is longer
-    params = OmniFC(n_clusters=2, declared=declared, scaling="none")
+def test_a_value_outside_its_range_stops_its_party() -> None:
+    params = OmniFC(n_clusters=2, ranges="declared", scaling="none")
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
+    said = within(0.0, 7.0, parts.data, parts.layout)  # one iris is longer
     with pytest.raises(InvalidData, match="x0"):
-        simulation.run(params, parts.layout, parts.data, 1)
+        simulation.run(params, parts.layout, parts.data, 1, dictionary=said)
 
 
 def test_bits_beyond_the_pooled_range_are_refused_before_a_share_leaves() -> None:

@@ -220,9 +220,7 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
             for place, slot in enumerate(layout.names)
         }
         said = within(-WIDEST, WIDEST, data, layout)
-        running = Session(
-            noisy(4.0, sub_dim=2), layout, data, seed=5, dictionary=said
-        )
+        running = Session(noisy(4.0, sub_dim=2), layout, data, seed=5, dictionary=said)
         running.to_the_end()
         sent.append([(m.sender, m.payload) for m in running.received])
     changed = []
@@ -329,7 +327,9 @@ def test_a_row_of_prepared_columns_moves_its_own_codes_alone() -> None:
         columns = plan.prepare(plan.observed(moved), np.empty(0))
         found.append(party._encoded(view, columns)[0])
     for other in found[1:]:
-        assert np.array_equal(np.delete(other.codes, 5, 0), np.delete(found[0].codes, 5, 0))
+        assert np.array_equal(
+            np.delete(other.codes, 5, 0), np.delete(found[0].codes, 5, 0)
+        )
         assert np.array_equal(other.bounds, found[0].bounds)
         assert np.array_equal(other.sizes, found[0].sizes)
 

@@ -37,10 +37,7 @@ LABELS = "clusters-are-the-analysts-word"
 def test_a_session_brings_the_shared_risks_that_it_has(
     protocol: str, cells: tuple[int, int], params: dict[str, Any], brought: set[str]
 ) -> None:
-    ranges = {"ranges": {"minimum": -1, "maximum": 1}}
-    declared = ranges if params.get("scaling") == "none" else {}
-    given = {"n_clusters": 2, **params, **declared}
-    parsed = registry.parse_params(protocol, given)
+    parsed = registry.parse_params(protocol, {"n_clusters": 2, **params})
     known, layout = registry.protocol(protocol), Layout.lattice(*cells)
     known.check(parsed, layout)
     found = [c for c in known.risks_of(parsed, layout) if c in shared_risks.RISKS]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support import liars
 from support.deviations import written
+from support.dictionaries import within
 from support.in_process import in_process
 from support.liars import Liar
 from support.sitting import SESSION, Sitting, sit
@@ -32,7 +33,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.protocols.llf import LosslessFederated, Range
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms import Layout
 
@@ -45,7 +46,6 @@ HOSPITAL = COLUMNS.layout.names[0]
 LLF = LosslessFederated(
     n_clusters=3,
     scaling="none",
-    ranges=Range(minimum=-20.0, maximum=20.0),
     init="bounds",
     max_iter=2,
 )
@@ -74,7 +74,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sitting]
 
 def _sitting(case: str, folder: Path) -> Sitting:
     with in_process(folder / "api", driven=True) as api:
-        return sit(api, *CASES[case], folder / "home")
+        params, parts = CASES[case]
+        said = within(-20.0, 20.0, parts.data, parts.layout)
+        return sit(api, params, parts, folder / "home", dictionary=said)
 
 
 def lied_to(case: str, liar: Liar, folder: Path) -> tuple[Sitting, liars.Lies]:

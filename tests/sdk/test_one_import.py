@@ -15,9 +15,9 @@ from clustering_protocols import registry
 OFFERED = {
     *("Coordinator", "Party", "Policy", "Result"),
     *("About", "Deadlines", "Guards", "Layout", "Slot"),
-    *("DataCollaboration", "Anchor", "Feature"),
-    *("LosslessFederated", "Range", "CoClustering", "Dummy"),
-    *("OmniFC", "Spread", "ProductQuantisation", "Privacy"),
+    *("DataCollaboration", "Anchor"),
+    *("LosslessFederated", "CoClustering", "Dummy"),
+    *("OmniFC", "ProductQuantisation", "Privacy"),
 }
 
 

@@ -12,10 +12,10 @@ from support.tables import blobs, parties
 
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused, NotReady
-from clustering_protocols.schema import numbers
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.registry import Proposal, draw_up, name_of
+from clustering_protocols.schema import numbers
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import (
     Layout,

@@ -309,7 +309,7 @@ def test_a_treatment_that_a_field_cannot_have_opens_no_session(
 @pytest.mark.parametrize(
     ("protocol", "params", "why"),
     [
-        ("llf", {"scaling": "minmax", "ranges": {}}, "scaling 'standard'"),
+        ("llf", {"scaling": "minmax"}, "scaling 'standard'"),
         ("dc", {"scaling": "none"}, "scaling 'shared'"),
         ("omnifc", {"scaling": "none"}, "scaling 'standard'"),
         ("fccm", {}, "as they are"),

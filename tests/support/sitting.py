@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from analyst_service.models import Contribution
 from clustering_protocols import packets, simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import CoterieError
+from clustering_protocols.schema import Schema
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from coterie import Party, Policy
@@ -90,6 +92,7 @@ def sit(
     home: Path,
     *,
     named: bool = False,
+    dictionary: Sequence[Schema] | None = None,
 ) -> Sitting:
     """Run a session to where every party has ended.
 
@@ -103,6 +106,7 @@ def sit(
         session=SESSION,
         named=named,
         deadlines={"round": _ROUND_SECONDS},
+        dictionary=dictionary and [s.model_dump(mode="json") for s in dictionary],
     )
     endings: dict[str, Ending] = {}
 

@@ -23,10 +23,9 @@ from .params import (
     Anchor,
     DataCollaboration,
     DcSession,
-    Feature,
 )
 
-__all__ = ["PROTOCOL", "Anchor", "DataCollaboration", "Feature"]
+__all__ = ["PROTOCOL", "Anchor", "DataCollaboration"]
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
@@ -100,18 +99,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     methods: ClassVar = METHODS
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
-        """Refuse declared features that do not fit, and a predictor without a model."""
+        """Refuse an alignment that does not fit, and a predictor without a model."""
         aligning.check(params, layout)
         _check_predictor(params, layout)
-        declared = params.features
-        if declared is not None and len(declared) != layout.n_column_groups:
-            raise InvalidParameters(
-                f"features declares {len(declared)} column groups; the layout has "
-                f"{layout.n_column_groups}."
-            )
 
     def check_roster(self, session: DcSession) -> None:
-        """Refuse declared features, anchors or clusters that the roster does not fit."""
+        """Refuse anchors or clusters that the roster does not fit."""
         from . import layouts
 
         layouts.check(session)
@@ -163,7 +156,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
 
     def examples(self) -> Sequence[Example[DataCollaboration]]:
-        """Return the defaults, the paper's text, and declared statistics."""
+        """Return the defaults, the paper's text, and each alternative."""
         from . import examples
 
         return examples.examples()
@@ -181,12 +174,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
 
 def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:
-    """Return which statistics parties pool: those that are needed and not declared."""
-    declared = params.features is not None
-    return {
-        "moments": params.needs_moments and not declared,
-        "ranges": params.needs_ranges and not declared,
-    }
+    return {"moments": params.needs_moments, "ranges": params.needs_ranges}
 
 
 def _check_predictor(params: DataCollaboration, layout: Layout) -> None:

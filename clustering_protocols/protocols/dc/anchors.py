@@ -7,6 +7,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.recipe import Ranges
 
 from .params import Anchor, DataCollaboration
 
@@ -30,22 +31,18 @@ def minimum_anchors(n_features: int) -> int:
 def draw(
     params: DataCollaboration, n_rows: int, moments: PooledMoments, stream: KeyedStream
 ) -> FloatArray:
-    """Return X^anc (n_rows, m) in the units of the data.
+    """Return X^anc (n_rows, m) in the units of the data, by moments.
 
     gaussian: normal, with the pooled mean. Of independent normal columns of equal
     spread every rotation looks alike, so that a blind source separation of their
     projections gains nothing.
     rotated: standardised uniform numbers times a secret Haar-random rotation: no longer
     independent in the direction of any feature.
-    uniform: within the pooled range of each feature (the paper's choice).
 
     The spread is equal in the units in which the private maps see the anchors. Were it
     each feature's own under maps that only centre, the covariance of the projections
     would show the direction of every feature.
     """
-    if params.anchor.kind == "uniform":
-        span = moments.maximum - moments.minimum
-        return moments.minimum + span * stream.uniform(n_rows, len(span))
     m = len(moments.mean)
     if params.anchor.kind == "rotated":
         standard = (stream.uniform(n_rows, m) - 0.5) / _UNIFORM_SPREAD
@@ -53,6 +50,12 @@ def draw(
     else:
         drawn = stream.normal(n_rows, m)
     return moments.mean + equal_spread(params, moments.spread) * drawn
+
+
+def uniform(ranges: Ranges, n_rows: int, stream: KeyedStream) -> FloatArray:
+    """Return X^anc (n_rows, m) within the range of each feature: the paper's choice."""
+    span = ranges.high - ranges.low
+    return ranges.low + span * stream.uniform(n_rows, len(span))
 
 
 def equal_spread(params: DataCollaboration, spread: FloatArray) -> FloatArray:

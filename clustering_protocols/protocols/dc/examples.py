@@ -9,16 +9,16 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
 from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.schema import numbers
 from clustering_protocols.terms import Layout
 
-from .params import Anchor, DataCollaboration, Feature
+from .params import Anchor, DataCollaboration
 
 _WIDTH = 6
 
 
 def examples() -> Sequence[Example[DataCollaboration]]:
     """Return the defaults, the paper's text, and each alternative at least once."""
-    declared = (Feature(spread=3.0, minimum=-9.0, maximum=9.0),) * (_WIDTH // 2)
     variants = {
         (2, 2): DataCollaboration(n_clusters=3),
         (3, 1): DataCollaboration(n_clusters=3, scaling="center", map="linear"),
@@ -28,7 +28,9 @@ def examples() -> Sequence[Example[DataCollaboration]]:
             target="orthonormal",
             anchor=Anchor(kind="uniform"),
         ),
-        (1, 2): DataCollaboration(n_clusters=3, features=(declared, declared)),
+        (1, 2): DataCollaboration(
+            n_clusters=3, anchor=Anchor(kind="uniform", ranges="declared")
+        ),
         (4, 1): DataCollaboration(
             n_clusters=3, anchor=Anchor(kind="smote"), reduction="lpp", predictor=True
         ),
@@ -45,12 +47,26 @@ def examples() -> Sequence[Example[DataCollaboration]]:
     }
     X = _made(np.random.default_rng(0))
     regular = [
-        Example(params=params, layout=Layout.lattice(*cells), X=X)
+        _example(params, Layout.lattice(*cells), X)
         for cells, params in variants.items()
     ]
     ragged = Example(params=_RAGGED, layout=_without_a_corner(), X=X)
     aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
     return [*regular, ragged, aligned]
+
+
+def _example(
+    params: DataCollaboration, layout: Layout, X: FloatArray
+) -> Example[DataCollaboration]:
+    """Return an example, with the dictionary from which anchors are drawn."""
+    names = np.array_split(
+        [f"x{index}" for index in range(_WIDTH)], layout.n_column_groups
+    )
+    schemas = [numbers(group.tolist(), -40.0, 40.0) for group in names]
+    declared = params.anchor.ranges == "declared"
+    return Example(
+        params=params, layout=layout, X=X, dictionary=schemas if declared else None
+    )
 
 
 _ALIGNED = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))

@@ -40,7 +40,7 @@ def n_anchors(session: DcSession) -> int:
 
 
 def check(session: DcSession) -> None:
-    """Refuse single columns, and declared features, anchors or clusters that do not fit.
+    """Refuse single columns, and anchors or clusters that do not fit.
 
     Raises
     ------
@@ -53,16 +53,6 @@ def check(session: DcSession) -> None:
             f"sent as it is. It takes {LEAST_WIDTH} at every party."
         )
     n_anchors(session)
-    params = session.params
-    if params.features is not None:
-        declared = [len(group) for group in params.features]
-        if declared != widths(session):
-            raise ProtocolFailed(
-                f"features declares {declared} features per column group; the parties "
-                f"hold {widths(session)}."
-            )
-    n_rows = sum(row_counts(session))
-    if params.n_clusters > n_rows:
-        raise ProtocolFailed(
-            f"n_clusters is {params.n_clusters}; there are {n_rows} rows."
-        )
+    n_rows, wanted = sum(row_counts(session)), session.params.n_clusters
+    if wanted > n_rows:
+        raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment.params import AlignedParams
-from clustering_protocols.preparation.statistics.ranges import Range
-from clustering_protocols.recipe import Plan
+from clustering_protocols.recipe import Plan, check_bounded
+from clustering_protocols.schema import Schema
 
 
 class Anchor(Params):
@@ -21,7 +21,8 @@ class Anchor(Params):
         default="gaussian",
         description="gaussian: normal with the pooled mean and spread of each feature. "
         "rotated: uniform, turned by a secret rotation, then of that mean and spread. "
-        "uniform: within the pooled range, as in the paper; can be unmixed (a risk). "
+        "uniform: within the range of each feature, as in the paper; can be unmixed (a "
+        "risk). "
         "low_rank, smote: synthesised from the rows of the column group's leader "
         "(a risk to that party), from a low-rank model or between neighbouring rows.",
     )
@@ -32,13 +33,17 @@ class Anchor(Params):
         description="r; at least twice the number of all features. Default: the larger "
         "of 500 and five times that number.",
     )
+    ranges: Literal["pooled", "declared"] = Field(
+        default="pooled",
+        description="Of uniform anchors. pooled: among the parties of the column group. "
+        "declared: minimum and maximum in the data dictionary.",
+    )
 
-
-class Feature(Range):
-    """Declared statistics of one feature; declared, the analyst knows them too."""
-
-    mean: float = 0.0
-    spread: float = Field(default=1.0, ge=0, description="Standard deviation.")
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.ranges == "declared" and self.kind != "uniform":
+            raise ValueError("ranges 'declared' is for uniform anchors")
+        return self
 
 
 class DataCollaboration(AlignedParams):
@@ -52,11 +57,6 @@ class DataCollaboration(AlignedParams):
         "text; parties then disagree on units. none: as given.",
     )
     anchor: Anchor = Anchor()
-    features: tuple[tuple[Feature, ...], ...] | None = Field(
-        default=None,
-        description="Declared statistics, per column group and feature, instead of "
-        "pooling them among the parties.",
-    )
     map: Literal["affine", "linear"] = Field(
         default="affine", description="The form of the collaboration maps g_i."
     )
@@ -94,10 +94,13 @@ class DataCollaboration(AlignedParams):
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         del plans
-        if self.scaling != "shared" or self.features is not None:
-            raise InvalidParameters(
-                "preparation goes with scaling 'shared', and without declared features."
-            )
+        if self.scaling != "shared":
+            raise InvalidParameters("preparation goes with scaling 'shared'.")
+
+    def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
+        """Refuse fields without ranges, where anchors are drawn from them."""
+        if self.anchor.ranges == "declared":
+            check_bounded(dictionary, "anchor.ranges 'declared'")
 
     @property
     def synthesises_anchors(self) -> bool:
@@ -112,7 +115,7 @@ class DataCollaboration(AlignedParams):
     @property
     def needs_ranges(self) -> bool:
         """Return whether ranges over all parties are needed."""
-        return self.anchor.kind == "uniform"
+        return self.anchor.kind == "uniform" and self.anchor.ranges == "pooled"
 
 
 DcSession = SessionContext[DataCollaboration]

@@ -15,6 +15,8 @@ from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
+from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.recipe import Ranges
 from clustering_protocols.records import Record
 
 from . import anchors, kernels, layouts, messages, private_map, selfcheck
@@ -108,12 +110,19 @@ class _Predictor:
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
         return context.recall(AnchorRows).rows
-    return anchors.draw(
-        params,
-        layouts.n_anchors(context.session),
-        private_map.moments_of(context, params),
-        group_stream(context, "column", "anchors"),
-    )
+    n_rows = layouts.n_anchors(context.session)
+    stream = group_stream(context, "column", "anchors")
+    if params.anchor.kind == "uniform":
+        return anchors.uniform(_ranges(context, params), n_rows, stream)
+    return anchors.draw(params, n_rows, context.recall(PooledMoments), stream)
+
+
+def _ranges(context: DcContext, params: DataCollaboration) -> Ranges:
+    """Return the ranges of the features, as the dictionary or all parties have them."""
+    if params.anchor.ranges == "declared":
+        return context.session.bounds(context.slot.name)
+    pooled = context.recall(PooledMoments)
+    return Ranges(pooled.minimum, pooled.maximum)
 
 
 def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:

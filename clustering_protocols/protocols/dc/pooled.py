@@ -36,7 +36,5 @@ def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """
     if params.scaling in {"none", "center"}:
         return X
-    if params.features is not None and params.scaling == "shared":
-        raise ValueError("declared spreads are per column group: scale X beforehand")
     scaled: FloatArray = (X - X.mean(axis=0)) / kernels.spread_or_one(X.std(axis=0))
     return scaled

@@ -73,20 +73,6 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     return Fitted(function=linear, width=width, rank=rank)
 
 
-def moments_of(context: DcContext, params: DataCollaboration) -> PooledMoments:
-    """Return the column group's statistics, declared or pooled."""
-    if params.features is None:
-        return context.recall(PooledMoments)
-    declared = params.features[context.slot.column]
-    return PooledMoments(
-        n_rows=1,
-        mean=np.array([feature.mean for feature in declared]),
-        deviations=np.array([feature.spread**2 for feature in declared]),
-        minimum=np.array([feature.minimum for feature in declared]),
-        maximum=np.array([feature.maximum for feature in declared]),
-    )
-
-
 def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
     """Return the party's own fitted transformer, which takes rows as they are."""
     transform = context.choices["transformer"].transform
@@ -126,5 +112,5 @@ def _scaling(
     slot = context.slot.name
     if params.scaling == "local":
         return mean, context.session.units(slot, spread)
-    shared = moments_of(context, params)
+    shared = context.recall(PooledMoments)
     return shared.mean, context.session.units(slot, shared.spread)

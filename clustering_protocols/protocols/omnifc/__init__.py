@@ -21,10 +21,9 @@ from .methods import METHODS
 from .params import (
     OmniFC,
     OmniSession,
-    Spread,
 )
 
-__all__ = ["PROTOCOL", "OmniFC", "Spread"]
+__all__ = ["PROTOCOL", "OmniFC"]
 
 
 class OmniFCProtocol(ClusteringProtocol[OmniFC]):
@@ -44,8 +43,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             "the rows up to a rotation, a reflection and a shift."
         ),
         "party": (
-            "The cluster of each of its rows, the sizes of all clusters and, unless "
-            "declared, mean and spread (minmax: range) of each feature over all parties."
+            "The cluster of each of its rows, the sizes of all clusters and, where "
+            "parties pool them, mean and spread (minmax: range) of each feature over all "
+            "parties."
         ),
         "as many parties as `noise` says, together": "Nothing more.",
         "coordinator": "Cluster sizes, positions of the starts, the precision.",
@@ -161,14 +161,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
-    """Return which statistics parties pool: those that are needed and not declared.
+    """Return which statistics parties pool: those that no dictionary tells.
 
     Unscaled features take moments too, as bounds of their values. Ranges take
     envelopes to the leader, so minmax alone asks for them.
     """
-    pooled = params.declared is None and params.scaling != "unit_norm"
+    pooled = params.ranges == "pooled"
     return {
-        "moments": pooled and params.scaling != "minmax",
+        "moments": pooled and params.scaling in {"standard", "none"},
         "ranges": pooled and params.scaling == "minmax",
     }
 

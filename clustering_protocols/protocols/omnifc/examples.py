@@ -8,16 +8,16 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.schema import numbers
 from clustering_protocols.terms import Layout
 
-from .params import OmniFC, Spread
+from .params import OmniFC
 
 _WIDTH = 5
 
 
 def examples() -> Sequence[Example[OmniFC]]:
     """Return the defaults, the paper's l = t = 2, and each alternative at least once."""
-    declared = (Spread(spread=3.0, minimum=-40.0, maximum=40.0),) * _WIDTH
     variants = [
         (3, OmniFC(n_clusters=3)),
         (7, OmniFC(n_clusters=3, segments=2, noise=2, algorithm="spectral")),
@@ -28,7 +28,8 @@ def examples() -> Sequence[Example[OmniFC]]:
                 n_clusters=3,
                 hide_segments=False,
                 algorithm="fuzzy_cmeans",
-                declared=declared,
+                scaling="none",
+                ranges="declared",
             ),
         ),
         (
@@ -44,8 +45,14 @@ def examples() -> Sequence[Example[OmniFC]]:
         (3, OmniFC(n_clusters=3, algorithm="kmedoids", scaling="unit_norm", bits=20)),
     ]
     X = _made(np.random.default_rng(0))
+    said = [numbers([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)]
     return [
-        Example(params=params, layout=Layout.lattice(parties), X=X)
+        Example(
+            params=params,
+            layout=Layout.lattice(parties),
+            X=X,
+            dictionary=said if params.ranges == "declared" else None,
+        )
         for parties, params in variants
     ]
 

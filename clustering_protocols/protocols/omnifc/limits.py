@@ -11,7 +11,7 @@ from collections.abc import Callable
 from clustering_protocols.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.terms import Layout
 
-from . import lagrange, quantisation, rosters, scaling
+from . import lagrange, rosters
 from .params import OmniFC, OmniSession
 
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
@@ -30,8 +30,6 @@ def check(params: OmniFC, layout: Layout) -> None:
         )
     _check_parties(params, len(layout.slots))
     _check_memory(params)
-    if params.declared is not None and params.scaling != "unit_norm":
-        quantisation.bits_for(params.bits, scaling.declared(params).ranges)
 
 
 def _check_parties(params: OmniFC, parties: int) -> None:
@@ -78,10 +76,6 @@ def check_roster(session: OmniSession) -> None:
         )
     if params.n_clusters is not None and params.n_clusters > n:
         raise ProtocolFailed(f"n_clusters is {params.n_clusters}; there are {n} rows.")
-    if params.declared is not None and len(params.declared) != d:
-        raise ProtocolFailed(
-            f"declared has {len(params.declared)} features; the parties hold {d}."
-        )
 
 
 def n_pairs(n: int) -> int:

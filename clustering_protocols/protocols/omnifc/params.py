@@ -10,20 +10,10 @@ from pydantic import Field, model_validator
 from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.statistics.ranges import Range
-from clustering_protocols.recipe import Plan
+from clustering_protocols.recipe import Plan, Ranges, check_bounded
+from clustering_protocols.schema import Schema
 
 MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
-
-
-class Spread(Range):
-    """Declared range and spread of one feature; declared, the analyst knows them too."""
-
-    minimum: float = Field(description="No party may hold less.")
-    maximum: float = Field(description="No party may hold more.")
-    spread: float = Field(
-        default=1.0, ge=0, description="Standard deviation; used by 'standard'."
-    )
 
 
 class OmniFC(Params):
@@ -52,13 +42,13 @@ class OmniFC(Params):
     scaling: Literal["standard", "minmax", "unit_norm", "none"] = Field(
         default="standard",
         description="standard: by mean and spread of each feature over all parties. "
-        "minmax: by its range over all parties. unit_norm: each row divided by its "
+        "minmax: by its range, as ``ranges`` says. unit_norm: each row divided by its "
         "length. none: as given.",
     )
-    declared: tuple[Spread, ...] | None = Field(
-        default=None,
-        description="Statistics of each feature, instead of pooling them among the "
-        "parties; unit_norm needs none.",
+    ranges: Literal["pooled", "declared"] = Field(
+        default="pooled",
+        description="Of minmax and none. pooled: among the parties. declared: minimum "
+        "and maximum in the data dictionary; a value outside stops its party.",
     )
     linkage: Linkage = Field(default="average", description="Of hierarchical.")
     eps: float | None = Field(
@@ -130,6 +120,8 @@ class OmniFC(Params):
             )
         if self.algorithm != "dbscan" and self.n_clusters is None:
             raise ValueError(f"{self.algorithm} needs n_clusters")
+        if self.ranges == "declared" and self.scaling not in {"minmax", "none"}:
+            raise ValueError("ranges 'declared' is for scaling 'minmax' and 'none'")
         if self.algorithm == "nmf" and self.features == "embedding":
             raise ValueError(
                 "nmf needs features 'distance_rows': an embedding has negative numbers"
@@ -139,10 +131,17 @@ class OmniFC(Params):
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         del plans
-        if self.scaling != "standard" or self.declared is not None:
-            raise InvalidParameters(
-                "preparation goes with scaling 'standard', and without declared features."
-            )
+        if self.scaling != "standard":
+            raise InvalidParameters("preparation goes with scaling 'standard'.")
+
+    def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
+        """Refuse fields without ranges, and more digits than these allow."""
+        if self.ranges == "declared":
+            from . import quantisation, scaling  # mathematics, where it is needed
+
+            check_bounded(dictionary, "ranges 'declared'")
+            scale = scaling.declared(self, Ranges.of(dictionary[0]))
+            quantisation.bits_for(self.bits, scale.ranges)
 
     @property
     def k(self) -> int:

@@ -10,7 +10,7 @@ from clustering_protocols.contract import Trace
 from clustering_protocols.randomness import generator
 
 from . import clustering, messages, scaling
-from .params import OmniFC
+from .params import OmniFC, OmniSession
 
 
 def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArray:
@@ -19,7 +19,7 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
     On the features themselves, whatever ``features`` says: what is lost on rows of
     distances is then seen.
     """
-    Z = scale(params, X)
+    Z = scale(params, X, None if trace is None else trace.session)
     params = params.model_copy(update={"features": "embedding"})
     starts = None
     if trace is not None and trace.summary is not None:
@@ -38,12 +38,17 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
     ).labels
 
 
-def scale(params: OmniFC, X: FloatArray) -> FloatArray:
-    """Return X in the units that the parties agree on."""
+def scale(
+    params: OmniFC, X: FloatArray, session: OmniSession | None = None
+) -> FloatArray:
+    """Return X in the units that the parties agree on.
+
+    Without a session, declared ranges are those of X.
+    """
     if params.scaling == "unit_norm":
         return scaling.by_length(X)
-    if params.declared is not None:
-        return X * scaling.declared(params).factor
+    if params.ranges == "declared" and session is not None:
+        return X * scaling.declared(params, session.bounds(session.slots[0])).factor
     ranges = X.max(axis=0) - X.min(axis=0)
     spread = np.where(ranges > 0, X.std(axis=0), 0.0)
     return X * scaling.factors(params, spread, ranges)

@@ -8,9 +8,9 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.preparation.statistics.moments import PartialMoments
+from clustering_protocols.recipe import Ranges
 
 from .params import (
     OmniContext,
@@ -66,7 +66,7 @@ def factors(params: OmniFC, spread: FloatArray, ranges: FloatArray) -> FloatArra
 
 
 def agreed(context: OmniContext, params: OmniFC) -> Scale:
-    """Return the scale that follows from declared or pooled statistics.
+    """Return the scale that follows from the dictionary or from pooled statistics.
 
     Pooled moments come with a power of two that no value's distance from the mean
     reaches: a range at most four times too wide, which costs two binary digits and
@@ -76,8 +76,8 @@ def agreed(context: OmniContext, params: OmniFC) -> Scale:
     if params.scaling == "unit_norm":
         ones = np.ones(n_features)
         return Scale(factor=ones, minimum=-ones, maximum=ones, unit_norm=True)
-    if params.declared is not None:
-        return declared(params)
+    if params.ranges == "declared":
+        return declared(params, context.session.bounds(context.slot.name))
     known = context.recall(PooledMoments)
     if params.scaling == "minmax":
         low, high, spread = known.minimum, known.maximum, np.ones(n_features)
@@ -95,16 +95,12 @@ def agreed(context: OmniContext, params: OmniFC) -> Scale:
     )
 
 
-def declared(params: OmniFC) -> Scale:
-    """Return the scale of declared statistics."""
-    features = params.declared or ()
-    minimum = np.array([feature.minimum for feature in features])
-    maximum = np.array([feature.maximum for feature in features])
-    spread = np.array([feature.spread for feature in features])
+def declared(params: OmniFC, given: Ranges) -> Scale:
+    """Return the scale of the dictionary's ranges; no spread is asked for there."""
     return Scale(
-        factor=factors(params, spread, maximum - minimum),
-        minimum=minimum,
-        maximum=maximum,
+        factor=factors(params, np.ones_like(given.low), given.high - given.low),
+        minimum=given.low,
+        maximum=given.high,
         unit_norm=False,
     )
 
@@ -115,15 +111,9 @@ def scaled_rows(params: OmniFC, scale: Scale, data: DataSource) -> FloatArray:
     Raises
     ------
     InvalidData
-        If a value lies outside its feature's declared range: its distances could wrap
+        If a value lies outside its range in the dictionary: its distances could wrap
         around the field.
     """
-    X = matrix(data)
-    if params.declared is not None and not scale.unit_norm:
-        outside = ((scale.minimum > X) | (scale.maximum < X)).any(axis=0)
-        if outside.any():
-            names = np.array(data.columns)[outside]
-            raise InvalidData(
-                f"Values outside the declared range, in {', '.join(names)}."
-            )
-    return scale(X)
+    if params.ranges == "declared":
+        Ranges(scale.minimum, scale.maximum).check(data)
+    return scale(matrix(data))

@@ -27,7 +27,8 @@ _PER_CENTRE: Final = 16  # rows that are drawn for each centre of a codebook
 
 def spread(given: Ranges) -> FloatArray:
     """Return the spreads (m,) of even values of the ranges."""
-    return (given.high - given.low) / np.sqrt(12)
+    even: FloatArray = (given.high - given.low) / np.sqrt(12)
+    return even
 
 
 def encode(
