@@ -260,10 +260,17 @@ class Terms(Section):
 
         None where no dictionary says anything of them.
         """
-        plan, schema = self.plan(slot), self.dictionary_of(slot)
-        if plan is not None:
-            return plan.bounds
-        return None if schema is None else Ranges.of(schema)
+        column = self.layout.slot(slot).column
+        return None if self._ranges is None else self._ranges[column]
+
+    @cached_property
+    def _ranges(self) -> Sequence[Ranges] | None:
+        """Of each column group; roles ask in every round."""
+        if self._plans is not None:
+            return [plan.bounds for plan in self._plans]
+        return (
+            None if self.dictionary is None else list(map(Ranges.of, self.dictionary))
+        )
 
     @property
     def plans(self) -> Sequence[Plan]:

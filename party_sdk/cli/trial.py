@@ -15,7 +15,7 @@ from clustering_protocols import metrics, simulation
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.data import matrix
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.recipe import Preparation, Treatment
+from clustering_protocols.recipe import Preparation
 from clustering_protocols.registry import parse_params
 from clustering_protocols.schema import Field
 from clustering_protocols.terms import Layout
@@ -40,7 +40,7 @@ def simulate(
     classes = _classes(data, how, truth)
     table = open_as(data, _without(data, how, truth))
     X = matrix(table)
-    agreed = _agreed(how, lattice[1])
+    agreed = _agreed(how, table.columns, lattice[1])
     parts = simulation.split(
         X,
         Layout.lattice(*lattice),
@@ -61,32 +61,29 @@ def simulate(
     return {**_report(evaluated, classes), "warnings": table.report.warnings}
 
 
-def _agreed(how: How, n_groups: int) -> dict[str, Any]:
-    """Return dictionary and preparation of each column group, where there is one.
+def _agreed(how: How, columns: Sequence[str], n_groups: int) -> dict[str, Any]:
+    """Return dictionary and preparation of each column group, where there are any.
 
-    The dictionary's fields are dealt out to the groups in their order.
+    The fields are dealt out to the groups in their order.
     """
-    if how.preparation is None or how.schema is None:
+    schema, said = how.schema, how.preparation
+    if schema is None:
         return {"dictionary": None, "preparation": None}
-    fields, said = how.schema.fields, how.preparation
+    fields = [schema.field(name) for name in columns]
     ends = np.linspace(0, len(fields), n_groups + 1).round().astype(int)
-    groups = [fields[begin:end] for begin, end in pairwise(ends)]
+    groups = [tuple(fields[begin:end]) for begin, end in pairwise(ends)]
     if not all(groups):
         raise InvalidParameters("There are more column groups than fields.")
     return {
-        "dictionary": [
-            how.schema.model_copy(update={"fields": group}) for group in groups
-        ],
-        "preparation": [
-            Preparation(missing=said.missing, fields=_of(said, group))
-            for group in groups
-        ],
+        "dictionary": [schema.model_copy(update={"fields": group}) for group in groups],
+        "preparation": None if said is None else [_of(said, group) for group in groups],
     }
 
 
-def _of(said: Preparation, fields: Sequence[Field]) -> tuple[Treatment, ...]:
+def _of(said: Preparation, fields: Sequence[Field]) -> Preparation:
     names = {field.name for field in fields}
-    return tuple(each for each in said.fields if each.name in names)
+    own = tuple(each for each in said.fields if each.name in names)
+    return Preparation(missing=said.missing, fields=own)
 
 
 def _classes(data: Path, how: How, truth: str | None) -> IntArray | None:

@@ -28,6 +28,7 @@ from clustering_protocols.problems import URN, Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
+from clustering_protocols.schema import numbers
 from clustering_protocols.terms import (
     Layout,
     Slot,
@@ -167,7 +168,11 @@ def test_terms_hold_what_was_asked_for_and_the_risks_that_it_brings() -> None:
     [
         ({}, 2, {"first-slot-sees-moments"}),
         ({}, 1, set()),
-        ({"features": [[{}, {}]]}, 2, set()),
+        (
+            {"anchor": {"kind": "uniform", "ranges": "declared"}, "scaling": "none"},
+            2,
+            {"uniform-anchors-can-be-unmixed"},
+        ),
         ({"anchor": {"kind": "uniform"}}, 1, {"uniform-anchors-can-be-unmixed"}),
     ],
 )
@@ -180,6 +185,7 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
             protocol="dc",
             params={"n_clusters": 2, **params},
             layout=Layout.lattice(row_groups, 1),
+            dictionary=(numbers(["a", "b"], 0.0, 1.0),),
         ),
     )
     always = {"upload-shows-distances", "colluding-party-opens-column-group"}
@@ -204,7 +210,6 @@ def test_equal_proposals_have_equal_terms_and_digests() -> None:
         ({"params": {"fail_at": "secret"}}, "fail_at"),
         ({"protocol": "dc"}, "n_clusters"),
         ({"identities": {"slots": {"r9c9": "ab" * 32}}}, "r9c9"),
-        ({"protocol": "dc", "params": {"n_clusters": 2, "features": [[{}]] * 2}}, "2"),
         (
             {
                 "protocol": "dc",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from clustering_protocols import engine, registry, simulation
-from clustering_protocols.contract import Params
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import InvalidData, InvalidParameters, ProtocolFailed
 from clustering_protocols.protocols.dummy import Dummy
@@ -89,20 +89,12 @@ def test_columns_that_the_dictionary_does_not_describe_do_not_arrive() -> None:
 
 
 def test_a_roster_of_other_widths_than_the_dictionary_s_ends_the_session() -> None:
+    """Whoever enrols says its width itself."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)))}
-    agreed = simulation.agree(Dummy(), Layout.lattice(1), data, 1)
-    session, _ = engine.load(agreed)
-    described = session.terms.model_copy(update={"dictionary": (numbers("a", 0, 1),)})
-    assert described.bounds("r1c1") is not None
+    session, _ = engine.load(simulation.agree(Dummy(), Layout.lattice(1), data, 1))
+    terms = session.terms.model_copy(update={"dictionary": (numbers("a", 0, 1),)})
     with pytest.raises(ProtocolFailed, match="2 columns; the terms describe 1"):
-        engine.stages.check_roster(
-            type(session)(
-                agreement=session.agreement,
-                agreement_digest=session.agreement_digest,
-                terms=described,
-                params=session.params,
-            )
-        )
+        engine.stages.check_roster(replace(session, terms=terms))
 
 
 # What parameters need of a dictionary
@@ -145,7 +137,3 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
     with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\) gives 'crp'"):
         drawn(HALF)
     assert drawn(BOUNDED)
-
-
-def test_parameters_need_no_dictionary_by_default() -> None:
-    assert Params().check_dictionary(()) is None

@@ -23,6 +23,7 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import check_choices, parse_params
+from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
@@ -662,6 +663,21 @@ def test_simulating_dc_finds_the_classes_in_the_order_of_the_file(
     assert sorted(report["cluster_sizes"]) == [20, 20, 20]
     assert report["roles"].keys() == {"analyst", "r1c1", "r1c2", "r2c1", "r2c2"}
     assert all(role["sent_bytes"] > 0 for role in report["roles"].values())
+
+
+def test_simulating_takes_ranges_from_the_dictionary(terminal: Terminal) -> None:
+    """Dealt out to the column groups as the columns are."""
+    data, _ = blobs(terminal)
+    lines = ("--truth", "kind", "--param", "n_clusters=3", "--column-groups", "3")
+    simulate = ("simulate", "llf", "--data", data, "--id-column", "tree", *lines)
+    minmax = ("--row-groups", "1", "--param", "scaling=minmax")
+    refused = terminal(*simulate, *minmax, expect=5)
+    assert "--schema" in refused.stderr
+    said = numbers("abcdefgh", -5.0, 15.0).model_dump_json()
+    schema = terminal.file("trees.json", said)
+    report = terminal.json(*simulate, *minmax, "--schema", schema)
+    assert report["fidelity"] == 1
+    assert sorted(report["cluster_sizes"]) == [20, 20, 20]
 
 
 def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -> None:

@@ -19,7 +19,7 @@ from clustering_protocols.recipe import Fill
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 BINS: Final = 1024
-"""Of a histogram; two of them find a median to 2^-20 of the declared range."""
+"""Of a histogram; two of them find a median to 2^-20 of the dictionary's range."""
 
 LOWEST_POWER: Final = -128
 HIGHEST_POWER: Final = 62
@@ -198,7 +198,7 @@ class _Histogram(Tally):
 
 
 class Median(Pooling):
-    """The median, to 2^-20 of the declared range; exact for integers in small ranges.
+    """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
     Both middle values are looked up: of an even number of values the median is their
     mean, and may lie where there is none.

@@ -1,7 +1,7 @@
 """Stage: pooled moments or ranges of a column group's features.
 
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
-rows of a column group. Where they are not declared in the terms, each party seals its
+rows of a column group. Where the terms do not tell ranges, each party seals its
 own to the group's leader, which pools them and seals the outcome back. The analyst
 sees none of it; the leader sees each member's moments, which is a risk code. For
 moments of three parties or more there is :mod:`.moments`, where nobody sees them.
