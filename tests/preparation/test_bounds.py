@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from clustering_protocols import engine, registry, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Params
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import InvalidData, InvalidParameters, ProtocolFailed
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration, anchors
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.llf.features import scaler_of
+from clustering_protocols.protocols.llf.messages import StartCentroids
 from clustering_protocols.recipe import Plan, Preparation, Ranges, Treatment
 from clustering_protocols.registry import Proposal
 from clustering_protocols.schema import Constraints, Field, Schema, numbers
@@ -137,3 +143,62 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
     with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\) gives 'crp'"):
         drawn(HALF)
     assert drawn(BOUNDED)
+
+
+# Of prepared columns
+
+
+FIELDS = Schema(fields=tuple(f for f in SCHEMA.fields if f.name != "crp"))
+TREATED = Preparation(
+    fields=tuple(t for t in PREPARATION.fields if t.name in FIELDS.names)
+)
+
+
+def fields(n: int = 150) -> FloatArray:
+    """Return three groups of rows with a gap in every seventh age."""
+    rng = np.random.default_rng(0)
+    group = np.arange(n) % 3
+    age = np.rint(rng.normal(20 + 30 * group, 3)).clip(0, 120)
+    age[::7] = np.nan
+    income = np.exp(rng.normal(5 + group, 0.3))
+    return np.column_stack([age, group == 2, group, (group + 1) % 3, income])
+
+
+def prepared(params: Params, layout: Layout) -> Session:
+    parts = simulation.split(fields(), layout, 1, dictionary=[FIELDS])
+    return Session(
+        params, layout, parts.data, 1, dictionary=[FIELDS], preparation=[TREATED]
+    )
+
+
+def test_a_start_from_bounds_lies_in_the_ranges_of_prepared_columns() -> None:
+    layout = Layout.lattice(3)
+    session = prepared(LosslessFederated(n_clusters=3, init="bounds"), layout)
+    session.to_the_end()
+    scale = scaler_of(session.context("r1c1"))
+    V = scale.undo(session.recall("r1c1", StartCentroids).centroids)
+    assert len({tuple(row) for row in V.tolist()}) == 3
+    low, high = Plan(FIELDS, TREATED).bounds
+    assert (low - 1e-9 <= V).all()
+    assert (high + 1e-9 >= V).all()
+
+
+def test_anchors_lie_in_the_ranges_of_prepared_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[FloatArray] = []
+    uniform = anchors.uniform
+
+    def recording(*given: Any) -> FloatArray:
+        drawn.append(uniform(*given))
+        return drawn[-1]
+
+    monkeypatch.setattr(anchors, "uniform", recording)
+    anchor = Anchor(kind="uniform", ranges="declared")
+    layout = Layout.lattice(2)
+    prepared(DataCollaboration(n_clusters=3, anchor=anchor), layout).to_the_end()
+    low, high = Plan(FIELDS, TREATED).bounds
+    for rows in drawn:
+        near = 0.03 * (high - low)
+        assert ((rows.min(axis=0) >= low) & (rows.min(axis=0) < low + near)).all()
+        assert ((rows.max(axis=0) <= high) & (rows.max(axis=0) > high - near)).all()
