@@ -54,18 +54,21 @@ def quorum(session: SessionContext) -> int:
 def check_roster(session: SessionContext) -> None:
     """Refuse columns that the terms do not describe; let the protocol refuse the rest."""
     for slot in session.slots:
-        schema, width = (
-            session.terms.dictionary_of(slot),
-            session.member(slot).n_columns,
-        )
-        if schema is None:
-            continue
-        described = len(session.terms.columns(slot, schema.names))
-        if described != width:
-            raise ProtocolFailed(
-                f"{slot!r} joined with {width} columns; the terms describe {described}."
-            )
+        _check_width(session, slot)
     registry.protocol(session.terms.protocol.name).check_roster(session)
+
+
+def _check_width(session: SessionContext, slot: str) -> None:
+    """Refuse another number of columns than the dictionary has: it tells their ranges."""
+    schema = session.terms.dictionary_of(slot)
+    if schema is None:
+        return
+    described = len(session.terms.columns(slot, schema.names))
+    joined = session.member(slot).n_columns
+    if described != joined:
+        raise ProtocolFailed(
+            f"{slot!r} joined with {joined} columns; the terms describe {described}."
+        )
 
 
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:

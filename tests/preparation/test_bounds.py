@@ -142,6 +142,8 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
         drawn()
     with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\) gives 'crp'"):
         drawn(HALF)
+    with pytest.raises(InvalidParameters, match="'x0'"):
+        drawn(numbers(["x0"], -1.7e308, 1.7e308))  # its width is no number
     assert drawn(BOUNDED)
 
 
