@@ -19,6 +19,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -35,6 +36,7 @@ _LEFT_OUT = shutil.ignore_patterns(
 )
 _ARITHMETIC = {"Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"}
 _BITS = {"RShift", "LShift", "BitOr", "BitAnd", "BitXor"}
+_COMPILED = "clustering_protocols.compiled import"
 _ALIKE = ("Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq")
 
 Position = tuple[int, int]
@@ -154,6 +156,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
+        self.compiled = folder / "compiled"
         shutil.copytree(ROOT, self.root, ignore=_LEFT_OUT)
         self.environment = os.environ | {
             "PYTHONPATH": str(self.root),  # before the installed packages
@@ -176,27 +179,29 @@ class Copy:
         if not all(line.startswith(str(self.root)) for line in told.splitlines()):
             raise RuntimeError("the tests would import another tree than the copy")
 
-    def passes(self, tests: Sequence[str], timeout: float) -> tuple[bool | None, str]:
-        """Return whether the tests pass, None if time ran out, and what was printed."""
+    def passes(
+        self, tests: Sequence[str], timeout: float, compiled: Path | None = None
+    ) -> tuple[bool | None, str]:
+        """Return whether the tests pass, None if time ran out, and what was printed.
+
+        Compiled code is kept from one run to the next, unless it is to lie elsewhere.
+        """
         program = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        with (
-            tempfile.TemporaryDirectory() as compiled
-        ):  # helpers are copied into others
-            process = subprocess.Popen(
-                [*program, *tests],
-                cwd=self.root,
-                env=self.environment | {"NUMBA_CACHE_DIR": compiled},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,  # so that its children can be ended with it
-            )
-            try:
-                told, _ = process.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return None, process.communicate()[0]
-            return process.returncode == 0, told
+        process = subprocess.Popen(
+            [*program, *tests],
+            cwd=self.root,
+            env=self.environment | {"NUMBA_CACHE_DIR": str(compiled or self.compiled)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # so that its children can be ended with it
+        )
+        try:
+            told, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None, process.communicate()[0]
+        return process.returncode == 0, told
 
     def verdict(self, mutant: Mutant, tests: Sequence[str], timeout: float) -> Verdict:
         """Return what became of a mutant."""
@@ -204,9 +209,27 @@ class Copy:
         source = file.read_text()
         file.write_text(mutant.code)
         try:
-            passed, _ = self.passes(tests, timeout)
+            with tempfile.TemporaryDirectory() as fresh:
+                elsewhere = Path(fresh) if _is_compiled(mutant.module) else None
+                passed, _ = self.passes(tests, timeout, elsewhere)
         finally:
             file.write_text(source)
         if passed is None:
             return "timed out"
         return "survived" if passed else "killed"
+
+
+@cache
+def _is_compiled(module: str) -> bool:
+    """Return whether a change of a module changes compiled code.
+
+    Helpers and constants are copied into what is compiled, which does not look again.
+    """
+    imports = f".{Path(module).stem} import "
+    sources = {
+        str(file.relative_to(ROOT)): file.read_text()
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
+    }
+    compiled = {name for name, code in sources.items() if _COMPILED in code}
+    return module in compiled or any(imports in sources[name] for name in compiled)

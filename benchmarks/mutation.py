@@ -39,43 +39,113 @@ _LLF = ("tests/llf/test_regressions.py", "tests/llf/test_results.py")
 _OMNIFC = ("tests/omnifc/test_field.py", "tests/omnifc/test_secrecy.py")
 _PQMDS = ("tests/pqmds/test_pqmds.py",)
 _DISHONEST = ("tests/engine/test_dishonest_analyst.py",)
+_TRANSCRIPT = ("tests/engine/test_transcript.py",)
 _STAGES = ("tests/preparation/test_stages.py",)
+_INTERSECTION = (
+    "tests/preparation/test_intersection_attacks.py",
+    "tests/preparation/test_intersection.py",
+)
+_MOMENTS = ("tests/preparation/test_moments.py",)
+_ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
 MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
     f"{_PURE}/algorithms/coincidence.py": ("tests/algorithms/test_coincidence.py",),
-    f"{_PURE}/preparation/sums.py": (_SUMS, "tests/preparation/test_stages.py"),
-    f"{_PURE}/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),
-    f"{_PURE}/secrecy/fixed_point.py": (_SUMS, "tests/llf/test_regressions.py"),
-    f"{_PURE}/secrecy/masks.py": (_SUMS,),
     f"{_PURE}/protocols/dc/collaboration.py": ("tests/dc/test_mathematics.py",),
     f"{_PURE}/protocols/dc/kernels.py": ("tests/dc/test_mathematics.py",),
     f"{_PURE}/protocols/fccm/kernels.py": ("tests/fccm/test_results.py",),
     f"{_PURE}/protocols/llf/centroids.py": (*_LLF, "tests/llf/test_rounds.py"),
     f"{_PURE}/protocols/llf/kernels.py": _LLF,
-    f"{_PURE}/secrecy/field.py": _OMNIFC,
     f"{_PURE}/protocols/omnifc/lagrange.py": _OMNIFC,
     f"{_PURE}/protocols/pqmds/kernels.py": _PQMDS,
     f"{_PURE}/protocols/pqmds/lloyd.py": _PQMDS,
     f"{_PURE}/protocols/pqmds/one_dimension.py": _PQMDS,
-    # what a party checks
-    f"{_PURE}/engine/admission.py": (*_DISHONEST, "tests/engine/test_transcript.py"),
-    f"{_PURE}/engine/journal.py": (*_DISHONEST, "tests/engine/test_transcript.py"),
-    f"{_PURE}/engine/party.py": (*_STAGES, *_DISHONEST),
-    f"{_PURE}/engine/signatures.py": ("tests/engine/test_transcript.py",),
-    f"{_PURE}/engine/transcript.py": ("tests/engine/test_transcript.py", *_DISHONEST),
-    f"{_PURE}/engine/mail.py": (*_STAGES, "tests/engine/test_conformance.py"),
     f"{_PURE}/enrolment.py": ("tests/secrecy/test_rosters.py",),
-    f"{_PURE}/hash_chain.py": ("tests/engine/test_transcript.py",),
+    f"{_PURE}/hash_chain.py": _TRANSCRIPT,
     f"{_PURE}/proofs.py": ("tests/sdk/test_proofs.py",),
-    f"{_PURE}/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
-    f"{_PURE}/secrecy/identities.py": ("tests/secrecy/test_identities.py",),
-    f"{_PURE}/secrecy/keys.py": ("tests/secrecy/test_envelopes.py",),
-    f"{_PURE}/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
-    f"{_PURE}/preparation/alignment/digests.py": _STAGES,
-    f"{_PURE}/preparation/arrival.py": ("tests/preparation/test_arrival.py",),
-    f"{_PURE}/preparation/secrets.py": _STAGES,
     "party_sdk/sealing.py": ("tests/sdk/test_sealing.py",),
+    # engine
+    f"{_PURE}/engine/admission.py": (*_DISHONEST, *_TRANSCRIPT),
+    f"{_PURE}/engine/analyst.py": (
+        *_TRANSCRIPT,
+        "tests/llf/test_rounds.py",
+        "tests/engine/test_simulation.py",
+    ),
+    f"{_PURE}/engine/course.py": (*_TRANSCRIPT, "tests/llf/test_rounds.py"),
+    f"{_PURE}/engine/held.py": _TRANSCRIPT,
+    f"{_PURE}/engine/journal.py": (*_DISHONEST, *_TRANSCRIPT),
+    f"{_PURE}/engine/mail.py": (*_STAGES, "tests/engine/test_conformance.py"),
+    f"{_PURE}/engine/party.py": (*_STAGES, *_DISHONEST),
+    f"{_PURE}/engine/signatures.py": _TRANSCRIPT,
+    f"{_PURE}/engine/stages.py": _TRANSCRIPT,
+    f"{_PURE}/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
+    # secrecy
+    f"{_PURE}/secrecy/blind_rsa.py": ("tests/secrecy/test_oprf.py",),
+    f"{_PURE}/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),
+    f"{_PURE}/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
+    f"{_PURE}/secrecy/field.py": _OMNIFC,
+    f"{_PURE}/secrecy/fixed_point.py": (_SUMS, "tests/llf/test_regressions.py"),
+    f"{_PURE}/secrecy/identities.py": ("tests/secrecy/test_identities.py",),
+    f"{_PURE}/secrecy/keys.py": ("tests/secrecy/test_envelopes.py", _SUMS),
+    f"{_PURE}/secrecy/masks.py": (_SUMS, "tests/secrecy/test_tags.py"),
+    f"{_PURE}/secrecy/noise.py": ("tests/secrecy/test_privacy.py",),
+    f"{_PURE}/secrecy/oprf.py": ("tests/secrecy/test_oprf.py",),
+    f"{_PURE}/secrecy/prime.py": ("tests/secrecy/test_tags.py",),
+    f"{_PURE}/secrecy/ristretto.py": ("tests/secrecy/test_oprf.py",),
+    f"{_PURE}/secrecy/rsa_certificate.py": (
+        "tests/secrecy/test_rsa_certificate.py",
+        "tests/secrecy/test_oprf.py",
+    ),
+    f"{_PURE}/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
+    # preparation
+    f"{_PURE}/preparation/alignment/aligning.py": _INTERSECTION,
+    f"{_PURE}/preparation/alignment/digests.py": _STAGES,
+    f"{_PURE}/preparation/alignment/identifiers.py": _INTERSECTION[1:],
+    f"{_PURE}/preparation/alignment/intersection/__init__.py": _INTERSECTION,
+    f"{_PURE}/preparation/alignment/intersection/analyst.py": _INTERSECTION,
+    f"{_PURE}/preparation/alignment/intersection/groups.py": _INTERSECTION,
+    f"{_PURE}/preparation/alignment/intersection/messages.py": _INTERSECTION,
+    f"{_PURE}/preparation/alignment/intersection/party.py": _INTERSECTION,
+    f"{_PURE}/preparation/alignment/params.py": _INTERSECTION[1:],
+    f"{_PURE}/preparation/secrets.py": _STAGES,
+    f"{_PURE}/preparation/shared_risks.py": ("tests/preparation/test_shared_risks.py",),
+    f"{_PURE}/preparation/statistics/by_leader.py": (*_STAGES, *_MOMENTS),
+    f"{_PURE}/preparation/statistics/magnitudes.py": (
+        *_STAGES,
+        "tests/llf/test_regressions.py",
+    ),
+    f"{_PURE}/preparation/statistics/moments.py": _MOMENTS,
+    f"{_PURE}/preparation/statistics/pooling.py": _MOMENTS,
+    f"{_PURE}/preparation/statistics/ranges.py": ("tests/pqmds/test_release.py",),
+    f"{_PURE}/preparation/sums.py": (_SUMS, "tests/secrecy/test_tags.py"),
+    # what a party does in each protocol
+    f"{_PURE}/protocols/dc/party.py": (
+        "tests/dc/test_guards.py",
+        "tests/dc/test_whole.py",
+    ),
+    f"{_PURE}/protocols/dc/shared_anchors.py": ("tests/dc/test_guards.py",),
+    f"{_PURE}/protocols/fccm/party.py": (
+        "tests/fccm/test_rounds.py",
+        "tests/fccm/test_results.py",
+    ),
+    f"{_PURE}/protocols/llf/columns_party.py": _ROUNDS,
+    f"{_PURE}/protocols/llf/rows_party.py": (
+        *_ROUNDS,
+        "tests/llf/test_small_clusters.py",
+    ),
+    f"{_PURE}/protocols/llf/start_stage.py": _ROUNDS,
+    f"{_PURE}/protocols/omnifc/party.py": (
+        "tests/omnifc/test_session.py",
+        "tests/omnifc/test_secrecy.py",
+    ),
+    f"{_PURE}/protocols/omnifc/sharing.py": (
+        "tests/omnifc/test_session.py",
+        "tests/omnifc/test_secrecy.py",
+    ),
+    f"{_PURE}/protocols/pqmds/party.py": (
+        *_PQMDS,
+        "tests/pqmds/test_release.py",
+    ),
 }
 
 Found = list[tuple[Mutant, Verdict]]

@@ -84,6 +84,13 @@ def test_public_keys_of_another_form_are_refused(text: Any) -> None:
             PublicKeys.model_validate({**good, half: text})
 
 
+def test_nobody_changes_the_public_keys_that_a_party_hands_out() -> None:
+    own, other = keys("a").public, keys("b").public
+    for half in PublicKeys.model_fields:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(own, half, getattr(other, half))
+
+
 def test_a_repr_of_private_keys_shows_nothing() -> None:
     own = keys("a")
     shown = repr(own) + str(own)

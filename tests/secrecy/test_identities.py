@@ -12,6 +12,7 @@ from clustering_protocols.errors import KeyNotAuthentic, Malformed
 from clustering_protocols.secrecy.identities import (
     Card,
     Institution,
+    _Kept,
     check_signature,
     fingerprint,
 )
@@ -60,7 +61,8 @@ def test_a_fingerprint_is_the_whole_key_in_groups_of_four() -> None:
 
 
 def test_no_repr_shows_the_private_key() -> None:
-    for shown in (repr(OWN), str(OWN), f"{OWN}"):
+    kept = _Kept.model_validate_json(OWN.written())
+    for shown in (repr(OWN), str(OWN), f"{OWN}", repr(kept), str(kept)):
         assert OWN.key_bytes.hex() not in shown
         assert "St. Mary's" in shown
 

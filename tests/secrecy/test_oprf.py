@@ -105,6 +105,15 @@ def test_an_answer_that_is_none_is_noticed(name: str) -> None:
         asker.values(IDS, answers, stream(5))
 
 
+def test_there_is_one_signature_for_each_id() -> None:
+    key = RsaKey(stream(1), HERE)
+    asker = RsaAsker(key.public, HERE)
+    answers = key.evaluate(asker.blind(IDS, stream(5)))
+    for other in (answers[:-1], np.vstack([answers, answers[:1]])):
+        with pytest.raises(ValueError, match="zip"):
+            asker.values(IDS, other, stream(5))
+
+
 def test_a_signature_under_another_key_is_noticed() -> None:
     key, other = RsaKey(stream(1), HERE), RsaKey(stream(2), HERE)
     asker = RsaAsker(key.public, HERE)
@@ -184,6 +193,8 @@ def test_a_missing_library_is_named_with_its_extra(
 ) -> None:
     for method in SCHEMES:
         oprf.require(method)  # type: ignore[arg-type]  # keys of a table
-    monkeypatch.setitem(oprf._LIBRARIES, "ecdh", ("no_such_library",))
-    with pytest.raises(GuardRefused, match=r"pip install 'coterie\[psi\]'"):
-        oprf.require("ecdh")
+    for name in ("no_such_library", "no_such_library.and.its.part"):
+        monkeypatch.setitem(oprf._LIBRARIES, "ecdh", (name,))
+        said = r"library 'no_such_library': pip install 'coterie\[psi\]'"
+        with pytest.raises(GuardRefused, match=said):
+            oprf.require("ecdh")

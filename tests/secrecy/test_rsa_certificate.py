@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from hashlib import shake_256
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from support.weak_moduli import WeakModulus, prime
 
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import rsa_certificate
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.rsa_certificate import CHALLENGES, EXPONENT, N_BYTES
@@ -85,6 +86,14 @@ def test_a_certificate_that_is_cut_off_is_refused(cut: int) -> None:
 def test_soundness_is_below_2_to_the_minus_256() -> None:
     assert gmpy2.is_prime(EXPONENT)
     assert Fraction(1, EXPONENT) ** CHALLENGES < Fraction(1, 2**256)
+
+
+def test_a_hash_is_uniform_among_the_residues_but_for_2_to_the_minus_128() -> None:
+    n, width = modulus(PUBLIC), N_BYTES + 16
+    content = length_prefixed("label", HERE, rsa_certificate.to_bytes(n)) + b"ada"
+    (found,) = rsa_certificate.hashes("label", n, HERE, [b"ada"])
+    assert found == int.from_bytes(shake_256(content).digest(width), "big") % n
+    assert Fraction(int(n), 256**width) < Fraction(1, 2**128)
 
 
 @pytest.mark.parametrize("e", [3, 5, 7])
