@@ -40,11 +40,13 @@ _OMNIFC = ("tests/omnifc/test_field.py", "tests/omnifc/test_secrecy.py")
 _PQMDS = ("tests/pqmds/test_pqmds.py",)
 _DISHONEST = ("tests/engine/test_dishonest_analyst.py",)
 _TRANSCRIPT = ("tests/engine/test_transcript.py",)
+_STANDING = ("tests/engine/test_standing.py",)
 _STAGES = ("tests/preparation/test_stages.py",)
 _INTERSECTION = (
     "tests/preparation/test_intersection_attacks.py",
     "tests/preparation/test_intersection.py",
 )
+_MAGNITUDES = ("tests/preparation/test_magnitudes.py",)
 _MOMENTS = ("tests/preparation/test_moments.py",)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
@@ -67,15 +69,25 @@ MODULES: dict[str, Sequence[str]] = {
     # engine
     f"{_PURE}/engine/admission.py": (*_DISHONEST, *_TRANSCRIPT),
     f"{_PURE}/engine/analyst.py": (
+        *_STANDING,
         *_TRANSCRIPT,
         "tests/llf/test_rounds.py",
         "tests/engine/test_simulation.py",
     ),
-    f"{_PURE}/engine/course.py": (*_TRANSCRIPT, "tests/llf/test_rounds.py"),
-    f"{_PURE}/engine/held.py": _TRANSCRIPT,
-    f"{_PURE}/engine/journal.py": (*_DISHONEST, *_TRANSCRIPT),
+    f"{_PURE}/engine/course.py": (
+        *_STANDING,
+        *_TRANSCRIPT,
+        "tests/llf/test_rounds.py",
+    ),
+    f"{_PURE}/engine/held.py": (*_STANDING, *_TRANSCRIPT),
+    f"{_PURE}/engine/journal.py": (*_STANDING, *_DISHONEST, *_TRANSCRIPT),
     f"{_PURE}/engine/mail.py": (*_STAGES, "tests/engine/test_conformance.py"),
-    f"{_PURE}/engine/party.py": (*_STAGES, *_DISHONEST),
+    f"{_PURE}/engine/party.py": (
+        *_STANDING,
+        *_STAGES,
+        *_DISHONEST,
+        *_TRANSCRIPT,
+    ),
     f"{_PURE}/engine/signatures.py": _TRANSCRIPT,
     f"{_PURE}/engine/stages.py": _TRANSCRIPT,
     f"{_PURE}/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
@@ -110,14 +122,11 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/preparation/secrets.py": _STAGES,
     f"{_PURE}/preparation/shared_risks.py": ("tests/preparation/test_shared_risks.py",),
     f"{_PURE}/preparation/statistics/by_leader.py": (*_STAGES, *_MOMENTS),
-    f"{_PURE}/preparation/statistics/magnitudes.py": (
-        *_STAGES,
-        "tests/llf/test_regressions.py",
-    ),
+    f"{_PURE}/preparation/statistics/magnitudes.py": _MAGNITUDES,
     f"{_PURE}/preparation/statistics/moments.py": _MOMENTS,
     f"{_PURE}/preparation/statistics/pooling.py": _MOMENTS,
-    f"{_PURE}/preparation/statistics/ranges.py": ("tests/pqmds/test_release.py",),
-    f"{_PURE}/preparation/sums.py": (_SUMS, "tests/secrecy/test_tags.py"),
+    f"{_PURE}/preparation/statistics/ranges.py": _MAGNITUDES,
+    f"{_PURE}/preparation/sums.py": ("tests/secrecy/test_tags.py", _SUMS),
     # what a party does in each protocol
     f"{_PURE}/protocols/dc/party.py": (
         "tests/dc/test_guards.py",
@@ -132,6 +141,7 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/protocols/llf/rows_party.py": (
         *_ROUNDS,
         "tests/llf/test_small_clusters.py",
+        "tests/llf/test_results.py",
     ),
     f"{_PURE}/protocols/llf/start_stage.py": _ROUNDS,
     f"{_PURE}/protocols/omnifc/party.py": (

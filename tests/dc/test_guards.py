@@ -18,10 +18,16 @@ from clustering_protocols.errors import (
     InvalidArray,
     ProtocolFailed,
 )
-from clustering_protocols.protocols.dc import DataCollaboration, messages, selfcheck
+from clustering_protocols.protocols.dc import (
+    Anchor,
+    DataCollaboration,
+    messages,
+    party,
+    selfcheck,
+)
 from clustering_protocols.protocols.dc.shared_anchors import AnchorRows
 from clustering_protocols.simulation import Session, numbered
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import Layout, Slot
 
 
 def table(X: FloatArray) -> MatrixSource:
@@ -129,6 +135,53 @@ def test_data_of_one_dimension_are_refused_unless_the_party_says_so(name: str) -
     assert (report["dimensions of the data"], report["dimensions sent"]) == (1, 1)
     assert "one dimension" in report["warning"]
     assert "warning" not in outcomes["r1c2"].report
+
+
+# What comes back
+
+
+def model(coordinates: list[float], labels: list[int]) -> messages.RowGroupModel:
+    """Rows and three centroids on a line."""
+    return messages.RowGroupModel(
+        labels=np.array(labels),
+        cluster_sizes=np.array([1, 1, 1]),
+        coordinates=np.array(coordinates)[:, None],
+        centroids=np.array([[1.0], [2.0], [6.0]]),
+        map_matrix=np.eye(1),
+        map_offset=np.zeros(1),
+    )
+
+
+def test_labels_are_those_of_the_nearest_centroids_or_of_one_as_near() -> None:
+    party._check_nearest(model([0.5, 2.5, 9.0, 4.0], [0, 1, 2, 1]))
+    party._check_nearest(model([1.5, 1.5, 4.0], [0, 1, 2]))
+    party._check_nearest(model([1.5 + 1e-12], [0]))
+
+
+@pytest.mark.parametrize(
+    ("row", "label"), [(0.5, 1), (0.5, 2), (1.6, 0), (3.9, 2), (4.1, 1), (9.0, 0)]
+)
+def test_a_label_of_a_centroid_further_off_is_refused(row: float, label: int) -> None:
+    with pytest.raises(ProtocolFailed, match="not those of the nearest"):
+        party._check_nearest(model([2.0, row], [1, label]))
+
+
+# Anchors that the leader makes
+
+
+@pytest.mark.parametrize("called", ["abc", "cba"])
+def test_the_first_slot_makes_the_anchors_whatever_it_is_called(called: str) -> None:
+    layout = Layout(
+        slots=tuple(Slot(name=n, row=i, column=0) for i, n in enumerate(called))
+    )
+    X = np.random.default_rng(1).normal(size=(3, ROWS, FEATURES))
+    data = {slot: MatrixSource(piece) for slot, piece in zip(called, X, strict=True)}
+    params = DataCollaboration(n_clusters=2, anchor=Anchor(kind="smote"))
+    running = Session(params, layout, data, seed=5)
+    running.until(messages.Project)
+    running.turn()
+    made = [running.recall(slot, AnchorRows).rows for slot in called]
+    assert all(np.array_equal(rows, made[0]) for rows in made)
 
 
 # A limit on what comes out

@@ -199,6 +199,7 @@ def test_who_has_a_receipt_was_not_absent() -> None:
         party.reply(*known, lie, data)
     answer = party.reply(*known, lie, data, acknowledged=False)
     assert answer.contribution, "an answer that came too late is no lie"
+    assert party.informed(*known, lie).line > session.journals[A].line
 
 
 # Signatures

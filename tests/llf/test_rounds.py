@@ -11,9 +11,11 @@ import pytest
 from scipy.spatial.distance import cdist
 from support.lies import alter, altered
 from support.llf_sessions import START, columns_session, plus, rows, session
+from support.tables import cut
 
 from clustering_protocols import engine, packets
 from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.engine.signatures import CLOSING
 from clustering_protocols.errors import (
     AgreementMismatch,
     CoterieError,
@@ -24,11 +26,9 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RoundClosed,
 )
-from clustering_protocols.protocols.llf import (
-    messages,
-)
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import Layout, Slot
 
 every_view = pytest.mark.parametrize("view", ["blind", "sums"])
 
@@ -66,6 +66,30 @@ def ends_alike(s: Session, V: FloatArray) -> None:
         np.testing.assert_allclose(outcome.centroids, V, rtol=1e-9)
         own = np.vstack(list(s.data[slot].batches()))
         assert np.array_equal(cdist(own, V).argmin(axis=1), outcome.labels)
+
+
+def test_how_far_it_has_come_is_told_with_every_update() -> None:
+    s = session(max_iter=3, tol=0.0)
+    s.until(messages.Update)
+    updates = []
+    while chain_kind(s) == "update":
+        updates.append(dict(s.open.progress or {}).get("updates"))
+        s.turn()
+    assert updates == [0, 1, 2]
+
+
+@every_view
+def test_nobody_but_the_leader_says_where_the_centroids_are(view: Any) -> None:
+    s = session(analyst_view=view)
+    s.until(messages.Update, 2)
+    s.turn()
+    told = {m.sender: packets.read(m.payload) for m in s.received[-5:]}
+    for slot, packet in told.items():
+        said = packet.header.record["values"]
+        leads = slot == "r1c1" and view == "blind"
+        assert (said["moved"] is not None) == leads
+        assert not said["stop"]
+        assert not packet.arrays["start"].size
 
 
 # Away in an update
@@ -265,6 +289,15 @@ def test_who_was_there_reads_its_result_again_without_its_rows() -> None:
         assert np.array_equal(again.labels, s.outcomes()[slot].labels)
 
 
+def test_who_is_away_at_the_end_is_not_asked_to_sign() -> None:
+    s = session()
+    s.until(messages.Tell)
+    s.turn(absent=["r4c1"])
+    while s.open.stage != CLOSING:
+        s.turn()
+    assert set(s.open.tasks) == set(s.session.slots) - {"r4c1"}
+
+
 # Some drawn for each update
 
 
@@ -437,7 +470,35 @@ def test_a_task_of_another_stage_is_malformed_and_one_of_another_slot_foreign() 
         s.answer("r1c1", strange)
 
 
+# The start
+
+
+@pytest.mark.parametrize("called", ["abc", "cba"])
+@pytest.mark.parametrize("init", ["careful", "random_party"])
+def test_the_first_slot_settles_the_start_whatever_it_is_called(
+    init: Any, called: str
+) -> None:
+    layout = Layout(
+        slots=tuple(Slot(name=n, row=i, column=0) for i, n in enumerate(called))
+    )
+    params = Llf(n_clusters=3, init=init, max_iter=2)
+    s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
+    s.until(messages.Update)
+    s.turn()
+    starts = [s.recall(slot, messages.StartCentroids).centroids for slot in called]
+    assert all(np.array_equal(V, starts[0]) for V in starts)
+
+
 # Split columns
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+@pytest.mark.parametrize("step", [-2, -1, 1])
+def test_distances_of_an_update_are_measured_once(algorithm: Any, step: int) -> None:
+    s = columns_session(algorithm)
+    other = altered(s, "r1c2", lambda task: {"number": task.number + step})
+    with pytest.raises(ProtocolFailed, match="out of order"):
+        s.answer("r1c2", other)
 
 
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from support.lies import again, alter, altered, moved
 from support.tables import blobs, names, overlapping, parties
 
@@ -143,6 +144,21 @@ def test_an_id_that_is_empty_after_normalisation_is_named_by_its_row(
 
 
 # What is refused before a party joins
+
+
+@pytest.mark.parametrize("name", ['["a"]', '["a",1]', '["a"', "[1]", "[]"])
+def test_an_id_that_only_looks_like_a_list_is_one_part(name: str) -> None:
+    assert normal_form(name, ()) == [name]
+    assert identify([name, "a"], (), "error").ids == [join([name]), join(["a"])]
+
+
+def test_one_common_row_is_enough_and_2_to_the_40_may_be_asked_for() -> None:
+    assert Alignment().minimum_overlap == 1
+    for least in (1, 2**40):
+        assert Alignment(minimum_overlap=least).minimum_overlap == least
+    for least in (0, 2**40 + 1):
+        with pytest.raises(ValidationError):
+            Alignment(minimum_overlap=least)
 
 
 def test_rows_without_ids_are_refused_with_what_to_do() -> None:

@@ -22,6 +22,7 @@ from clustering_protocols.errors import (
     EnvelopeRefused,
     GuardRefused,
     InvalidArray,
+    Malformed,
     ProtocolFailed,
     TaskRefused,
 )
@@ -203,6 +204,22 @@ def test_tokens_of_equal_values_are_others_under_another_agreement_or_row_group(
     ]
     assert np.array_equal(made[0], made[1])
     assert len({token.tobytes() for tokens in made for token in tokens}) == 3 * len(ids)
+
+
+def test_there_is_one_value_for_each_id() -> None:
+    here, values = stage_view(session()), [bytes(32), bytes([1]) * 32]
+    for ids in ([b"ada"], [b"ada", b"bob", b"cyd"]):
+        with pytest.raises(ValueError, match="zip"):
+            party._tokens(here, ids, values)
+
+
+def test_a_party_has_one_id_at_least() -> None:
+    counted = messages.Counted(n_ids=1, tokens=np.empty((0, 32), np.uint8))
+    header = counted.header()
+    assert messages.Counted.parse(header, counted.arrays).n_ids == 1
+    header["values"]["n_ids"] = 0
+    with pytest.raises(Malformed, match="n_ids"):
+        messages.Counted.parse(header, counted.arrays)
 
 
 def test_tokens_hide_values_and_ids_alike() -> None:

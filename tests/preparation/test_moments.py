@@ -16,7 +16,12 @@ from support.tables import cut
 from clustering_protocols import packets, registry
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import CoterieError, InvalidData, ProtocolFailed
+from clustering_protocols.errors import (
+    CoterieError,
+    InvalidData,
+    Malformed,
+    ProtocolFailed,
+)
 from clustering_protocols.preparation.phases import AddUp
 from clustering_protocols.preparation.statistics import moments, pooling
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
@@ -174,6 +179,23 @@ def test_a_leader_sees_moments_in_groups_of_two_and_ranges_in_all(
         assert (pooling.RISK_CODE in llf(ONE, layout)) == shown
 
 
+@pytest.mark.parametrize(
+    ("layout", "moments", "ranges", "masked"),
+    [
+        (Layout.lattice(3), True, False, True),
+        (ragged(), True, False, True),
+        (Layout.lattice(2, 3), True, False, False),
+        (Layout.lattice(3), True, True, False),
+        (Layout.lattice(3), False, True, False),
+        (Layout.lattice(3), False, False, False),
+    ],
+)
+def test_totals_are_read_where_moments_of_three_parties_are_pooled(
+    layout: Layout, *, moments: bool, ranges: bool, masked: bool
+) -> None:
+    assert pooling.masks(layout, moments=moments, ranges=ranges) == masked
+
+
 def test_nothing_is_pooled_where_nothing_is_needed() -> None:
     assert pooling.stages(Layout.lattice(3), moments=False, ranges=False) == ()
     names = [
@@ -276,6 +298,31 @@ def test_a_phase_that_is_skipped_is_refused() -> None:
     lie = alter(session.agreement, session.open.tasks["r1c1"], lambda _: {"phase": 4})
     with pytest.raises(CoterieError):
         session.to_the_end(told={"r1c1": lie})
+
+
+@pytest.mark.parametrize("phase", [0, 7])
+def test_a_phase_that_there_is_not_is_malformed(phase: int) -> None:
+    task = AddUp(phase=1, total=np.empty(0, np.uint64))
+    header = task.header()
+    header["values"]["phase"] = phase
+    with pytest.raises(Malformed, match="phase"):
+        AddUp.parse(header, task.arrays)
+
+
+def test_who_confirms_more_than_once_ends_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = open_moments(5)
+
+    def twice(context: Any, words: Any, *others: Any) -> Any:
+        mine = context.slot.name == "r2c1"
+        return honest(context, words * np.uint64(1 + mine), *others)
+
+    honest = moments.share
+    monkeypatch.setattr(moments, "share", twice)
+    session.turn()
+    with pytest.raises(ProtocolFailed, match="not the sum"):
+        session.turn()
 
 
 def test_groups_of_less_than_three_are_not_summed() -> None:

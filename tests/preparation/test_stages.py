@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from clustering_protocols import packets, simulation
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import Params, PeerMessage
 from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matrix
 from clustering_protocols.errors import (
     ColumnsNotAligned,
@@ -239,6 +239,22 @@ def test_another_session_of_the_same_parties_has_other_secrets(
     assert before.isdisjoint(k.secret for k in recalled(other, RowSecret).values())
 
 
+@pytest.mark.parametrize(
+    ("sender", "scope"), [("r1c2", "row"), ("r2c1", "row"), ("r1c1", "all")]
+)
+def test_a_secret_comes_from_the_leader_of_a_group_that_has_one(
+    session: Session, sender: str, scope: Any
+) -> None:
+    """To the second of its row: from the first of it, and not from itself or others."""
+    role, view = secrets.SecretsParty(("row", "column")), session.context("r1c2")
+    content = secrets.GroupSecret(scope=scope, secret="ab" * 32)
+    with pytest.raises(EnvelopeRefused, match="does not lead"):
+        role.receive(view, [PeerMessage(peer=sender, content=content)])
+    right = secrets.GroupSecret(scope="row", secret="ab" * 32)
+    (kept,) = role.receive(view, [PeerMessage(peer="r1c1", content=right)])
+    assert RowSecret.narrow(kept).secret == right.secret
+
+
 @pytest.mark.parametrize("secret", ["", "00" * 31, "00" * 33, "zz" * 32])
 def test_a_secret_that_is_not_32_bytes_is_malformed(secret: str) -> None:
     values = {"scope": "row", "secret": secret}
@@ -311,6 +327,21 @@ def test_an_analyst_that_lets_a_group_differ_is_stopped_by_its_members(
     assert "upload" not in after
 
 
+@pytest.mark.parametrize("what", ["rows", "columns"])
+@pytest.mark.parametrize(("own", "leaders"), [("00", "ff"), ("ff", "00")])
+def test_a_party_stops_whichever_digest_is_the_larger(
+    session: Session, what: str, own: str, leaders: str
+) -> None:
+    digest = digests.Digests(rows="77", columns="77")
+    mine, other = (digest.model_copy(update={what: each}) for each in (own, leaders))
+    view = session.context("r2c2")
+    view = replace(view, memory=view.memory.remember([mine]))
+    leader = {"rows": "r2c1", "columns": "r1c2"}[what]
+    digests.check_leaders(view, {leader: mine})
+    with pytest.raises(ProtocolFailed, match=f"'{leader}' holds other {what}"):
+        digests.check_leaders(view, {leader: other})
+
+
 def test_an_analyst_that_withholds_a_leaders_envelope_gets_no_answer() -> None:
     whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
     refused = set()
@@ -369,6 +400,18 @@ def test_rows_travel_in_one_secret_order_per_row_group(session: Session) -> None
     assert np.array_equal(orders["r1c1"], orders["r1c2"])
     assert np.array_equal(orders["r2c1"], orders["r2c2"])
     assert not np.array_equal(orders["r1c1"], orders["r2c1"])
+
+
+def test_slots_lead_in_their_order_whatever_they_are_called() -> None:
+    names = dict(zip(LAYOUT.names, "dcba", strict=True))
+    slots = [s.model_copy(update={"name": names[s.name]}) for s in LAYOUT.slots]
+    data = {names[slot]: source for slot, source in PARTS.data.items()}
+    params = DataCollaboration(n_clusters=3)
+    run = simulation.run(params, Layout(slots=tuple(slots)), data, seed=1)
+    for first, second in ("dc", "ba"):
+        found = run.outcomes[first].labels
+        assert np.array_equal(found, run.outcomes[second].labels)
+        assert len(set(found)) == 3
 
 
 def test_labels_come_back_in_the_order_of_the_own_rows() -> None:

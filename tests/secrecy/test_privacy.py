@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -84,6 +85,15 @@ def test_exponential_numbers_reach_far_into_the_tail() -> None:
     assert found.max() > 11
 
 
+@pytest.mark.parametrize("draw", [noise.discrete_laplace, noise.discrete_gaussian])
+def test_a_number_alone_is_as_noisy_as_one_of_many(
+    draw: Callable[..., IntArray],
+) -> None:
+    alone = [draw(stream(f"alone {number}"), 1e6, 1).item() for number in range(200)]
+    among = draw(stream("among"), 1e6, 200)
+    assert stats.ks_2samp(alone, among).pvalue > SURE
+
+
 def largest_loss(mechanism: Mechanism, scale: float, delta: float) -> float:
     """Return a lower bound of ε: of all events 'above x', on two samples for each."""
     found = []
@@ -111,6 +121,14 @@ def test_neighbours_cannot_be_told_apart_beyond_the_budget(
     scale = budget.noise_scale(mechanism, SENSITIVITY, cost)
     assert largest_loss(mechanism, scale, cost.delta) <= cost.epsilon
     assert largest_loss(mechanism, scale / 2, cost.delta) > cost.epsilon
+
+
+def test_without_the_library_there_is_no_noise_and_no_upload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(GuardRefused, match=r"pip install 'coterie\[dp\]'"):
+        budget.noise_scale("laplace", SENSITIVITY, Cost(1.0, 0.0))
 
 
 def test_laplace_noise_is_no_larger_than_it_needs_to_be() -> None:

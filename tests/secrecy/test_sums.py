@@ -362,6 +362,18 @@ def test_noise_does_not_fit() -> None:
     assert FixedPoint.of(1.0).fits(FixedPoint.of(1.0).encode(np.array([1.0, -1.0])))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rounding_two_million_rows_up_lifts_no_sum_over_its_bound(sign: int) -> None:
+    """Half a unit each; anything beyond is no rounding."""
+    code = FixedPoint.of(1.0, EXACT_BITS)
+    largest = int(code.unit) + 2**21 // 2
+    assert code.fits(words_of([sign * largest]))
+    assert code.encode_units(np.array([sign * float(largest)])).size == 1
+    assert not code.fits(words_of([sign * (largest + 1)]))
+    with pytest.raises(GuardRefused):
+        code.encode_units(np.array([sign * (largest + 1.0)]))
+
+
 # Members
 
 

@@ -104,6 +104,23 @@ def test_every_member_reads_the_sum(n: int, size: int, *, blinded: bool) -> None
         assert np.array_equal(words.view(np.int64), expected)
 
 
+def test_a_sum_is_hidden_from_the_analyst_unless_the_terms_say_otherwise() -> None:
+    crowd, given = views(3), numbers(3, 3, 50)
+    total, expected = sent(crowd, given), sum(given.values())
+    assert not (total[:-1].view(np.int64) == expected).any()
+    for words in read_all(crowd, total):
+        assert np.array_equal(words.view(np.int64), expected)
+
+
+@pytest.mark.parametrize("end", [TOP, -TOP])
+def test_the_largest_sum_is_read(end: int) -> None:
+    crowd = views(3)
+    first, *others = crowd
+    total = sent(crowd, {first: [end, 1]} | {slot: [0, 1] for slot in others})
+    for words in read_all(crowd, total):
+        assert words.view(np.int64).tolist() == [end, 3]
+
+
 @pytest.mark.parametrize("blinded", [True, False])
 @pytest.mark.parametrize(
     "added", [1, -1, 2**40, 2**61, 2**62, 2**63, P, -P, 2 * P, 3 * P, 2**64 - P]

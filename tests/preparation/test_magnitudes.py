@@ -1,0 +1,45 @@
+"""How large the numbers of a party may be, and what may be declared of a feature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from clustering_protocols.errors import InvalidArray
+from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.preparation.statistics.ranges import Range
+
+LARGEST = magnitudes.LARGEST
+
+
+@pytest.mark.parametrize("value", [0.0, 1e99, LARGEST, -LARGEST])
+def test_numbers_whose_squares_add_up_are_taken(value: float) -> None:
+    magnitudes.check("It", np.empty(0), np.zeros((2, 2)), np.array([0.0, value]))
+
+
+@pytest.mark.parametrize("value", [np.nextafter(LARGEST, np.inf), -1e300, np.inf])
+@pytest.mark.parametrize("place", [0, 1])
+def test_larger_numbers_are_refused_wherever_they_stand(
+    value: float, place: int
+) -> None:
+    arrays = [np.zeros(3), np.zeros((2, 2))]
+    arrays[place].flat[-1] = value
+    with pytest.raises(InvalidArray, match=r"It holds numbers larger than 1e\+100"):
+        magnitudes.check("It", *arrays)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidArray):
+        magnitudes.check("It", np.array([1.0, np.nan]))
+
+
+def test_a_range_goes_from_0_to_1_unless_it_says_otherwise() -> None:
+    assert Range() == Range(minimum=0.0, maximum=1.0)
+
+
+def test_a_range_may_be_one_value_and_does_not_end_before_it_begins() -> None:
+    for value in (0.25, 1e6):
+        assert Range(minimum=value, maximum=value).minimum == value
+        with pytest.raises(ValidationError, match="minimum is larger"):
+            Range(minimum=value, maximum=value - 0.125)
