@@ -47,6 +47,21 @@ def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
         whole.turn()
 
 
+def test_signatures_are_kept_until_they_have_been_shown() -> None:
+    whole, kept = session(), []
+    while not whole.over:
+        state = AnalystState.decode(whole.open.state)
+        kept.append((whole.open.stage, len(state.signatures)))
+        whole.turn()
+    assert kept == [
+        (signatures.OPENING, 0),
+        ("greeting", 3),
+        ("count", 0),
+        ("count", 0),
+        (signatures.CLOSING, 0),
+    ]
+
+
 def test_the_signatures_of_the_opening_are_shown_to_who_has_not_seen_them() -> None:
     whole = session()
     opened, after = 2, 3  # lines of the transcript
@@ -116,16 +131,26 @@ def test_a_result_is_read_with_the_rows_that_are_at_hand(
         assert seen.pop() is rows
 
 
-def test_a_refusal_names_the_attempt_and_the_round_that_came() -> None:
-    entry = Entry(
-        stage="count",
-        round=3,
-        attempt=2,
-        number=2,
-        previous="",
-        asks="count",
-        left_out=(),
-        told=(),
-    )
-    with pytest.raises(TaskRefused, match=r"Attempt 2 of round 3 is no next\."):
-        Journal().following([(entry, "0" * 64)])
+def entry(round_: int, attempt: int) -> Entry:
+    when = {"stage": "count", "round": round_, "attempt": attempt}
+    told: dict[str, Any] = {"asks": "count", "left_out": (), "told": ()}
+    return Entry(number=2, previous="", **when, **told)
+
+
+@pytest.mark.parametrize(("round_", "attempt"), [(1, 2), (2, 1), (3, 2)])
+def test_a_session_begins_with_its_first_round_and_a_refusal_names_another(
+    round_: int, attempt: int
+) -> None:
+    known = Journal().following([(entry(1, 1), "0" * 64)]).known
+    assert known == {(1, 1): "0" * 64}
+    refused = rf"Attempt {attempt} of round {round_} is no next\."
+    with pytest.raises(TaskRefused, match=refused):
+        Journal().following([(entry(round_, attempt), "0" * 64)])
+
+
+def test_a_party_shows_neither_its_entropy_nor_the_agreement() -> None:
+    whole = session()
+    shown = repr(whole.party(A))
+    assert repr(A) in shown
+    assert repr(whole.entropies[A])[2:-1] not in shown
+    assert whole.session.terms.session not in shown

@@ -26,7 +26,12 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RoundClosed,
 )
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    Range,
+    columns_party,
+    messages,
+)
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout, Slot
 
@@ -490,6 +495,40 @@ def test_the_first_slot_settles_the_start_whatever_it_is_called(
 
 
 # Split columns
+
+
+def test_distances_are_measured_once_more_than_there_are_updates_and_no_more() -> None:
+    s = columns_session("cmeans", max_iter=2, tol=0.0)
+    s.until(messages.Measure, 3)
+    own = s.recall("r1c2", messages.OwnCentroids)
+    s.memories["r1c2"] = s.memories["r1c2"].remember(
+        [own.model_copy(update={"number": 3})]
+    )
+    more = altered(s, "r1c2", lambda _: {"number": 4})
+    with pytest.raises(ProtocolFailed, match="more updates than max_iter"):
+        s.answer("r1c2", more)
+    s.memories["r1c2"] = s.memories["r1c2"].remember([own])
+    assert s.to_the_end().outcomes["r1c2"].report["n_updates"] == 2
+
+
+def test_split_columns_start_where_the_terms_say() -> None:
+    start = tuple(map(tuple, np.arange(18.0).reshape(3, 6) / 9 - 1))
+    wide = Range(minimum=-9.0, maximum=9.0)
+    s = columns_session(
+        "cmeans", 1, init="given", initial_centroids=start, scaling="none", ranges=wide
+    )
+    s.turn()
+    for place, slot in enumerate(s.session.slots):
+        V = s.recall(slot, messages.OwnCentroids).centroids
+        assert np.array_equal(V, np.array(start)[:, 2 * place : 2 * place + 2])
+
+
+def test_the_bound_of_distances_is_that_of_rows_and_centroids_apart() -> None:
+    s = columns_session(
+        "cmeans", 1, scaling="none", ranges=Range(minimum=-9, maximum=9)
+    )
+    farthest = 6 * 18.0**2  # from one corner to the other
+    assert farthest < columns_party.encoding(s.session).bound < 1.02 * farthest
 
 
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])

@@ -33,8 +33,8 @@ from clustering_protocols.protocols.omnifc import (
     messages,
     pooled,
 )
-from clustering_protocols.schema import numbers
 from clustering_protocols.protocols.omnifc.party import Comparer
+from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout

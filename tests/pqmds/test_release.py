@@ -346,6 +346,8 @@ def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None
         kept = run.trace.memories["r1c1"].get(Spent)
         assert kept is not None
         assert (kept.epsilon, kept.delta) == spent
+        told = "privacy" in run.outcomes["r1c1"].report
+        assert told == (spent[0] is not None)
 
 
 def test_noise_brings_a_risk_of_its_own() -> None:

@@ -127,6 +127,10 @@ def test_ids_of_several_columns_are_compared_part_by_part() -> None:
     assert len(set(found.ids)) == 9
 
 
+def test_an_id_of_several_columns_is_their_list_in_json() -> None:
+    assert join(["ä", 'b"']) == '["ä","b\\""]'
+
+
 def test_an_id_twice_is_named_by_its_rows_and_the_first_may_count() -> None:
     given = ["smith", "jones", "meyer", " SMITH", "jones"]
     with pytest.raises(InvalidData, match="Rows 1 and 4 have the same id") as refused:
@@ -411,6 +415,13 @@ def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
 
     with pytest.raises(GuardRefused, match="9 rows would take part"):
         session.answer("r1c1", altered(session, "r1c1", few))
+
+
+def test_the_operator_reads_how_many_rows_take_part() -> None:
+    session = at(messages.Select)
+    for slot in ("r1c1", "r1c2"):
+        said = f"40 of {session.data[slot].n_rows}"
+        assert session.answer(slot).notes == {"rows that take part": said}
 
 
 def test_parties_that_were_told_different_rows_do_not_go_on() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from clustering_protocols.preparation.statistics.ranges import Range
 from pydantic import ValidationError
 
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.preparation.statistics import magnitudes
-from clustering_protocols.preparation.statistics.ranges import Range
 
 LARGEST = magnitudes.LARGEST
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -206,6 +207,22 @@ def test_a_column_group_pools_what_its_terms_need_and_nothing_else(
             assert np.array_equal(found.maximum, own.max(axis=0))
 
 
+def test_a_leader_pools_the_moments_of_its_whole_group_and_of_nobody_else(
+    session: Session,
+) -> None:
+    own = measure(PARTS.data["r1c1"], moments=True, ranges=False)
+    kept = by_leader.OwnMoments.model_validate(dict(own))
+    view = session.context("r1c1")
+    view = replace(view, memory=view.memory.remember([kept]))
+    role = by_leader.StatisticsParty(moments=True, ranges=False, largest_group=None)
+    came = {slot: PeerMessage(peer=slot, content=own) for slot in ("r2c1", "r2c2")}
+    (found,) = role.receive(view, [came["r2c1"]])
+    assert PooledMoments.narrow(found).n_rows == 2 * own.n_rows
+    for others in ([], [came["r2c2"]], [*came.values()]):
+        with pytest.raises(ProtocolFailed, match="missing"):
+            role.receive(view, others)
+
+
 @pytest.mark.parametrize("n_rows", [0, -5])
 def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
     good = measure(MatrixSource(X), moments=True, ranges=True)
@@ -286,6 +303,25 @@ def ended(data: Mapping[str, MatrixSource], problem: type[CoterieError]) -> str:
     with pytest.raises(problem) as end:
         simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     return end.value.detail
+
+
+def test_digests_are_keyed_and_of_each_text_after_its_length(session: Session) -> None:
+    view = session.context("r1c1")
+    source = MatrixSource(np.zeros((2, 1)), ["äge"])
+    found = digests.digests(view, source, ["one", "two"])
+    texts = {
+        "row": b"\0\0\0\0\0\0\0\3one" + b"\0\0\0\0\0\0\0\3two",
+        "column": b"\0\0\0\0\0\0\0\4" + "äge".encode(),
+    }
+    for scope, told in (("row", found.rows), ("column", found.columns)):
+        key = secrets.group_key(view, scope, f"alignment/{scope}")
+        assert told == hmac.new(key, texts[scope], "sha256").hexdigest()
+
+
+def test_aligned_rows_bring_no_note_for_the_operator() -> None:
+    whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
+    whole.until(digests.CompareDigests)
+    assert whole.answer("r1c1").notes == {}
 
 
 def test_another_id_ends_the_session_with_the_parties_and_no_id() -> None:

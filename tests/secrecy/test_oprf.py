@@ -76,9 +76,20 @@ def test_blinded_ids_follow_from_the_stream_and_no_two_are_alike(
     assert len({row.tobytes() for row in [*one, *other]}) == 4
 
 
+def test_a_scalar_is_uniform_but_for_2_to_the_minus_256() -> None:
+    order = 2**252 + 27742317777372353535851937790883648493  # RFC 9496, section 4
+    scalar = ristretto._scalar(oprf.library("rbcl"), stream(1))
+    drawn = int.from_bytes(stream(1).take(64), "little")
+    assert int.from_bytes(scalar, "little") == drawn % order
+    assert order < 2 ** (8 * 64 - 256)
+
+
 def test_points_that_are_none_are_not_evaluated() -> None:
     key = RistrettoKey(stream(1), HERE)
     good = RistrettoAsker(b"", HERE).blind(IDS, stream(5))
+    for width in (31, 33):
+        with pytest.raises(GuardRefused, match="no point"):
+            key.evaluate(np.ones((1, width), np.uint8))
     for bad in (bytes(32), b"\xff" * 32, b"\x01" + bytes(31)):
         elements = np.vstack([good, np.frombuffer(bad, np.uint8)[None]])
         with pytest.raises(GuardRefused, match="no point"):
@@ -117,9 +128,10 @@ def test_there_is_one_signature_for_each_id() -> None:
 def test_a_signature_under_another_key_is_noticed() -> None:
     key, other = RsaKey(stream(1), HERE), RsaKey(stream(2), HERE)
     asker = RsaAsker(key.public, HERE)
-    answers = other.evaluate(RsaAsker(other.public, HERE).blind(IDS, stream(5)))
-    with pytest.raises(ProtocolFailed, match="does not verify"):
-        asker.values(IDS, answers, stream(5))
+    for name in [str(number).encode() for number in range(8)]:
+        blinded = RsaAsker(other.public, HERE).blind([name], stream(5))
+        with pytest.raises(ProtocolFailed, match="does not verify"):
+            asker.values([name], other.evaluate(blinded), stream(5))
 
 
 @pytest.mark.parametrize(

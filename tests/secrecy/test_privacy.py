@@ -131,6 +131,13 @@ def test_without_the_library_there_is_no_noise_and_no_upload(
         budget.noise_scale("laplace", SENSITIVITY, Cost(1.0, 0.0))
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_noise_is_never_below_a_twentieth_of_what_one_person_moves(
+    mechanism: Mechanism,
+) -> None:
+    assert budget.noise_scale(mechanism, 1000, Cost(1e6, 0.1)) == 50.0
+
+
 def test_laplace_noise_is_no_larger_than_it_needs_to_be() -> None:
     scale = budget.noise_scale("laplace", 1024, Cost(0.01, 0.0))
     assert scale == pytest.approx(102_400.0, rel=1e-6)

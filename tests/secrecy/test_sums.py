@@ -362,6 +362,11 @@ def test_noise_does_not_fit() -> None:
     assert FixedPoint.of(1.0).fits(FixedPoint.of(1.0).encode(np.array([1.0, -1.0])))
 
 
+def test_partial_sums_of_exact_bits_are_exact_and_no_more_bits_would_be() -> None:
+    """Of float64, which holds whole numbers up to 2^53."""
+    assert 2.0**EXACT_BITS + _ROUNDINGS < 2.0**53 < 2.0 ** (EXACT_BITS + 1) + _ROUNDINGS
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rounding_two_million_rows_up_lifts_no_sum_over_its_bound(sign: int) -> None:
     """Half a unit each; anything beyond is no rounding."""

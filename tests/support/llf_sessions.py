@@ -74,13 +74,14 @@ def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
     return words + steps.reshape(words.shape)
 
 
-def columns_session(algorithm: Any) -> Session:
+def columns_session(algorithm: Any, update: int = 3, **more: Any) -> Session:
     pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
     layout = Layout.lattice(1, 3)
     data = {
         slot: MatrixSource(X, [f"{slot}a", f"{slot}b"], numbered(60))
         for slot, X in zip(layout.names, pieces, strict=True)
     }
-    s = Session(Llf(n_clusters=3, algorithm=algorithm), layout, data, seed=5)
-    s.until(messages.Measure, 3)
+    params = Llf(n_clusters=3, algorithm=algorithm, **more)
+    s = Session(params, layout, data, seed=5)
+    s.until(messages.Measure, update)
     return s
