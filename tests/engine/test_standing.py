@@ -47,6 +47,14 @@ def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
         whole.turn()
 
 
+def test_each_gets_its_own_result_and_the_coordinator_the_summary() -> None:
+    done = session().to_the_end()
+    assert isinstance(done.summary, messages.Total)
+    assert done.summary.total == 12
+    labels = {slot: outcome.labels.size for slot, outcome in done.outcomes.items()}
+    assert labels == {slot: data.n_rows for slot, data in PARTS.data.items()}
+
+
 def test_signatures_are_kept_until_they_have_been_shown() -> None:
     whole, kept = session(), []
     while not whole.over:
@@ -131,10 +139,17 @@ def test_a_result_is_read_with_the_rows_that_are_at_hand(
         assert seen.pop() is rows
 
 
-def entry(round_: int, attempt: int) -> Entry:
-    when = {"stage": "count", "round": round_, "attempt": attempt}
-    told: dict[str, Any] = {"asks": "count", "left_out": (), "told": ()}
-    return Entry(number=2, previous="", **when, **told)
+def entry(round_: int, attempt: int, stage: str = "count") -> Entry:
+    return Entry(
+        number=2,
+        previous="",
+        stage=stage,
+        round=round_,
+        attempt=attempt,
+        asks=f"task of {stage}",
+        left_out=(),
+        told=(),
+    )
 
 
 @pytest.mark.parametrize(("round_", "attempt"), [(1, 2), (2, 1), (3, 2)])
@@ -146,6 +161,16 @@ def test_a_session_begins_with_its_first_round_and_a_refusal_names_another(
     refused = rf"Attempt {attempt} of round {round_} is no next\."
     with pytest.raises(TaskRefused, match=refused):
         Journal().following([(entry(round_, attempt), "0" * 64)])
+
+
+def test_rounds_that_were_told_are_counted_in_the_stage_in_hand() -> None:
+    lines = [entry(1, 1, "a"), entry(2, 1, "a"), entry(2, 2, "a"), entry(3, 1, "b")]
+    told = [
+        Journal().following([(line, "0" * 64) for line in lines[:count]]).told
+        for count in range(5)
+    ]
+    two = {"task of a": 2}
+    assert told == [{}, {"task of a": 1}, two, two, {"task of b": 1}]
 
 
 def test_a_party_shows_neither_its_entropy_nor_the_agreement() -> None:
