@@ -32,8 +32,10 @@ from clustering_protocols.protocols.fccm import (
     analyst,
     kernels,
     messages,
+    party,
     shifts,
 )
+from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.terms import Layout
 
 GROUPS = (27, 24, 21, 18)
@@ -160,6 +162,20 @@ def shifted(task: messages.Add, by: int) -> Mapping[str, Any]:
     return {"total": total}
 
 
+def test_sums_and_normalisers_have_each_a_bound_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With fewer bits for the normalisers the sums still fit theirs."""
+    encodings = shifts.encodings
+
+    def coarse(plan: Any) -> tuple[FixedPoint, FixedPoint]:
+        of_sums, of_Z = encodings(plan)
+        return of_sums, FixedPoint.of(of_Z.bound, 40)
+
+    monkeypatch.setattr(shifts, "encodings", coarse)
+    assert max(session(max_iter=3).follow().found) == 3
+
+
 @every_view
 @pytest.mark.parametrize("site", ["r1c1", "r1c4"])
 def test_a_site_that_is_told_to_begin_anew_ends_the_session(
@@ -274,6 +290,16 @@ def test_sizes_are_not_told_before_the_memberships_rest(
     for slot in s.open.tasks:
         with pytest.raises(ProtocolFailed, match="before the memberships have come"):
             s.answer(slot)
+
+
+def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
+    s = session(max_iter=2)
+    s.until(messages.Tell)
+    here, known = s.context("r1c1"), s.recall("r1c1", messages.Memberships)
+    assert party._rests(here, known)
+    for repeats in (1, 2):
+        again = known.model_copy(update={"repeats": repeats})
+        assert not party._rests(here, again)
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
