@@ -137,7 +137,10 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/fccm/test_rounds.py",
         "tests/fccm/test_results.py",
     ),
-    f"{_PURE}/protocols/llf/columns_party.py": _ROUNDS,
+    f"{_PURE}/protocols/llf/columns_party.py": (
+        "tests/llf/test_split_columns.py",
+        "tests/llf/test_regressions.py",
+    ),
     f"{_PURE}/protocols/llf/rows_party.py": (
         *_ROUNDS,
         "tests/llf/test_small_clusters.py",

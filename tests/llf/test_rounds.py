@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from support.lies import alter, altered
-from support.llf_sessions import START, columns_session, plus, rows, session
+from support.llf_sessions import START, plus, rows, session
 from support.tables import cut
 
 from clustering_protocols import engine, packets
@@ -18,7 +18,6 @@ from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.engine.signatures import CLOSING
 from clustering_protocols.errors import (
     AgreementMismatch,
-    CoterieError,
     GuardRefused,
     InvalidArray,
     Malformed,
@@ -26,12 +25,7 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RoundClosed,
 )
-from clustering_protocols.protocols.llf import (
-    LosslessFederated as Llf,
-    Range,
-    columns_party,
-    messages,
-)
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout, Slot
 
@@ -95,6 +89,25 @@ def test_nobody_but_the_leader_says_where_the_centroids_are(view: Any) -> None:
         assert (said["moved"] is not None) == leads
         assert not said["stop"]
         assert not packet.arrays["start"].size
+
+
+# The start
+
+
+@pytest.mark.parametrize("called", ["abc", "cba"])
+@pytest.mark.parametrize("init", ["careful", "random_party"])
+def test_the_first_slot_settles_the_start_whatever_it_is_called(
+    init: Any, called: str
+) -> None:
+    layout = Layout(
+        slots=tuple(Slot(name=n, row=i, column=0) for i, n in enumerate(called))
+    )
+    params = Llf(n_clusters=3, init=init, max_iter=2)
+    s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
+    s.until(messages.Update)
+    s.turn()
+    starts = [s.recall(slot, messages.StartCentroids).centroids for slot in called]
+    assert all(np.array_equal(V, starts[0]) for V in starts)
 
 
 # Away in an update
@@ -473,91 +486,3 @@ def test_a_task_of_another_stage_is_malformed_and_one_of_another_slot_foreign() 
     strange = packets.encode(replace(packet, header=header, arrays={}))
     with pytest.raises(Malformed):
         s.answer("r1c1", strange)
-
-
-# The start
-
-
-@pytest.mark.parametrize("called", ["abc", "cba"])
-@pytest.mark.parametrize("init", ["careful", "random_party"])
-def test_the_first_slot_settles_the_start_whatever_it_is_called(
-    init: Any, called: str
-) -> None:
-    layout = Layout(
-        slots=tuple(Slot(name=n, row=i, column=0) for i, n in enumerate(called))
-    )
-    params = Llf(n_clusters=3, init=init, max_iter=2)
-    s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
-    s.until(messages.Update)
-    s.turn()
-    starts = [s.recall(slot, messages.StartCentroids).centroids for slot in called]
-    assert all(np.array_equal(V, starts[0]) for V in starts)
-
-
-# Split columns
-
-
-def test_distances_are_measured_once_more_than_there_are_updates_and_no_more() -> None:
-    s = columns_session("cmeans", max_iter=2, tol=0.0)
-    s.until(messages.Measure, 3)
-    own = s.recall("r1c2", messages.OwnCentroids)
-    s.memories["r1c2"] = s.memories["r1c2"].remember(
-        [own.model_copy(update={"number": 3})]
-    )
-    more = altered(s, "r1c2", lambda _: {"number": 4})
-    with pytest.raises(ProtocolFailed, match="more updates than max_iter"):
-        s.answer("r1c2", more)
-    s.memories["r1c2"] = s.memories["r1c2"].remember([own])
-    assert s.to_the_end().outcomes["r1c2"].report["n_updates"] == 2
-
-
-def test_split_columns_start_where_the_terms_say() -> None:
-    start = tuple(map(tuple, np.arange(18.0).reshape(3, 6) / 9 - 1))
-    wide = Range(minimum=-9.0, maximum=9.0)
-    s = columns_session(
-        "cmeans", 1, init="given", initial_centroids=start, scaling="none", ranges=wide
-    )
-    s.turn()
-    for place, slot in enumerate(s.session.slots):
-        V = s.recall(slot, messages.OwnCentroids).centroids
-        assert np.array_equal(V, np.array(start)[:, 2 * place : 2 * place + 2])
-
-
-def test_the_bound_of_distances_is_that_of_rows_and_centroids_apart() -> None:
-    s = columns_session(
-        "cmeans", 1, scaling="none", ranges=Range(minimum=-9, maximum=9)
-    )
-    farthest = 6 * 18.0**2  # from one corner to the other
-    assert farthest < columns_party.encoding(s.session).bound < 1.02 * farthest
-
-
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-@pytest.mark.parametrize("step", [-2, -1, 1])
-def test_distances_of_an_update_are_measured_once(algorithm: Any, step: int) -> None:
-    s = columns_session(algorithm)
-    other = altered(s, "r1c2", lambda task: {"number": task.number + step})
-    with pytest.raises(ProtocolFailed, match="out of order"):
-        s.answer("r1c2", other)
-
-
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-@pytest.mark.parametrize("field", ["number", "fewer", "cluster"])
-def test_a_lie_about_labels_or_memberships_is_noticed(
-    algorithm: Any, field: str
-) -> None:
-    s = columns_session(algorithm)
-    name = "labels" if algorithm == "cmeans" else "memberships"
-
-    def change(task: Any) -> dict[str, Any]:
-        old = np.array(getattr(task, name))
-        if field == "number":
-            return {"number": task.number + 1}
-        if field == "fewer":
-            return {name: old[:-1]}
-        if name == "memberships":
-            return {name: np.hstack([old, 0 * old[:, :1]])}
-        return {name: np.where(old == 2, 3, old)}
-
-    told = {"r1c2": altered(s, "r1c2", change)}
-    with pytest.raises(CoterieError):
-        s.to_the_end(told=told)
