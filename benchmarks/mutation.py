@@ -41,6 +41,7 @@ _PQMDS = ("tests/pqmds/test_pqmds.py",)
 _DISHONEST = ("tests/engine/test_dishonest_analyst.py",)
 _TRANSCRIPT = ("tests/engine/test_transcript.py",)
 _STANDING = ("tests/engine/test_standing.py",)
+_FILLING = ("tests/preparation/test_filling.py",)
 _STAGES = ("tests/preparation/test_stages.py",)
 _INTERSECTION = (
     "tests/preparation/test_intersection_attacks.py",
@@ -112,6 +113,10 @@ MODULES: dict[str, Sequence[str]] = {
     # preparation
     f"{_PURE}/preparation/alignment/aligning.py": _INTERSECTION,
     f"{_PURE}/preparation/alignment/digests.py": _STAGES,
+    f"{_PURE}/preparation/arrival.py": ("tests/preparation/test_arrival.py",),
+    f"{_PURE}/preparation/filling/pooling.py": _FILLING,
+    f"{_PURE}/preparation/filling/stage.py": _FILLING,
+    f"{_PURE}/recipe/plan.py": _FILLING,
     f"{_PURE}/preparation/alignment/identifiers.py": _INTERSECTION[1:],
     f"{_PURE}/preparation/alignment/intersection/__init__.py": _INTERSECTION,
     f"{_PURE}/preparation/alignment/intersection/analyst.py": _INTERSECTION,

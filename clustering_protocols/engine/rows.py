@@ -12,7 +12,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import OUTSIDE, Selection
 from clustering_protocols.data import DataSource, keep_rows
 from clustering_protocols.preparation.filling.stage import prepared
-from clustering_protocols.recipe import whole_rows
+from clustering_protocols.recipe import check_fields, whole_rows
 
 
 def rows_of(
@@ -36,6 +36,7 @@ def predicting(
         return outcome
 
     def predict_fields(data: DataSource) -> IntArray:
+        check_fields(data, plan.schema)
         rows = whole_rows(data, plan)
         if rows is None:
             return predict(prepared(plan, data, memory))

@@ -56,12 +56,18 @@ class Spread:
             nothing = np.full(width, np.nan)
             return cls(nothing, nothing, np.zeros(width), none)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = X.sum(axis=0)
-            if not np.isnan(sums).any():
-                return cls(X.min(axis=0), X.max(axis=0), sums, none)
-            low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-            missing = np.count_nonzero(np.isnan(X), axis=0)
-            return cls(low, high, np.nansum(X, axis=0), missing)
+            found = cls(X.min(axis=0), X.max(axis=0), X.sum(axis=0), none)
+            for place in np.flatnonzero(np.isnan(found.sums)).tolist():
+                found._leave_out_gaps(place, X[:, place])
+            return found
+
+    def _leave_out_gaps(self, place: int, x: FloatArray) -> None:
+        """Measure one column by the values that are there."""
+        there = x[~np.isnan(x)]
+        self.missing[place] = len(x) - len(there)
+        if len(there):
+            self.low[place], self.high[place] = there.min(), there.max()
+        self.sums[place] = there.sum()
 
     @property
     def magnitude(self) -> FloatArray:

@@ -45,21 +45,19 @@ class Spool:
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows in pieces of at most ``BATCH_ROWS``.
 
-        A role may write into them: each pass reads anew.
+        A role may write into them: each pass reads anew. Not from a map: what is mapped
+        counts as this process's memory, until another needs it.
         """
-        if not self.n_rows:
-            return
-        rows = self._mapped()
         for begin in range(0, self.n_rows, BATCH_ROWS):
-            yield rows[begin : begin + BATCH_ROWS]
+            rows = np.empty((min(BATCH_ROWS, self.n_rows - begin), self.width))
+            self._file.seek(8 * self.width * begin)
+            self._file.readinto(rows.data.cast("B"))
+            yield rows
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a copy of the rows with these numbers, in this order."""
-        return self._mapped()[rows]
-
-    def _mapped(self) -> FloatArray:
         shape = (self.n_rows, self.width)
-        return np.asarray(np.memmap(self._file, np.float64, mode="c", shape=shape))
+        return np.array(np.memmap(self._file, np.float64, mode="r", shape=shape)[rows])
 
 
 class ArrowIds(Sequence[str]):
