@@ -856,6 +856,15 @@ def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
     assert all(session.answer(slot).contribution for slot in others)
 
 
+def test_a_value_outside_the_dictionary_is_refused_whatever_the_scaling() -> None:
+    """No table was read here that would have been checked by its lines."""
+    X, layout = blobs(90, 3, 3).clip(-10, 10), Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    said = within(-9.0, 9.0, data, layout)
+    with pytest.raises(InvalidData, match="outside the dictionary's range"):
+        simulation.run(Llf(n_clusters=3), layout, data, SEED, dictionary=said)
+
+
 @pytest.mark.parametrize(
     ("sizes", "k", "width", "refused"),
     [([50, 50, 4], 3, 3, True), ([50, 50, 5], 3, 3, False), ([9, 9, 2], 1, 1, True)],
