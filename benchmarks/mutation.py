@@ -116,6 +116,7 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/preparation/arrival.py": ("tests/preparation/test_arrival.py",),
     f"{_PURE}/preparation/filling/pooling.py": _FILLING,
     f"{_PURE}/preparation/filling/stage.py": _FILLING,
+    f"{_PURE}/recipe/bounds.py": ("tests/preparation/test_bounds.py",),
     f"{_PURE}/recipe/plan.py": _FILLING,
     f"{_PURE}/preparation/alignment/identifiers.py": _INTERSECTION[1:],
     f"{_PURE}/preparation/alignment/intersection/__init__.py": _INTERSECTION,
@@ -130,7 +131,6 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/preparation/statistics/magnitudes.py": _MAGNITUDES,
     f"{_PURE}/preparation/statistics/moments.py": _MOMENTS,
     f"{_PURE}/preparation/statistics/pooling.py": _MOMENTS,
-    f"{_PURE}/preparation/statistics/ranges.py": _MAGNITUDES,
     f"{_PURE}/preparation/sums.py": ("tests/secrecy/test_tags.py", _SUMS),
     # what a party does in each protocol
     f"{_PURE}/protocols/dc/party.py": (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -26,6 +26,8 @@ from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_tagged
 
 Groups = Sequence[tuple[str, ...]]
+MOST_PHASES: Final = 6
+"""Of any stage; each says how many it has."""
 
 
 class AddUp(Record):
@@ -33,7 +35,7 @@ class AddUp(Record):
 
     kind = "add-up"
 
-    phase: int = Field(ge=1)
+    phase: int = Field(ge=1, le=MOST_PHASES)
     total: Annotated[WordArray, Spec("before")]
 
 

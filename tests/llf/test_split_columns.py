@@ -10,7 +10,7 @@ from support.lies import altered
 from support.llf_sessions import columns_session
 
 from clustering_protocols.errors import CoterieError, ProtocolFailed
-from clustering_protocols.protocols.llf import Range, columns_party, messages
+from clustering_protocols.protocols.llf import columns_party, messages
 
 
 def test_distances_are_measured_once_more_than_there_are_updates_and_no_more() -> None:
@@ -29,9 +29,8 @@ def test_distances_are_measured_once_more_than_there_are_updates_and_no_more() -
 
 def test_split_columns_start_where_the_terms_say() -> None:
     start = tuple(map(tuple, np.arange(18.0).reshape(3, 6) / 9 - 1))
-    wide = Range(minimum=-9.0, maximum=9.0)
     s = columns_session(
-        "cmeans", 1, init="given", initial_centroids=start, scaling="none", ranges=wide
+        "cmeans", 1, 9.0, init="given", initial_centroids=start, scaling="none"
     )
     s.turn()
     for place, slot in enumerate(s.session.slots):
@@ -40,9 +39,7 @@ def test_split_columns_start_where_the_terms_say() -> None:
 
 
 def test_the_bound_of_distances_is_that_of_rows_and_centroids_apart() -> None:
-    s = columns_session(
-        "cmeans", 1, scaling="none", ranges=Range(minimum=-9, maximum=9)
-    )
+    s = columns_session("cmeans", 1, 9.0, scaling="none")
     farthest = 6 * 18.0**2  # from one corner to the other
     assert farthest < columns_party.encoding(s.session).bound < 1.02 * farthest
 

@@ -1,11 +1,9 @@
-"""How large the numbers of a party may be, and what may be declared of a feature."""
+"""How large the numbers of a party may be."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from clustering_protocols.preparation.statistics.ranges import Range
-from pydantic import ValidationError
 
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.preparation.statistics import magnitudes
@@ -32,14 +30,3 @@ def test_larger_numbers_are_refused_wherever_they_stand(
 def test_what_is_no_number_is_refused() -> None:
     with pytest.raises(InvalidArray):
         magnitudes.check("It", np.array([1.0, np.nan]))
-
-
-def test_a_range_goes_from_0_to_1_unless_it_says_otherwise() -> None:
-    assert Range() == Range(minimum=0.0, maximum=1.0)
-
-
-def test_a_range_may_be_one_value_and_does_not_end_before_it_begins() -> None:
-    for value in (0.25, 1e6):
-        assert Range(minimum=value, maximum=value).minimum == value
-        with pytest.raises(ValidationError, match="minimum is larger"):
-            Range(minimum=value, maximum=value - 0.125)

@@ -163,12 +163,10 @@ def test_no_model_has_half_as_many_names_as_are_let_through() -> None:
 
 LONG = {
     "slots": {"layout": {"slots": [{}] * 900}, "protocol": {"name": "dummy"}},
-    "features": {
+    "fields": {
         "layout": {"slots": []},
-        "protocol": {
-            "name": "dc",
-            "params": {"n_clusters": 2, "features": [[{"surprise": 1}] * 900]},
-        },
+        "protocol": {"name": "dummy"},
+        "dictionary": [{"fields": [{"surprise": 1}] * 900}],
     },
     "numbers": {
         "layout": {"slots": []},

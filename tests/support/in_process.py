@@ -261,7 +261,8 @@ class ByHand:
         )
         self.tokens: dict[str, str] = {}
         self.joins: Counter[str] = Counter()
-        self.known: dict[str, dict[int, tuple[engine.Journal, Memory]]] = {}
+        self.journals: dict[str, engine.Journal] = {}
+        self.memories: dict[str, dict[int, Memory]] = {}
         response = api.send("PUT", self.path, self.key, json=self.terms)
         assert response.status_code == 201, response.text
         self.codes = self.invite()
@@ -368,11 +369,12 @@ class ByHand:
         party = engine.PartyEngine(
             agreement=agreement, slot=slot, entropy=self.keys[slot]
         )
-        after = self.known.setdefault(slot, {0: (engine.Journal(), Memory())})
+        after = self.memories.setdefault(slot, {0: Memory()})
         round_ = packets.read(task).address.round
-        journal, memory = after[max(number for number in after if number < round_)]
+        memory = after[max(number for number in after if number < round_)]
+        journal = self.journals.get(slot, engine.Journal())  # no new attempt undoes it
         answer = party.reply(journal, memory, task, self.parts.data[slot])
-        after[round_] = (answer.journal, answer.memory)
+        self.journals[slot], after[round_] = answer.journal, answer.memory
         return answer.contribution
 
     def place(self, content: bytes) -> str:

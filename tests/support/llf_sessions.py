@@ -74,7 +74,10 @@ def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
     return words + steps.reshape(words.shape)
 
 
-def columns_session(algorithm: Any, update: int = 3, **more: Any) -> Session:
+def columns_session(
+    algorithm: Any, update: int = 3, bound: float | None = None, **more: Any
+) -> Session:
+    """Return a session of split columns; a dictionary of values up to ``bound``, if any."""
     pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
     layout = Layout.lattice(1, 3)
     data = {
@@ -82,6 +85,7 @@ def columns_session(algorithm: Any, update: int = 3, **more: Any) -> Session:
         for slot, X in zip(layout.names, pieces, strict=True)
     }
     params = Llf(n_clusters=3, algorithm=algorithm, **more)
-    s = Session(params, layout, data, seed=5)
+    said = None if bound is None else within(-bound, bound, data, layout)
+    s = Session(params, layout, data, seed=5, dictionary=said)
     s.until(messages.Measure, update)
     return s
