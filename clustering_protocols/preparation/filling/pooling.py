@@ -197,7 +197,20 @@ class _Histogram(Tally):
         return self._counts.reshape(-1)
 
 
-class Median(Pooling):
+class _Counted(Pooling):
+    """A filling whose first sum are counts of values that exclude each other."""
+
+    def count(self, first: IntArray) -> int:
+        """Return the number of values."""
+        return int(first.sum())
+
+    def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
+        """Return whether there are no more values than rows."""
+        del n_members
+        return _counts(first, n_rows)
+
+
+class Median(_Counted):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
     Both middle values are looked up: of an even number of values the median is their
@@ -229,15 +242,6 @@ class Median(Pooling):
             part = int(np.searchsorted(below, rank, side="right")) - 1
             found.append((part, rank - int(below[part])))
         return found
-
-    def count(self, first: IntArray) -> int:
-        """Return the number of values."""
-        return int(first.sum())
-
-    def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether there are no more values than rows."""
-        del n_members
-        return _counts(first, n_rows)
 
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return the mean of both middle values."""
@@ -272,7 +276,7 @@ class _Levels(Tally):
         return self._counts
 
 
-class MostFrequent(Pooling):
+class MostFrequent(_Counted):
     """The most frequent level; of several the lowest."""
 
     @property
@@ -288,15 +292,6 @@ class MostFrequent(Pooling):
         """Return nothing."""
         del first
         return None
-
-    def count(self, first: IntArray) -> int:
-        """Return the number of values."""
-        return int(first.sum())
-
-    def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether there are no more values than rows."""
-        del n_members
-        return _counts(first, n_rows)
 
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return the place of the level."""
