@@ -46,6 +46,7 @@ Place = tuple[str, str, int, int]
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 SLOTS = PARTS.layout.names
+LATE = 100  # no session here has as many rounds
 ENDS = {"completed", "failed", "cancelled", "expired"}
 
 sessions = st.integers(0, 1)
@@ -136,7 +137,7 @@ class Faults(RuleBasedStateMachine):
         opened = self.sessions[session]
         if slot not in opened.tokens:
             return
-        path = f"{opened.path}/rounds/{4 + ahead}/attempts/1/contribution"
+        path = f"{opened.path}/rounds/{LATE + ahead}/attempts/1/contribution"
         refusal = self.ask(opened.put(slot, b"x" * ahead, path))
         assert refusal.status_code in {401, 409, 410}
 
