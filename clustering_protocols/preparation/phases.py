@@ -19,9 +19,11 @@ from clustering_protocols.contract import (
     Exchange,
     Finish,
     Params,
+    PartyContext,
     Reopen,
     SessionContext,
 )
+from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_tagged
 
@@ -118,6 +120,16 @@ class PhasesAnalyst(AnalystRole[Params, Share, AddingUp]):
 def _added(shares: Sequence[WordArray]) -> WordArray:
     """Return the sum of shares; a party that is alone adds nothing up."""
     return add_tagged(shares) if shares[0].size else shares[0]
+
+
+def members(context: PartyContext) -> tuple[str, ...]:
+    """Return who adds up with a party: its column group."""
+    return group_of(context.session.layout, context.slot, "column")
+
+
+def n_rows(context: PartyContext) -> int:
+    """Return how many rows of a party's column group take part."""
+    return sum(context.session.n_rows(slot) for slot in members(context))
 
 
 def exchange(last: int) -> Exchange:

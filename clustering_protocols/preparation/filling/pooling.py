@@ -127,12 +127,14 @@ class Mean(Pooling):
 
     def second(self, first: IntArray) -> Tally | None:
         """Add up values, within the bound that the parties have counted."""
-        power = int(_POWERS[np.flatnonzero(first[1:])[-1]])
-        return _Units(self._encoding(first), 2.0**power)
+        return _Units(self._encoding(first), self._most(first))
 
     def _encoding(self, first: IntArray) -> FixedPoint:
-        power = int(_POWERS[np.flatnonzero(first[1:])[-1]])
-        return FixedPoint.of(max(1, self.count(first)) * 2.0**power)
+        return FixedPoint.of(max(1, self.count(first)) * self._most(first))
+
+    def _most(self, first: IntArray) -> float:
+        """Return the power of two that bounds every value."""
+        return 2.0 ** int(_POWERS[np.flatnonzero(first[1:])[-1]])
 
     def count(self, first: IntArray) -> int:
         """Return the number of values."""

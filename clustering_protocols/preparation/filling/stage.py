@@ -41,6 +41,8 @@ from clustering_protocols.preparation.phases import (
     PhasesAnalyst,
     Share,
     exchange,
+    members,
+    n_rows,
     no_share,
 )
 from clustering_protocols.preparation.secrets import group_of
@@ -195,13 +197,14 @@ def _first_total(
     GuardRefused
         If one has so few that what they have in common would tell of single rows.
     """
-    n_rows = sum(context.session.n_rows(slot) for slot in _members(context))
-    n_members = len(_members(context))
+    n_members = len(members(context))
 
     def fits(words: WordArray) -> bool:
         parts = _parts(words.view(np.int64), poolings, 0)
         pairs = zip(poolings, parts, strict=True)
-        return all(pooling.fits(part, n_rows, n_members) for pooling, part in pairs)
+        return all(
+            pooling.fits(part, n_rows(context), n_members) for pooling, part in pairs
+        )
 
     first = _total(context, task, before, fits)
     least = context.session.terms.guards.minimum_rows
@@ -257,15 +260,11 @@ def _plan(context: PartyContext) -> Plan:
     return plan
 
 
-def _members(context: PartyContext) -> tuple[str, ...]:
-    return group_of(context.session.layout, context.slot, "column")
-
-
 def _is_alone(context: PartyContext) -> bool:
-    return len(_members(context)) < _LEAST_MEMBERS
+    return len(members(context)) < _LEAST_MEMBERS
 
 
 def _sum_of(context: PartyContext, phase: int, transcript: str) -> MaskedSum:
     return MaskedSum(
-        members=_members(context), name=f"filling-{phase}", transcript=transcript
+        members=members(context), name=f"filling-{phase}", transcript=transcript
     )

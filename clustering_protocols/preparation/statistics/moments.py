@@ -22,7 +22,6 @@ into parties and batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Final
 
@@ -45,9 +44,10 @@ from clustering_protocols.preparation.phases import (
     PhasesAnalyst,
     Share,
     exchange,
+    members,
+    n_rows,
     no_share,
 )
-from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.preparation.statistics import other_units
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments, measure
 from clustering_protocols.preparation.sums import (
@@ -107,7 +107,7 @@ class MomentsParty(PartyRole[Params, AddUp]):
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the column group is large enough for masked sums."""
-        return len(_members(context)) >= MINIMUM_MEMBERS
+        return len(members(context)) >= MINIMUM_MEMBERS
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
@@ -155,7 +155,7 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
         learnt["powers"] = _largest_power(total)
     elif asked.phase == 3:
         values = _encoding(context, before.powers).decode(total)
-        learnt["mean"] = values / _n_rows(context)
+        learnt["mean"] = values / n_rows(context)
     elif asked.phase == 4:
         learnt["deviation_powers"] = _largest_power(total)
     return PartialMoments.model_validate(dict(before) | learnt)
@@ -176,9 +176,9 @@ def _pooled(
     # The mean is known to half a unit, or to its last digit: less spread is none.
     last_digit = 4.0 * np.finfo(np.float64).eps * np.abs(known.mean)
     step = np.maximum(1.0 / _encoding(context, known.powers).unit, last_digit)
-    constant = deviations <= _n_rows(context) * np.square(step)
+    constant = deviations <= n_rows(context) * np.square(step)
     return PooledMoments(
-        n_rows=_n_rows(context),
+        n_rows=n_rows(context),
         mean=known.mean,
         deviations=np.where(constant, 0.0, deviations),
         minimum=np.empty(0),
@@ -232,7 +232,7 @@ def _sum_of_units(
 
 
 def _encoding(context: PartyContext, powers: IntArray) -> FixedPoint:
-    return FixedPoint.of(_n_rows(context) * 2.0 ** powers.astype(np.float64))
+    return FixedPoint.of(n_rows(context) * 2.0 ** powers.astype(np.float64))
 
 
 def _largest_power(total: WordArray) -> IntArray:
@@ -259,7 +259,7 @@ def _fits(
     context: PartyContext, phase: int, before: PartialMoments, words: WordArray
 ) -> bool:
     """Return whether the total of a phase is one that members can have sent."""
-    n_members = len(_members(context))
+    n_members = len(members(context))
     if phase == _CONFIRM:
         return bool((words == n_members).all())
     if phase in _COUNTS:  # in Python's integers: words would wrap around
@@ -273,16 +273,8 @@ def _fits(
 
 def _sum_of(context: PartyContext, phase: int, transcript: str) -> MaskedSum:
     return MaskedSum(
-        members=tuple(_members(context)), name=f"phase-{phase}", transcript=transcript
+        members=members(context), name=f"phase-{phase}", transcript=transcript
     )
-
-
-def _members(context: PartyContext) -> Sequence[str]:
-    return group_of(context.session.layout, context.slot, "column")
-
-
-def _n_rows(context: PartyContext) -> int:
-    return sum(context.session.n_rows(slot) for slot in _members(context))
 
 
 def stage() -> Stage:
