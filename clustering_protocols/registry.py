@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 from clustering_protocols import house, protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Plan, Preparation
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import (
@@ -31,11 +32,13 @@ from clustering_protocols.terms import (
     Name,
     ProtocolChoice,
     Terms,
-    Value,
     canonical_json,
     digest,
     read_agreement,
 )
+from clustering_protocols.values import Value
+
+P = TypeVar("P", bound=Params)
 
 
 class Proposal(Value):
@@ -48,6 +51,7 @@ class Proposal(Value):
     identities: Identities = Identities()
     dictionary: tuple[Schema, ...] | None = None
     preparation: tuple[Preparation, ...] | None = None
+    evaluation: Evaluation | None = None
     seed: int
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -88,11 +92,18 @@ def risks_of(
     layout: Layout,
     identities: Identities,
     plans: Sequence[Plan] = (),
+    *,
+    several: bool = False,
 ) -> dict[str, str]:
-    """Return every risk code of a session with its sentence: its protocol's, the house's."""
+    """Return every risk code of a session with its sentence: its protocol's, the house's.
+
+    ``several``: whether it has several runs.
+    """
     name = name_of(params)
-    own, whole = risk_sentences(name), house.RISKS
-    codes = (f"{name}.{code}" for code in protocol(name).risks_of(params, layout))
+    own, whole, known = risk_sentences(name), house.RISKS, protocol(name)
+    brought = [*known.risks_of(params, layout)]
+    brought += known.risks_of_runs(params, layout) if several else ()
+    codes = (f"{name}.{code}" for code in brought)
     found = {code: own[code] for code in codes}
     for code in house.risks_of(layout, identities, plans):
         found[f"{house.PREFIX}.{code}"] = whole[code]
@@ -166,6 +177,7 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
             identities=proposal.identities,
             dictionary=proposal.dictionary,
             preparation=proposal.preparation,
+            evaluation=proposal.evaluation,
             seed=proposal.seed,
             deadlines=proposal.deadlines,
             guards=proposal.guards,
@@ -181,7 +193,7 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
 def _check_fit(params: Params, terms: Terms) -> None:
     """Refuse parameters that do not fit layout, dictionary and preparation."""
     layout, plans = terms.layout, terms.plans
-    protocol(name_of(params)).check(params, layout)
+    protocol(name_of(params)).check_runs(runs_of(params, terms.evaluation), layout)
     if plans:
         params.check_prepared(plans)
     params.check_dictionary(terms.dictionary or ())
@@ -195,8 +207,34 @@ def _check_fit(params: Params, terms: Terms) -> None:
         )
 
 
+def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
+    """Return the parameters of each run of a session.
+
+    Raises
+    ------
+    InvalidParameters
+        If the protocol has no number of clusters, or its own is not the largest.
+    """
+    if evaluation is None:
+        return (params,)
+    largest = evaluation.n_clusters[-1]
+    if getattr(params, "n_clusters", None) != largest:
+        raise InvalidParameters(
+            f"n_clusters: of several it has to be the largest, {largest}."
+        )
+    return tuple(
+        params.model_copy(update={"n_clusters": k}) for k in evaluation.n_clusters
+    )
+
+
 def _risks(params: Params, terms: Terms) -> dict[str, str]:
-    return risks_of(params, terms.layout, terms.identities, terms.plans)
+    return risks_of(
+        params,
+        terms.layout,
+        terms.identities,
+        terms.plans,
+        several=terms.evaluation is not None,
+    )
 
 
 def check_terms(terms: Terms) -> Params:
@@ -251,11 +289,13 @@ def risks_in(terms: Terms) -> dict[str, str]:
 def session_context(agreement: bytes) -> SessionContext:
     """Return the plan of an agreement, given its exact bytes."""
     agreed, terms = read_agreement(agreement)
+    params = check_terms(terms)
     return SessionContext(
         agreement=agreed,
         agreement_digest=digest(agreement),
         terms=terms,
-        params=check_terms(terms),
+        params=params,
+        runs=runs_of(params, terms.evaluation),
     )
 
 

@@ -20,18 +20,18 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 
 from clustering_protocols.errors import Malformed, VersionMismatch
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
 from clustering_protocols.recipe import Plan, Preparation, Ranges
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.values import Section, Value
 
 TERMS_VERSION: Final = 2
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
@@ -39,30 +39,6 @@ _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Audience = Literal["all", "row", "column", "slot"]
 Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
-
-
-class Value(BaseModel):
-    """Base of the frozen JSON values of this module; unknown fields are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Section(Value):
-    """A value of which only what is used is written: no None, empty text or mapping.
-
-    So what is added to a section later changes no terms that do not use it.
-    """
-
-    @model_serializer(mode="wrap")
-    def _write_what_is_used(
-        self, write: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        return {
-            name: value
-            for name, value in written.items()
-            if value not in (None, "", {})
-        }
 
 
 class About(Section):
@@ -203,7 +179,7 @@ class ProtocolChoice(Section):
 
     name: Name
     version: int
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default={})
 
 
 class Terms(Section):
@@ -216,6 +192,8 @@ class Terms(Section):
         find their columns by name, in whichever order their tables have them.
     preparation : tuple of Preparation, optional
         How these columns become those that are clustered, one for each dictionary.
+    evaluation : Evaluation, optional
+        The runs of a session that has several.
     """
 
     coterie: int = TERMS_VERSION
@@ -226,6 +204,7 @@ class Terms(Section):
     identities: Identities = Identities()
     dictionary: tuple[Schema, ...] | None = None
     preparation: tuple[Preparation, ...] | None = None
+    evaluation: Evaluation | None = None
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards

@@ -29,12 +29,18 @@ class Clustering:
         Sum of squared distances to the nearest centroid.
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers from which each run started.
+    n_iter : int
+        Iterations of the best run.
+    converged : bool
+        Whether it ended because no label changed.
     """
 
     labels: IntArray = field(repr=False)
     centroids: FloatArray = field(repr=False)
     inertia: float
     starts: IntArray = field(repr=False)
+    n_iter: int
+    converged: bool
 
 
 def draw_starts(
@@ -77,6 +83,8 @@ def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
         centroids=best.cluster_centers_,
         inertia=float(best.inertia_),
         starts=starts,
+        n_iter=int(best.n_iter_),
+        converged=bool(best.n_iter_ < max_iter),
     )
 
 

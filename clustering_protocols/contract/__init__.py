@@ -12,7 +12,7 @@ A task is named by what it asks (``measure``), a contribution by what was done
 (``measured``) or sent (``sums``), the analyst's state by what goes on (``measuring``).
 """
 
-from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, all_of
+from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, all_of
 from .party import (
     Outcome,
     PartyContext,
@@ -40,6 +40,7 @@ __all__ = [
     "Relay",
     "Reopen",
     "Reply",
+    "Run",
     "SessionContext",
     "Spent",
     "Stage",

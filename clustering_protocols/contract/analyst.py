@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self
 
 from typing_extensions import TypeVar
 
+from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 
 from .session import Params, SessionContext
@@ -79,8 +80,8 @@ class Reopen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
-    """The stage is over; the last stage hands out results and a summary.
+class Run:
+    """What a run ends with.
 
     Attributes
     ----------
@@ -88,13 +89,30 @@ class Finish:
         What each slot may read; labels go to the slots of their row group only.
     summary : Record, optional
         What the coordinator may read.
+    figures : Figures, optional
+        What everybody may read, all parties included.
+    """
+
+    results: Mapping[str, Record]
+    summary: Record | None = None
+    figures: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The stage is over.
+
+    Attributes
+    ----------
+    runs : sequence of Run
+        Of a stage that gives results: one where the stage belongs to one run, else one
+        for each of the session's.
     n_rows : mapping of slot to int
         How many rows take part from here on, of slots of which this stage has selected
         some; its parties remember a :class:`~.selection.Selection`.
     """
 
-    results: Mapping[str, Record] = field(default_factory=dict)
-    summary: Record | None = None
+    runs: Sequence[Run] = ()
     n_rows: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -13,6 +13,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.figures import Figures
 from clustering_protocols.randomness import KeyedStream, derive_key
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.keys import party_keys
@@ -29,28 +30,43 @@ Result = TypeVar("Result", bound=Record, default=Record)
 
 
 class Memory:
-    """What a party keeps between rounds: encoded records by kind; a value."""
+    """What a party keeps between rounds: encoded records by kind; a value.
+
+    Within one of several runs, what is remembered is that run's alone, and what was
+    remembered outside of all runs is there as well.
+    """
 
     def __init__(self, entries: Mapping[str, bytes] | None = None) -> None:
         self.entries = dict(entries or {})
-        self._decoded: dict[type[Record], Record] = {}
+        self._run = ""
+        self._decoded: dict[str, Record] = {}
+
+    def within(self, run: int | None) -> Memory:
+        """Return the same memory as it is within a run; None is outside of all."""
+        seen = Memory(self.entries)
+        seen._run = "" if run is None else f"@{run}"
+        seen._decoded = self._decoded
+        return seen
 
     def remember(self, records: Sequence[Record]) -> Memory:
         """Return a memory with these records added; the newest of a kind stays."""
-        added = {record.kind: record.encode() for record in records}
+        added = {record.kind + self._run: record.encode() for record in records}
         after = Memory(self.entries | added)
-        kept = self._decoded.items()
-        after._decoded = {kind: r for kind, r in kept if kind.kind not in added}
+        after._run = self._run
+        after._decoded = {k: r for k, r in self._decoded.items() if k not in added}
         return after
 
     def get(self, kind: type[R]) -> R | None:
         """Return the record of a kind, or None."""
-        encoded = self.entries.get(kind.kind)
+        name = kind.kind + self._run
+        if name not in self.entries:
+            name = kind.kind
+        encoded = self.entries.get(name)
         if encoded is None:
             return None
-        if kind not in self._decoded:  # a role asks for the same one several times
-            self._decoded[kind] = kind.decode(encoded)
-        return kind.narrow(self._decoded[kind])
+        if name not in self._decoded:  # a role asks for the same one several times
+            self._decoded[name] = kind.decode(encoded)
+        return kind.narrow(self._decoded[name])
 
     def __repr__(self) -> str:
         return f"<Memory {sorted(self.entries)}>"
@@ -78,6 +94,12 @@ class PartyContext(Generic[P_co]):
     engine: Engine = field(default=ONE_THREAD, repr=False)
     told: Mapping[str, int] = field(default_factory=dict)
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+
+    def of_run(self, run: int | None) -> PartyContext[P_co]:
+        """Return where the party stands in a run; None is what all of them share."""
+        return replace(
+            self, session=self.session.of_run(run), memory=self.memory.within(run)
+        )
 
     @property
     def transcript(self) -> str:
@@ -182,6 +204,10 @@ class Outcome:
         How much each column belongs to each cluster.
     predict : callable, optional
         Labels new rows at home, where protocol and terms allow it.
+    figures : sequence of Figures
+        Of all runs, where the protocol computes them.
+    chosen : int
+        Which of the runs this is.
     report : mapping
         JSON values worth showing to the operator.
     """
@@ -193,6 +219,8 @@ class Outcome:
     memberships: FloatArray | None = field(default=None, repr=False)
     item_memberships: FloatArray | None = field(default=None, repr=False)
     predict: Callable[[DataSource], IntArray] | None = field(default=None, repr=False)
+    figures: Sequence[Figures] = field(default=(), repr=False)
+    chosen: int = 0
     report: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -64,6 +64,11 @@ class Stage:
         What a last stage hands out, to a slot or to the coordinator.
     results_to : Audience
         Within which group everybody gets the same result.
+    each_run : bool
+        Whether a session of several runs repeats the stage for each of them; else one
+        stage serves all runs.
+    run : int, optional
+        To which of several runs the stage belongs; the engine says it.
     """
 
     name: str
@@ -73,6 +78,8 @@ class Stage:
     envelopes: tuple[type[Record], ...] = ()
     results: tuple[type[Record], ...] = ()
     results_to: Audience = "slot"
+    each_run: bool = False
+    run: int | None = None
 
     @property
     def tasks(self) -> tuple[type[Record], ...]:
@@ -186,9 +193,19 @@ class ClusteringProtocol(ABC, Generic[P]):
         del params
         return len(layout.slots)
 
+    def check_runs(self, runs: Sequence[P], layout: Layout) -> None:
+        """Raise :class:`InvalidParameters` unless a session may have these runs."""
+        for params in runs:
+            self.check(params, layout)
+
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
+
+    def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that several runs bring beside those of one."""
+        del params, layout
+        return ()
 
     @abstractmethod
     def stages(self, params: P, layout: Layout) -> Sequence[Stage]:

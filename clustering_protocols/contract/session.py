@@ -112,7 +112,10 @@ class SessionContext(Generic[P_co]):
     Attributes
     ----------
     agreement, agreement_digest, terms, params
-        As agreed; they never change.
+        As agreed; they never change. In a stage that belongs to one of several runs,
+        the parameters are those of that run.
+    runs : tuple of Params
+        The parameters of each run; they differ in ``n_clusters`` alone.
     selected : mapping of slot to int
         How many rows take part, of slots of which a stage has selected some.
     """
@@ -121,6 +124,7 @@ class SessionContext(Generic[P_co]):
     agreement_digest: str
     terms: Terms = field(repr=False)
     params: P_co
+    runs: tuple[P_co, ...]
     selected: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -168,6 +172,10 @@ class SessionContext(Generic[P_co]):
         """Return with what each column (m,) of a slot is multiplied once it is scaled."""
         plan = self.terms.plan(slot)
         return np.ones(n_columns) if plan is None else plan.weights
+
+    def of_run(self, run: int | None) -> SessionContext[P_co]:
+        """Return the context of a run; None is what all of them share."""
+        return self if run is None else replace(self, params=self.runs[run])
 
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
         """Return the context with the numbers of participating rows replaced."""

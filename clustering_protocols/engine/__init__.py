@@ -6,8 +6,8 @@ disk or a network holds; the next bytes come out. The engine relays envelopes, n
 rounds through all stages, opens a round again where a step declares it void, and keeps
 the transcript of what everybody was told.
 
-The analyst calls `begin` and `advance` (and `check_contribution` for each upload), a
-party :class:`PartyEngine`.
+The analyst calls `begin` and `advance` (and `check_contribution` for each upload, and
+`choose` where the coordinator chooses among several runs), a party :class:`PartyEngine`.
 """
 
 from clustering_protocols.engine.analyst import (
@@ -15,11 +15,12 @@ from clustering_protocols.engine.analyst import (
     advance,
     begin,
     check_contribution,
+    choose,
     prepare,
     read_result,
 )
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.moves import Closed, Opened
+from clustering_protocols.engine.moves import Choosing, Closed, Move, Opened
 from clustering_protocols.engine.party import FINAL, Answer, PartyEngine
 from clustering_protocols.engine.stages import load
 
@@ -27,13 +28,16 @@ __all__ = [
     "FINAL",
     "MAX_ATTEMPTS",
     "Answer",
+    "Choosing",
     "Closed",
     "Journal",
+    "Move",
     "Opened",
     "PartyEngine",
     "advance",
     "begin",
     "check_contribution",
+    "choose",
     "load",
     "prepare",
     "read_result",

@@ -88,20 +88,20 @@ class Admission:
         signatures.check(
             self.context.session, name, journal.transcript, result.signatures, needed
         )
-        audience = self.stages[last].results_to
-        self._check_told(self._entry(result), audience, result.record_digest())
+        stage = self.stages[last]
+        before = len(self._groups(stage.exchanges[0].audience))  # told of the task
+        told = self._entry(result).told[before:]
+        self._check_told(told, stage.results_to, result.record_digest())
 
     def _check_task(self, asked: Packet) -> None:
         """Refuse a task of which the transcript says otherwise."""
         entry, kind = self._entry(asked), asked.header.record["kind"]
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("Everybody was told of another task.")
-        if asked.address.stage == self.stages[-1].name:
-            return  # of the closing it says what the results are
         stage = stage_of(self.stages, asked)
         exchange = stage.exchange_of(kind)
         digest = asked.record_digest(exchange.own)
-        self._check_told(entry, exchange.audience, digest)
+        self._check_told(entry.told, exchange.audience, digest)
 
     def _entry(self, packet: Packet) -> Entry:
         """Return what the transcript says of a packet's round."""
@@ -110,12 +110,15 @@ class Admission:
             raise TaskRefused("Everybody was told of another round.")
         return entry
 
-    def _check_told(self, entry: Entry, audience: Audience, digest: str) -> None:
-        groups = self.context.session.layout.audiences(audience)
-        own = next(
-            n for n, group in enumerate(groups) if self.context.slot.name in group
-        )
-        if entry.told[own : own + 1] != (digest,):
+    def _groups(self, audience: Audience) -> list[tuple[str, ...]]:
+        return self.context.session.layout.audiences(audience)
+
+    def _check_told(
+        self, told: tuple[str, ...], audience: Audience, digest: str
+    ) -> None:
+        slot = self.context.slot.name
+        own = next(n for n, group in enumerate(self._groups(audience)) if slot in group)
+        if told[own : own + 1] != (digest,):
             raise TaskRefused("Others were told something else.")
 
     def _check_opened(self, journal: Journal, asked: Packet) -> None:

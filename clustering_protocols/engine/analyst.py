@@ -12,7 +12,13 @@ from clustering_protocols.arrays import ByteArray
 from clustering_protocols.contract import Ask, Finish, Reopen
 from clustering_protocols.engine import held, mail, signatures, transcript
 from clustering_protocols.engine.course import AnalystState, Course
-from clustering_protocols.engine.moves import Closed, Opened
+from clustering_protocols.engine.moves import (
+    Choosing,
+    Closed,
+    Conclusion,
+    Move,
+    Opened,
+)
 from clustering_protocols.engine.stages import check_roster, load, quorum, stage_of
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.packets import (
@@ -26,7 +32,7 @@ from clustering_protocols.records import Record
 MAX_ATTEMPTS = 5
 
 
-def begin(agreement: bytes) -> Opened | Closed:
+def begin(agreement: bytes) -> Move:
     """Return the first round of a session whose parties have all joined."""
     session, stages = load(agreement)
     check_roster(session)
@@ -38,7 +44,7 @@ def advance(
     state: Buffer,
     tasks: Mapping[str, Buffer],
     contributions: Mapping[str, Buffer],
-) -> Opened | Closed:
+) -> Move:
     """Return what follows from a complete round.
 
     Deterministic: equal bytes in, equal bytes out, whichever machine runs it and in
@@ -70,7 +76,7 @@ def advance(
     course = _signed(course.answered(list(given)), records, current.quorum)
     role = course.stage.analyst()
     stage_state = role.state.decode(current.stage_state.data)
-    move = role.step(course.session, stage_state, records)
+    move = role.step(course.here, stage_state, records)
     if isinstance(move, Reopen):
         return _open_again(course, tasks, move, current.quorum)
     sent = [
@@ -79,6 +85,31 @@ def advance(
         for envelope in packet.envelopes
     ]
     return _follow(replace(course, relay=[*course.relay, *sent]), move)
+
+
+def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
+    """Return the last round of a session whose coordinator has chosen a run.
+
+    Parameters
+    ----------
+    state : buffer
+        ``Choosing.state``.
+    run : int, optional
+        Its number; None where nobody said anything in time.
+
+    Raises
+    ------
+    ProtocolFailed
+        If there is no such run, or none that could be chosen.
+    """
+    session, stages = load(agreement)
+    course = Course.resumed(session, stages, AnalystState.decode(state))
+    evaluation, figures = session.terms.evaluation, held.figures(course.held)
+    if run is None and evaluation is not None:
+        run = evaluation.best(figures)
+    if run is None or not 0 <= run < len(session.runs):
+        raise ProtocolFailed("The session has no such run.")
+    return _conclude(course, run)
 
 
 def prepare(agreement: bytes) -> None:
@@ -117,11 +148,11 @@ def _signed(course: Course, records: Mapping[str, Record], needed: int) -> Cours
     return replace(course, signatures=found)
 
 
-def _enter(course: Course) -> Opened | Closed:
-    return _follow(course, course.stage.analyst().start(course.session))
+def _enter(course: Course) -> Move:
+    return _follow(course, course.stage.analyst().start(course.here))
 
 
-def _follow(course: Course, move: Ask | Finish) -> Opened | Closed:
+def _follow(course: Course, move: Ask | Finish) -> Move:
     """Go on in this stage, in the next one, or close."""
     if isinstance(move, Ask):
         return _open(replace(course, round=course.round + 1, attempt=1), move)
@@ -131,20 +162,35 @@ def _follow(course: Course, move: Ask | Finish) -> Opened | Closed:
         course = replace(course, session=session)
     if course.is_last_stage:
         return _close(course)
+    if move.runs:
+        course = replace(course, held=held.keep(course.held, move.runs))
     course = replace(course, index=course.index + 1)
-    if course.is_last_stage:
-        return _ask_to_sign(replace(course, held=held.keep(move)))
-    return _enter(course)
+    return _choose(course) if course.is_last_stage else _enter(course)
 
 
-def _ask_to_sign(course: Course) -> Opened:
+def _choose(course: Course) -> Opened | Choosing:
+    """Conclude with the run that the terms say, or wait for the coordinator's word."""
+    evaluation = course.session.terms.evaluation
+    if evaluation is None:
+        return _conclude(course, 0)
+    figures = held.figures(course.held)
+    if evaluation.choose == "later":
+        return course.waiting(figures)
+    return _conclude(course, evaluation.best(figures))
+
+
+def _conclude(course: Course, run: int) -> Opened:
     """Open the last round: for all or, where a quorum is enough, for those at hand."""
     session = course.session
+    figures = held.figures(course.held)
+    course = replace(course, held=held.choose(course.held, run))
     needed = quorum(session)
     slots = session.slots if needed == len(session.slots) else course.present
-    tasks = dict.fromkeys(slots, signatures.Sign())
+    tasks = dict.fromkeys(slots, signatures.Conclude(figures=figures, chosen=run))
     course = replace(course, round=course.round + 1, attempt=1)
-    return _open(course, Ask(tasks=tasks, quorum=needed))
+    opened = _open(course, Ask(tasks=tasks, quorum=needed))
+    told = [each.values for each in figures]
+    return replace(opened, conclusion=Conclusion(figures=told, chosen=run))
 
 
 def _open(course: Course, ask: Ask) -> Opened:
@@ -158,12 +204,8 @@ def _open(course: Course, ask: Ask) -> Opened:
 
 
 def _told(course: Course, asks: str, ask: Ask) -> Sequence[str]:
-    """Return the digests of what is told: the tasks, at the end the results."""
+    """Return the digests of what is told: the tasks, at the end the results as well."""
     layout = course.session.layout
-    if course.is_last_stage:
-        return transcript.told(
-            layout, course.stage.results_to, held.digests(course.held)
-        )
     exchange = course.stage.exchange_of(asks)
     distinct = {id(task): task for task in ask.tasks.values()}
     found = {
@@ -171,7 +213,11 @@ def _told(course: Course, asks: str, ask: Ask) -> Sequence[str]:
         for key, task in distinct.items()
     }
     digests = {slot: found[id(task)] for slot, task in ask.tasks.items()}
-    return transcript.told(layout, exchange.audience, digests)
+    told = transcript.told(layout, exchange.audience, digests)
+    if not course.is_last_stage:
+        return told
+    to = course.stage.results_to
+    return [*told, *transcript.told(layout, to, held.digests(course.held))]
 
 
 def _task(course: Course, slot: str, task: Record, ask: Ask) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -11,10 +11,12 @@ import numpy as np
 from clustering_protocols import hash_chain
 from clustering_protocols.arrays import ByteArray, Spec
 from clustering_protocols.contract import SessionContext, Stage
+from clustering_protocols.contract.analyst import Nothing
 from clustering_protocols.engine import mail, transcript
 from clustering_protocols.engine.held import NOTHING
 from clustering_protocols.engine.mail import Mail
-from clustering_protocols.engine.moves import Opened
+from clustering_protocols.engine.moves import Choosing, Opened
+from clustering_protocols.figures import Figures
 from clustering_protocols.packets import SIGNATURE_BYTES, UNSIGNED, Address
 from clustering_protocols.records import Record
 from clustering_protocols.rounds import RoundRef
@@ -113,6 +115,11 @@ class Course:
         return self.stages[self.index]
 
     @property
+    def here(self) -> SessionContext:
+        """Return the session as the stage in hand sees it: its run's parameters."""
+        return self.session.of_run(self.stage.run)
+
+    @property
     def is_first_stage(self) -> bool:
         """Return whether the stage in hand is the opening."""
         return self.index == 0
@@ -182,7 +189,27 @@ class Course:
         progress: Mapping[str, Any] | None,
     ) -> Opened:
         """Return the open round with what the analyst has to keep."""
-        kept = AnalystState(
+        return Opened(
+            round=self.round,
+            attempt=self.attempt,
+            stage=self.stage.name,
+            stage_index=self.index,
+            n_stages=len(self.stages),
+            quorum=quorum,
+            state=self._kept(state, quorum, tasks).encode(),
+            tasks=tasks,
+            progress=progress,
+        )
+
+    def waiting(self, figures: Sequence[Figures]) -> Choosing:
+        """Return the choice that is open, with what the analyst has to keep."""
+        return Choosing(
+            state=self._kept(Nothing(), 0, ()).encode(),
+            figures=[each.values for each in figures],
+        )
+
+    def _kept(self, state: Record, quorum: int, asked: Collection[str]) -> AnalystState:
+        return AnalystState(
             stage=self.index,
             round=self.round,
             attempt=self.attempt,
@@ -193,16 +220,5 @@ class Course:
             history=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
             signatures=self.signatures,
             held=self.held,
-            mail=mail.keep([each for each in self.relay if each[0] not in tasks]),
-        )
-        return Opened(
-            round=self.round,
-            attempt=self.attempt,
-            stage=self.stage.name,
-            stage_index=self.index,
-            n_stages=len(self.stages),
-            quorum=quorum,
-            state=kept.encode(),
-            tasks=tasks,
-            progress=progress,
+            mail=mail.keep([each for each in self.relay if each[0] not in asked]),
         )

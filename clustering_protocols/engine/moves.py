@@ -13,6 +13,14 @@ Stored = TypeVar("Stored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """What the runs are like, as JSON values, and which of them counts."""
+
+    figures: list[dict[str, Any]]
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opened(Generic[Payload]):
     """A round is open: keep the state, hand out the tasks, wait for contributions.
 
@@ -29,6 +37,7 @@ class Opened(Generic[Payload]):
     state: Payload = field(repr=False)
     tasks: Mapping[str, Payload] = field(repr=False)
     progress: Mapping[str, Any] | None = None  # None: as before
+    conclusion: Conclusion | None = None  # of the last round
 
     def stored(self, put: Callable[[Payload], Stored]) -> Opened[Stored]:
         """Return the same with what ``put`` returns for each payload."""
@@ -42,12 +51,36 @@ class Opened(Generic[Payload]):
             state=put(self.state),
             tasks={slot: put(task) for slot, task in self.tasks.items()},
             progress=self.progress,
+            conclusion=self.conclusion,
         )
 
     @property
     def payloads(self) -> list[Payload]:
         """Return state and tasks."""
         return [self.state, *self.tasks.values()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choosing(Generic[Payload]):
+    """All runs are done: the coordinator says which of them counts.
+
+    Attributes
+    ----------
+    figures : list of dict
+        Of each run, as JSON values.
+    """
+
+    state: Payload = field(repr=False)
+    figures: list[dict[str, Any]]
+
+    def stored(self, put: Callable[[Payload], Stored]) -> Choosing[Stored]:
+        """Return the same with what ``put`` returns for each payload."""
+        return Choosing(state=put(self.state), figures=self.figures)
+
+    @property
+    def payloads(self) -> list[Payload]:
+        """Return the state."""
+        return [self.state]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +102,6 @@ class Closed(Generic[Payload]):
         """Return results and summary."""
         summary = [] if self.summary is None else [self.summary]
         return [*self.results.values(), *summary]
+
+
+Move = Opened[Payload] | Choosing[Payload] | Closed[Payload]

@@ -142,7 +142,7 @@ class PartyEngine:
         )
         packets.check_answers(asked, packets.read(contribution), stage)
         awaited = Awaited(slots=list(reply.awaits))
-        memory = memory.remember([*reply.remember, awaited])
+        memory = _remembered(memory, stage, reply.remember).remember([awaited])
         return Answer(journal, memory, contribution, reply.notes)
 
     def conclude(
@@ -201,9 +201,10 @@ class PartyEngine:
         self, journal: Journal, memory: Memory, stage: str, round_: int, attempt: int
     ) -> PartyContext:
         """Return where this party stands in a round, as its roles see it."""
-        session, _ = load(self.agreement)
+        session, stages = load(self.agreement)
         selection = memory.get(Selection)
-        return PartyContext(
+        run = next((each.run for each in stages if each.name == stage), None)
+        shared = PartyContext(
             session=session
             if selection is None
             else session.with_rows(selection.n_rows),
@@ -218,6 +219,7 @@ class PartyEngine:
             told=journal.told,
             transcripts=journal.known,
         )
+        return shared.of_run(run)
 
     def _admission(
         self, asked: Packet, memory: Memory, journal: Journal, *, acknowledged: bool
@@ -271,7 +273,8 @@ class PartyEngine:
                 raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
             context = self._context(asked, memory, journal, name)
             opened = [self._open(context, stage, envelope) for envelope in envelopes]
-            memory = memory.remember(stage.party().receive(context, opened))
+            received = stage.party().receive(context, opened)
+            memory = _remembered(memory, stage, received)
         return memory
 
     def _open(
@@ -287,6 +290,11 @@ class PartyEngine:
             envelope.sealed, bound, self._keys(session), peer
         )
         return PeerMessage(peer=label.peer, content=kind.decode(content))
+
+
+def _remembered(memory: Memory, stage: Stage, records: Sequence[Record]) -> Memory:
+    """Return a memory with what a stage's role wants kept: its run's, if it has one."""
+    return memory.within(stage.run).remember(records).within(None)
 
 
 def _check_all_came(memory: Memory, asked: Packet) -> None:

@@ -6,12 +6,13 @@ nobody was shown another roster.
 
 *Closing*: after the last round of the protocol the digests of the results go into the
 transcript, and all who take part sign it. The signatures come with the results: whoever
-reads a result knows that everybody was told the same in every round.
+reads a result knows that everybody was told the same in every round. The task of this
+round says what all runs are like and which of them counts.
 
 | round | task → contribution |
 |---|---|
 | first | `sign` → `signed` |
-| last | `sign` → `signed` |
+| last | `conclude` → `signed` |
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.figures import Figures
 from clustering_protocols.packets import SIGNATURE_BYTES
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.records import Record
@@ -53,6 +55,19 @@ class Sign(Record):
     kind = "sign"
 
 
+class Conclude(Record):
+    """Task, and memory: sign likewise, given the figures of all runs.
+
+    figures: of each run, in order; none where the protocol computes none.
+    chosen: the number of the run whose results these are, from 0.
+    """
+
+    kind = "conclude"
+
+    figures: list[Figures]
+    chosen: int = Field(ge=0)
+
+
 class Signed(Record):
     """Contribution: an Ed25519 signature (hex) under the party's key of the roster."""
 
@@ -62,26 +77,55 @@ class Signed(Record):
 
 
 @dataclass(frozen=True)
-class Signer(PartyRole[Params, Sign, Record, Record]):
-    """Signs; at the end reads the result as the protocol's last stage does."""
+class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
+    """Signs; at the end reads the result as the last stage of the chosen run does."""
 
-    last: Stage | None = None
+    lasts: tuple[Stage, ...] = ()
 
-    def reply(self, context: PartyContext, task: Sign, data: DataSource) -> Reply:
+    def reply(
+        self, context: PartyContext, task: Sign | Conclude, data: DataSource
+    ) -> Reply:
         """Sign the transcript."""
+        if isinstance(task, Conclude):
+            _check_conclusion(context, task)
         session = context.session.terms.session
         keys = party_keys(context.entropy, session, context.slot.name)
         signature = keys.signing.sign(statement(context.stage, context.transcript))
-        return Reply(contribution=Signed(signature=signature.hex()))
+        remember = [task] if isinstance(task, Conclude) else []
+        return Reply(contribution=Signed(signature=signature.hex()), remember=remember)
 
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
     ) -> Outcome:
         """Return what the protocol makes of the result."""
-        if self.last is None:
+        if not self.lasts:
             return super().conclude(context, result, data)
-        role: PartyRole[Any, Any, Any, Any] = self.last.party()
-        return role.conclude(replace(context, stage=self.last.name), result, data)
+        # whoever missed the last round, where a quorum is enough, was not told
+        told = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
+        last = self.lasts[min(told.chosen, len(self.lasts) - 1)]
+        role: PartyRole[Any, Any, Any, Any] = last.party()
+        context = replace(context.of_run(last.run), stage=last.name)
+        outcome = role.conclude(context, result, data)
+        return replace(outcome, figures=tuple(told.figures), chosen=told.chosen)
+
+
+def _check_conclusion(context: PartyContext, told: Conclude) -> None:
+    """Refuse a choice that is not that of the terms, and figures that are not ours."""
+    session = context.session
+    if told.figures and len(told.figures) != len(session.runs):
+        raise ProtocolFailed("The analyst tells the figures of other runs.")
+    if told.chosen >= len(session.runs):
+        raise ProtocolFailed("The analyst chose a run that there is not.")
+    for run, figures in enumerate(told.figures):
+        within = None if len(session.runs) == 1 else run
+        own = context.memory.within(within).get(Figures)
+        if own is not None and not own.agrees(figures):
+            raise ProtocolFailed("The analyst tells other figures than were added up.")
+    evaluation = session.terms.evaluation
+    if evaluation is None or evaluation.choose == "later":
+        return
+    if told.chosen != evaluation.best(told.figures):
+        raise ProtocolFailed("The analyst chose another run than the terms say.")
 
 
 def opening() -> Stage:
@@ -94,15 +138,18 @@ def opening() -> Stage:
     )
 
 
-def closing(last: Stage, *, least: int) -> Stage:
-    """Return the stage of the last round, with the results of the protocol's last stage."""
+def closing(lasts: tuple[Stage, ...], *, least: int) -> Stage:
+    """Return the stage of the last round, with the results of the protocol.
+
+    ``lasts``: its last stage, or that of each run.
+    """
     return Stage(
         name=CLOSING,
-        analyst=lambda: Relay(Sign()),
-        party=lambda: Signer(last),
-        exchanges=(Exchange(Sign, Signed, least),),
-        results=last.results,
-        results_to=last.results_to,
+        analyst=lambda: Relay(Conclude(figures=[], chosen=0)),  # the engine asks
+        party=lambda: Signer(lasts),
+        exchanges=(Exchange(Conclude, Signed, least),),
+        results=lasts[0].results,
+        results_to=lasts[0].results_to,
     )
 
 

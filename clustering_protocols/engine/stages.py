@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from clustering_protocols import registry
@@ -21,10 +22,19 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """
     session = registry.session_context(agreement)
     known = registry.protocol(session.terms.protocol.name)
-    own = with_filling(session.terms, known.stages(session.params, session.layout))
+    own = for_each_run(
+        session,
+        with_filling(session.terms, known.stages(session.params, session.layout)),
+    )
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))
-    return session, (opening(), *own, closing(own[-1], least=least))
+    return session, (opening(), *own, closing(_lasts(own), least=least))
+
+
+def _lasts(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the last stage of each of several runs, else the last one."""
+    last = {stage.run: stage for stage in stages}
+    return tuple(last[run] for run in last if run is not None) or (stages[-1],)
 
 
 def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
@@ -43,6 +53,22 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     before = {secrets.NAME, digests.NAME, intersection.NAME}
     place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
     return (*stages[:place], filling.stage(), *stages[place:])
+
+
+def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:
+    """Return the stages with those that belong to a run repeated, a run at a time."""
+    if len(session.runs) == 1:
+        return stages
+    shared = [stage for stage in stages if not stage.each_run]
+    repeated = [stage for stage in stages if stage.each_run]
+    return (
+        *shared,
+        *(
+            replace(stage, name=f"{stage.name}-{run + 1}", run=run)
+            for run in range(len(session.runs))
+            for stage in repeated
+        ),
+    )
 
 
 def quorum(session: SessionContext) -> int:

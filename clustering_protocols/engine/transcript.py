@@ -22,7 +22,8 @@ from clustering_protocols import hash_chain
 from clustering_protocols.contract import SessionContext
 from clustering_protocols.errors import AuditBroken, TaskRefused
 from clustering_protocols.rounds import RoundRef
-from clustering_protocols.terms import Audience, Layout, Name, Value
+from clustering_protocols.terms import Audience, Layout, Name
+from clustering_protocols.values import Value
 
 AGREED: Final = 1
 """The number of the first line, which names the agreement."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 from clustering_protocols import enrolment, registry
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.preparation.arrival import arrive
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.recipe import Preparation
@@ -18,6 +22,29 @@ from clustering_protocols.terms import About, Identities, Layout, Member, read_t
 
 ANALYST = "analyst"
 COORDINATOR = "coordinator"
+
+
+SIMULATION = "simulation"
+
+
+class Given(TypedDict, total=False):
+    """What else a simulated session may be given.
+
+    session
+        Its id.
+    analyst
+        The key that the terms name, as those of a session at that analyst do.
+    dictionary, preparation
+        Of each column group.
+    evaluation
+        Of a session of several runs.
+    """
+
+    session: str
+    analyst: str | None
+    dictionary: Sequence[Schema] | None
+    preparation: Sequence[Preparation] | None
+    evaluation: Evaluation | None
 
 
 def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
@@ -62,10 +89,7 @@ def agree(
     layout: Layout,
     data: Mapping[str, DataSource],
     seed: int,
-    session: str = "simulation",
-    analyst: str | None = None,
-    dictionary: Sequence[Schema] | None = None,
-    preparation: Sequence[Preparation] | None = None,
+    **given: Unpack[Given],
 ) -> bytes:
     """Return the agreement of a session that all slots of the layout have joined.
 
@@ -76,6 +100,8 @@ def agree(
     CoterieError
         Where the coordinator could not draw up the terms, or a party not join.
     """
+    session = given.get("session", SIMULATION)
+    dictionary, preparation = given.get("dictionary"), given.get("preparation")
     keys = entropies(seed, session, layout.names)
     proposal = Proposal(
         about=About(title=session),
@@ -83,10 +109,12 @@ def agree(
         params=params.model_dump(mode="json"),
         layout=layout,
         identities=Identities(
-            coordinator=Institution.drawn(keys[COORDINATOR]).key, analyst=analyst
+            coordinator=Institution.drawn(keys[COORDINATOR]).key,
+            analyst=given.get("analyst"),
         ),
         dictionary=None if dictionary is None else tuple(dictionary),
         preparation=None if preparation is None else tuple(preparation),
+        evaluation=given.get("evaluation"),
         seed=seed,
     )
     terms = registry.draw_up(session, proposal)

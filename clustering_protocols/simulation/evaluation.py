@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from typing_extensions import Unpack
 
 from clustering_protocols import registry
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
-from clustering_protocols.recipe import Preparation
-from clustering_protocols.schema import Schema
+from clustering_protocols.simulation.agreement import Given
 from clustering_protocols.simulation.pooled_columns import in_common_units
 from clustering_protocols.simulation.results import Simulated, Timer
 from clustering_protocols.simulation.session import run
@@ -42,11 +41,8 @@ def evaluate(
     parts: Split,
     seed: int,
     *,
-    session: str = "simulation",
-    analyst: str | None = None,
-    dictionary: Sequence[Schema] | None = None,
-    preparation: Sequence[Preparation] | None = None,
     timer: Timer = lambda: 0.0,
+    **given: Unpack[Given],
 ) -> Evaluated:
     """Simulate a session over a split of X and measure its fidelity.
 
@@ -60,11 +56,8 @@ def evaluate(
         parts.layout,
         parts.data,
         seed,
-        session=session,
-        analyst=analyst,
-        dictionary=dictionary,
-        preparation=preparation,
         timer=timer,
+        **given,
     )
     labels = np.full(len(X), -1, dtype=np.int64)
     travelled: list[IntArray] = []
@@ -74,6 +67,7 @@ def evaluate(
         labels[numbers] = simulated.outcomes[first].labels
         travelled.append(numbers[simulated.orders[first]])
     order = np.concatenate(travelled)
+    params = simulated.trace.session.params
     known = registry.protocol(registry.name_of(params))
     pooled = np.full(len(X), -1, dtype=np.int64)
     columns = np.concatenate(list(parts.columns))

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from typing_extensions import Unpack
+
 from clustering_protocols import engine, packets
 from clustering_protocols.contract import (
     Outcome,
@@ -14,10 +16,14 @@ from clustering_protocols.contract import (
     Trace,
 )
 from clustering_protocols.data import DataSource
-from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
-from clustering_protocols.schema import Schema
-from clustering_protocols.simulation.agreement import ANALYST, agree, entropies
+from clustering_protocols.simulation.agreement import (
+    ANALYST,
+    SIMULATION,
+    Given,
+    agree,
+    entropies,
+)
 from clustering_protocols.simulation.parties import Asked, Parties
 from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
 from clustering_protocols.terms import Layout
@@ -38,16 +44,12 @@ class Session(Parties):
     data : mapping of slot to DataSource
     seed : int
         Stands for all entropy of coordinator and parties, and is the terms' seed.
-    session : str, optional
-        The session's id.
-    analyst : str, optional
-        The key that the terms name, as those of a session at that analyst do.
-    dictionary, preparation : sequences of Schema and Preparation, optional
-        Of each column group.
     choices : mapping of slot to mapping, optional
         What a party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
     timer : callable, optional
         A clock in seconds, where costs are wanted.
+    **given
+        See :class:`~.agreement.Given`.
 
     Attributes
     ----------
@@ -60,8 +62,8 @@ class Session(Parties):
         What each party has answered; no void attempt takes it back.
     asked : dict of slot to Asked
         What each party was told last.
-    move : Opened or Closed
-        The open round, or the end.
+    move : Opened, Choosing or Closed
+        The open round, the open choice, or the end.
     last : Opened, optional
         The round that was opened last.
     sent : list of Sent
@@ -84,18 +86,13 @@ class Session(Parties):
         data: Mapping[str, DataSource],
         seed: int,
         *,
-        session: str = "simulation",
-        analyst: str | None = None,
-        dictionary: Sequence[Schema] | None = None,
-        preparation: Sequence[Preparation] | None = None,
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
+        **given: Unpack[Given],
     ) -> None:
         super().__init__(
-            agree(
-                params, layout, data, seed, session, analyst, dictionary, preparation
-            ),
-            entropies(seed, session, layout.names),
+            agree(params, layout, data, seed, **given),
+            entropies(seed, given.get("session", SIMULATION), layout.names),
             data,
             choices or {},
         )
@@ -151,6 +148,12 @@ class Session(Parties):
 
     # Going on
 
+    def choose(self, run: int | None) -> None:
+        """Let the coordinator choose a run, or say nothing in time."""
+        if not isinstance(self.move, engine.Choosing):
+            raise RuntimeError("There is nothing to choose.")  # noqa: TRY004  no wrong type
+        self.move = self.keep(engine.choose(self.agreement, self.move.state, run))
+
     def turn(
         self,
         absent: Collection[str] = (),
@@ -201,6 +204,8 @@ class Session(Parties):
         if told:
             self.turn(told=told)
         while not self.over:
+            if isinstance(self.move, engine.Choosing):
+                self.choose(None)
             self.turn()
         return self.simulated()
 
@@ -232,20 +237,17 @@ class Session(Parties):
             )
         self.move = self.keep(move)
 
-    def keep(
-        self, move: engine.Opened | engine.Closed
-    ) -> engine.Opened | engine.Closed:
+    def keep(self, move: engine.Move) -> engine.Move:
         """Let the analyst store what a move consists of; return the move."""
         if isinstance(move, engine.Opened):
             self.last = move
-            self.stored += [move.state, *move.tasks.values()]
-        else:
-            self.stored += filter(None, [*move.results.values(), move.summary])
+        self.stored += move.payloads
         return move
 
     def reopened(self, before: engine.Opened) -> bool:
         """Return whether this round is open again: its attempt was void."""
-        return not self.over and self.open.round == before.round
+        now = self.move
+        return isinstance(now, engine.Opened) and now.round == before.round
 
     def record(self, sender: str, receiver: str, payload: bytes) -> None:
         """Note that a message of the open round travelled."""
@@ -280,12 +282,17 @@ class Session(Parties):
 
     def simulated(self) -> Simulated:
         """Return how the session went, once it is over."""
-        summary = self.summary()
+        summary, outcomes = self.summary(), self.outcomes()
+        chosen = next(iter(outcomes.values())).chosen
+        run = chosen if len(self.session.runs) > 1 else None
+        memories = {slot: each.within(run) for slot, each in self.memories.items()}
         return Simulated(
-            outcomes=self.outcomes(),
+            outcomes=outcomes,
             orders={slot: self.travelled(slot) for slot in self.memories},
             summary=summary,
-            trace=Trace(session=self.session, summary=summary, memories=self.memories),
+            trace=Trace(
+                session=self.session.of_run(run), summary=summary, memories=memories
+            ),
             sent=self.sent,
             costs=self.costs,
             rounds=self.last.round if self.last else 0,
@@ -298,28 +305,17 @@ def run(
     data: Mapping[str, DataSource],
     seed: int,
     *,
-    session: str = "simulation",
-    analyst: str | None = None,
-    dictionary: Sequence[Schema] | None = None,
-    preparation: Sequence[Preparation] | None = None,
     timer: Timer = lambda: 0.0,
+    **given: Unpack[Given],
 ) -> Simulated:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
+
+    Where the coordinator is to choose among runs, nobody does in time.
 
     Raises
     ------
     CoterieError
         Where a session over HTTP would end with that problem.
     """
-    whole = Session(
-        params,
-        layout,
-        data,
-        seed,
-        session=session,
-        analyst=analyst,
-        dictionary=dictionary,
-        preparation=preparation,
-        timer=timer,
-    )
+    whole = Session(params, layout, data, seed, timer=timer, **given)
     return whole.to_the_end()

@@ -14,9 +14,12 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
+    Run,
 )
 from clustering_protocols.errors import InvalidArray
+from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.records import Record
 
 from . import collaboration, layouts, messages
@@ -49,18 +52,31 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         contributions: Mapping[str, messages.Projections],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all row groups."""
-        params = session.params
         row_groups = _row_groups(session, contributions)
-        maps = fit_maps(params, row_groups, layouts.widths(session))
-        Z = common_space(row_groups, maps)
-        magnitudes.check("The common space", Z)
-        if params.algorithm == "spectral":
-            Z = spectral_embedding(
-                Z, params.n_clusters, session.generator("dc", "embedding")
-            )
-        rng = session.generator("dc", "starts")
-        starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-        return _finish(session, kmeans(Z, starts, params.max_iter), Z, maps)
+        maps = fit_maps(session.params, row_groups, layouts.widths(session))
+        X_hat = common_space(row_groups, maps)
+        magnitudes.check("The common space", X_hat)
+        runs = [_run(session, params, X_hat, maps) for params in session.runs]
+        return Finish(runs=runs)
+
+
+def _run(
+    session: DcSession,
+    params: DataCollaboration,
+    X_hat: FloatArray,
+    maps: Sequence[CollaborationMap],
+) -> Run:
+    """Return what one number of clusters gives in the common space X̂ (n, m̂)."""
+    Z, spectral = X_hat, params.algorithm == "spectral"
+    if spectral:
+        rng = session.generator("dc", "embedding")
+        Z = spectral_embedding(X_hat, params.n_clusters, rng)
+    starts = draw_starts(
+        Z, params.n_clusters, params.n_init, session.generator("dc", "starts")
+    )
+    found = kmeans(Z, starts, params.max_iter)
+    figures = of_clustering(X_hat, found)
+    return _ended(session, found, Z, maps, figures)
 
 
 def fit_maps(
@@ -138,12 +154,13 @@ def _checked(
     return given
 
 
-def _finish(
+def _ended(
     session: DcSession,
     found: Clustering,
     Z: FloatArray,
     maps: Sequence[CollaborationMap],
-) -> Finish:
+    figures: Figures,
+) -> Run:
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0
@@ -162,7 +179,7 @@ def _finish(
         inertia=found.inertia,
         n_dimensions=Z.shape[1],
     )
-    return Finish(results=results, summary=summary)
+    return Run(results=results, summary=summary, figures=figures)
 
 
 def _let_out(

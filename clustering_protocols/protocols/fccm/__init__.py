@@ -102,6 +102,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             ),
             results=(messages.Done, messages.Summary),
             results_to="all",
+            each_run=True,
         )
         return (
             secrets.stage("row", "column"),

@@ -18,6 +18,7 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
+    Run,
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -102,4 +103,5 @@ def _told(session: FccmSession, now: messages.Adding, contributions: Given) -> F
     del shown["digest"]
     summary = messages.Summary(**shown, tolerances=now.tolerances)
     done = messages.Done()
-    return Finish(results=dict.fromkeys(session.slots, done), summary=summary)
+    results = dict.fromkeys(session.slots, done)
+    return Finish(runs=[Run(results=results, summary=summary)])

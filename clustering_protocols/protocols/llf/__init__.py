@@ -170,6 +170,7 @@ def _starts(start: str) -> Stage:
             Exchange(messages.Confirm, messages.Confirmed),
         ),
         envelopes=(messages.Candidates, messages.StartCentroids),
+        each_run=True,
     )
 
 
@@ -189,6 +190,7 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
         ),
         results=(messages.Closed, messages.Summary),
         results_to="slot" if params.may_be_left_out else "all",
+        each_run=True,
     )
 
 
@@ -203,6 +205,7 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
         exchanges=(Exchange(messages.Measure, messages.Distances, 1, most),),
         results=(messages.Grouped, messages.ColumnsSummary),
         results_to="all",
+        each_run=True,
     )
 
 

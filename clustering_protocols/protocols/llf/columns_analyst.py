@@ -18,6 +18,7 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
+    Run,
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.secrecy.masks import add_all
@@ -170,4 +171,5 @@ def _finish(session: LlfSession, now: messages.Measuring, n_coinciding: int) -> 
         n_coinciding=None if params.publish == "nothing" else n_coinciding,
         tolerances=now.tolerances[1:],
     )
-    return Finish(results=dict.fromkeys(session.slots, result), summary=summary)
+    results = dict.fromkeys(session.slots, result)
+    return Finish(runs=[Run(results=results, summary=summary)])

@@ -23,6 +23,7 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
+    Run,
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -188,13 +189,14 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     leader = told[members_of(session, now.cohort)[0]]
     shown = dict(leader)
     del shown["digest"]
-    return Finish(
+    run = Run(
         results={
             slot: messages.Closed(**cohorts.lacking(now, index), **_closing(now))
             for index, slot in enumerate(session.slots)
         },
         summary=messages.Summary(**shown, tolerances=now.tolerances),
     )
+    return Finish(runs=[run])
 
 
 def _closing(now: messages.Updating) -> dict[str, Any]:

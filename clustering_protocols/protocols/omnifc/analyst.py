@@ -6,14 +6,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clustering_protocols.arrays import IntArray
+from clustering_protocols.algorithms.embedding import classical_scaling
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
     Reopen,
+    Run,
 )
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.figures import Figures
+from clustering_protocols.quality.rows import of_rows
 from clustering_protocols.records import Record
 
 from . import clustering, decoding, lagrange, messages, rosters
@@ -49,13 +53,17 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
         squared = np.empty(n_pairs(rosters.n_rows(session)))
         distances = {s: answer.distances for s, answer in contributions.items()}
         decoding.decode(params, session.slots, distances, bits, squared)
-        found = clustering.of_distances(
-            params,
-            squared,
-            rosters.n_features(session),
-            lambda use: session.generator("omnifc", use),
-        )
-        return _finish(session, found, bits)
+        # the rows as they were shared out, but for a motion
+        X = classical_scaling(squared, rosters.n_features(session))
+        seen = clustering.seen(params, squared, X)
+        runs = []
+        for params in session.runs:
+            found = clustering.clusters(
+                params, seen, lambda use: session.generator("omnifc", use)
+            )
+            figures = _figures(X, found)
+            runs.append(_run(session, params, found, figures, bits))
+        return Finish(runs=runs)
 
 
 def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
@@ -67,8 +75,23 @@ def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
     return found.pop()
 
 
-def _finish(session: OmniSession, found: Clusters, bits: int) -> Finish:
-    k = session.params.n_clusters or int(found.labels.max(initial=-1)) + 1
+def _figures(X: FloatArray, found: Clusters) -> Figures | None:
+    """Return what the clusters are like; nothing where all rows are noise."""
+    if not (found.labels >= 0).any():
+        return None
+    figures = of_rows(X, found.labels, memberships=found.memberships, silhouette=True)
+    how = {"n_iter": found.n_iter, "converged": found.converged}
+    return figures.model_copy(update=how)
+
+
+def _run(
+    session: OmniSession,
+    params: OmniFC,
+    found: Clusters,
+    figures: Figures | None,
+    bits: int,
+) -> Run:
+    k = params.n_clusters or int(found.labels.max(initial=-1)) + 1
     inside = found.labels[found.labels >= 0]
     sizes = np.bincount(inside, minlength=k)
     results: dict[str, Record] = {}
@@ -85,7 +108,7 @@ def _finish(session: OmniSession, found: Clusters, bits: int) -> Finish:
         eps=found.eps,
         n_coinciding=found.n_coinciding,
     )
-    return Finish(results=results, summary=summary)
+    return Run(results=results, summary=summary, figures=figures)
 
 
 def _result(found: Clusters, rows: slice, sizes: IntArray) -> Record:

@@ -10,10 +10,9 @@ from scipy.spatial.distance import pdist
 
 from clustering_protocols.algorithms.condensed import n_rows, nearest, square
 from clustering_protocols.algorithms.dbscan import dbscan, knee
-from clustering_protocols.algorithms.embedding import classical_scaling
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.algorithms.hierarchical import hierarchical
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
 from clustering_protocols.algorithms.nmf import nmf
 from clustering_protocols.algorithms.spectral import N_NEIGHBORS, embed_neighbors
@@ -38,6 +37,8 @@ class Clusters:
         How many clusters of fuzzy_cmeans equal one of a lower number, else 0.
     eps : float
         Of dbscan, else 0.
+    n_iter, converged : optional
+        Of kmeans.
     """
 
     labels: IntArray = field(repr=False)
@@ -47,39 +48,66 @@ class Clusters:
     memberships: FloatArray | None = field(default=None, repr=False)
     n_coinciding: int = 0
     eps: float = 0.0
+    n_iter: int | None = None
+    converged: bool | None = None
 
 
-def of_distances(
-    params: OmniFC,
-    squared: FloatArray,
-    n_features: int,
-    generators: Generators,
-    starts: IntArray | None = None,
-) -> Clusters:
-    """Return clusters of rows from their condensed squared distances.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """What an algorithm sees, the same for any number of clusters: one of the two.
+
+    Attributes
+    ----------
+    rows : float64 array of shape (n, width), optional
+    distances : float64 array of shape (n (n - 1) / 2,), optional
+        Condensed.
+    """
+
+    rows: FloatArray | None = field(default=None, repr=False)
+    distances: FloatArray | None = field(default=None, repr=False)
+
+
+def seen(params: OmniFC, squared: FloatArray, X: FloatArray) -> Seen:
+    """Return what an algorithm sees of distances.
 
     Parameters
     ----------
     squared : float64 array of shape (n (n - 1) / 2,)
-        Overwritten.
-    n_features : int
-        d.
+        Condensed squared distances; overwritten where distances are seen.
+    X : float64 array of shape (n, width)
+        Rows of these distances.
+    """
+    of_rows = params.algorithm in {"kmeans", "fuzzy_cmeans"}
+    if params.features == "embedding" and of_rows:
+        return Seen(rows=X)
+    distances = np.sqrt(squared, out=squared)
+    if params.features == "distance_rows":
+        rows = square(distances)
+        if of_rows or params.algorithm == "nmf":
+            return Seen(rows=rows)
+        distances = pdist(rows)
+    return Seen(distances=distances)
+
+
+def clusters(
+    params: OmniFC,
+    given: Seen,
+    generators: Generators,
+    starts: IntArray | None = None,
+) -> Clusters:
+    """Return clusters of what is seen.
+
+    Parameters
+    ----------
     generators : callable
     starts : int64 array of shape (n_init, n_clusters), optional
         Instead of drawn ones.
     """
-    if params.features == "embedding" and params.algorithm in {
-        "kmeans",
-        "fuzzy_cmeans",
-    }:
-        X = classical_scaling(squared, n_features)
-        return of_rows(params, X, generators, starts)
-    distances = np.sqrt(squared, out=squared)
-    if params.features == "distance_rows":
-        rows = square(distances)
-        if params.algorithm in {"kmeans", "fuzzy_cmeans", "nmf"}:
-            return of_rows(params, rows, generators, starts)
-        distances = pdist(rows)
+    if given.rows is not None:
+        return of_rows(params, given.rows, generators, starts)
+    distances = given.distances
+    if distances is None:
+        raise ValueError("neither rows nor distances are seen")
     if params.algorithm == "spectral":
         return _spectral(params, distances, generators, starts)
     if params.algorithm == "dbscan":
@@ -110,7 +138,16 @@ def of_rows(
             memberships=found.memberships,
             n_coinciding=found.n_coinciding,
         )
-    return Clusters(labels=kmeans(X, starts, params.max_iter).labels, starts=starts)
+    return _of_kmeans(kmeans(X, starts, params.max_iter))
+
+
+def _of_kmeans(found: Clustering) -> Clusters:
+    return Clusters(
+        labels=found.labels,
+        starts=found.starts,
+        n_iter=found.n_iter,
+        converged=found.converged,
+    )
 
 
 def _spectral(
@@ -124,7 +161,7 @@ def _spectral(
     Z = embed_neighbors(neighbors, params.k, generators("embedding"))
     if starts is None:
         starts = draw_starts(Z, params.k, params.n_init, generators("starts"))
-    return Clusters(labels=kmeans(Z, starts, params.max_iter).labels, starts=starts)
+    return _of_kmeans(kmeans(Z, starts, params.max_iter))
 
 
 def _kmedoids(

@@ -32,10 +32,8 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
         Z = Z - Z.min(axis=0)  # no negative numbers
     if params.algorithm in {"kmeans", "fuzzy_cmeans", "nmf"}:
         return clustering.of_rows(params, Z, generators, starts).labels
-    squared = pdist(Z, "sqeuclidean")
-    return clustering.of_distances(
-        params, squared, Z.shape[1], generators, starts
-    ).labels
+    seen = clustering.seen(params, pdist(Z, "sqeuclidean"), Z)
+    return clustering.clusters(params, seen, generators, starts).labels
 
 
 def scale(

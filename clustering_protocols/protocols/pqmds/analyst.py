@@ -7,13 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
+from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
     Finish,
     Reopen,
+    Run,
 )
+from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.records import Record
 
 from . import messages, subspaces
@@ -42,20 +46,25 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
         contributions: Mapping[str, messages.Codes],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all rows, and to each party its part of the centres."""
-        params = session.params
         for slot in session.slots:
             magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
         Z = np.hstack([contributions[slot].codes for slot in session.slots])
-        rng = session.generator("pqmds", "starts")
-        starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-        return _finish(session, kmeans(Z, starts, params.max_iter))
+        return Finish(runs=[_run(session, params, Z) for params in session.runs])
+
+
+def _run(session: PqmdsSession, params: ProductQuantisation, Z: FloatArray) -> Run:
+    """Return what k-means of the codes (n, s) gives."""
+    rng = session.generator("pqmds", "starts")
+    starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
+    found = kmeans(Z, starts, params.max_iter)
+    return _ended(session, found, of_clustering(Z, found))
 
 
 def _n_rows(session: PqmdsSession) -> int:
     return session.n_rows(session.slots[0])
 
 
-def _finish(session: PqmdsSession, found: Clustering) -> Finish:
+def _ended(session: PqmdsSession, found: Clustering, figures: Figures) -> Run:
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0
@@ -72,4 +81,4 @@ def _finish(session: PqmdsSession, found: Clustering) -> Finish:
         inertia=found.inertia,
         n_codes=begin,
     )
-    return Finish(results=results, summary=summary)
+    return Run(results=results, summary=summary, figures=figures)

@@ -1,0 +1,79 @@
+"""How many clusters: the runs of a session, and which of them counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.figures import Figures
+from clustering_protocols.values import Section
+
+Rule = Literal[
+    "simplified_silhouette",
+    "silhouette",
+    "calinski_harabasz",
+    "davies_bouldin",
+    "partition_coefficient",
+    "xie_beni",
+    "criterion",
+]
+LEAST_IS_BEST: Final = frozenset({"davies_bouldin", "xie_beni"})
+USUAL: Final[tuple[Rule, ...]] = (
+    "simplified_silhouette",
+    "calinski_harabasz",
+    "partition_coefficient",
+)
+"""What decides unless terms say else: the first that every run has."""
+MAX_RUNS: Final = 50
+
+
+class Evaluation(Section):
+    """Several numbers of clusters in one session, and how one of them is chosen.
+
+    The protocol's own ``n_clusters`` is the largest: what must fit is what that needs.
+    """
+
+    n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
+        min_length=2, max_length=MAX_RUNS, description="Of each run, ascending."
+    )
+    choose: Rule | Literal["usual", "later"] = Field(
+        default="usual",
+        description="The figure whose best run counts (of equal ones that of fewer "
+        f"clusters). usual: the first of {', '.join(USUAL)} that every run has. later: "
+        "the coordinator reads the figures of all runs, and says.",
+    )
+    within: int = Field(
+        default=7 * 86_400,
+        ge=1,
+        le=366 * 86_400,
+        description="Of choose 'later': seconds after which 'usual' decides.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if list(self.n_clusters) != sorted(set(self.n_clusters)):
+            raise ValueError("n_clusters must ascend, each number once")
+        return self
+
+    def best(self, runs: Sequence[Figures]) -> int:
+        """Return the number of the run that the rule chooses, 'usual' where it is later.
+
+        Raises
+        ------
+        InvalidParameters
+            If not every run has such a figure.
+        """
+        named = self.choose not in {"usual", "later"}
+        for rule in (self.choose,) if named else USUAL:
+            values = [getattr(run, rule) for run in runs]
+            if values and None not in values:
+                sign = 1 if rule in LEAST_IS_BEST else -1
+                return min(range(len(runs)), key=lambda run: (sign * values[run], run))
+        raise InvalidParameters(
+            f"choose: not every run of this session has {self.choose!r}."
+            if named
+            else f"choose: not every run of this session has one of {', '.join(USUAL)}."
+        )

@@ -1,0 +1,121 @@
+"""Figures of labels on rows, in blocks: no array of rows by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.figures import Figures
+
+from . import sums as formulas
+
+_BLOCK_ROWS: Final = 4096
+_BLOCK_ITEMS: Final = 1 << 22
+
+
+def of_rows(
+    X: FloatArray,
+    labels: IntArray,
+    *,
+    memberships: FloatArray | None = None,
+    silhouette: bool = False,
+) -> Figures:
+    """Return the figures of labels on rows, with O(block × k) of memory.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F)
+    labels : int64 array of shape (n,)
+        Cluster numbers; rows of no cluster (-1) are left out.
+    memberships : float64 array of shape (n, k), optional
+        Brings partition coefficient and Xie-Beni, the latter around the means of the
+        rows with weights μ².
+    silhouette : bool
+        Whether to compute the exact silhouette: n² distances.
+
+    Raises
+    ------
+    ValueError
+        If no row belongs to a cluster.
+    """
+    known = labels >= 0
+    if not known.all():
+        X, labels = X[known], labels[known]
+        memberships = None if memberships is None else memberships[known]
+    if not len(labels):
+        raise ValueError("no row belongs to a cluster")
+    counts = np.bincount(labels)
+    others: dict[str, float | None] = {}
+    if memberships is not None:
+        others = _of_memberships(X, memberships)
+    n_clusters = int(np.count_nonzero(counts))
+    if silhouette and formulas.comparable(n_clusters, len(labels)):
+        others["silhouette"] = _silhouette(X, labels, counts)
+    return formulas.of_sums(_around_means(X, labels, counts), **others)
+
+
+def _around_means(
+    X: FloatArray, labels: IntArray, counts: IntArray
+) -> formulas.ClusterSums:
+    k = len(counts)
+    total = np.zeros((k, X.shape[1]))
+    for rows in _blocks(len(X), _BLOCK_ROWS):
+        np.add.at(total, labels[rows], X[rows])
+    means = total / np.maximum(counts, 1)[:, None]
+    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
+    for rows in _blocks(len(X), max(_BLOCK_ITEMS // k, 1)):
+        D, own = cdist(X[rows], means, "sqeuclidean"), labels[rows]
+        within = np.take_along_axis(D, own[:, None], axis=1)[:, 0]
+        squares += np.bincount(own, within, minlength=k)
+        distances += np.bincount(own, np.sqrt(within), minlength=k)
+        silhouettes += float(formulas.simplified_silhouettes(D, own, counts).sum())
+    return formulas.ClusterSums(
+        counts=counts,
+        squares=squares,
+        distances=distances,
+        separations=formulas.separations(means),
+        silhouettes=silhouettes,
+    )
+
+
+def _of_memberships(X: FloatArray, U: FloatArray) -> dict[str, float | None]:
+    """Return partition coefficient and Xie-Beni."""
+    n, k = U.shape
+    total, weights = np.zeros((k, X.shape[1])), np.zeros(k)
+    for rows in _blocks(n, _BLOCK_ROWS):
+        degrees = np.square(U[rows])
+        total += degrees.T @ X[rows]
+        weights += degrees.sum(axis=0)
+    means = total / np.where(weights > 0, weights, 1.0)[:, None]
+    compactness = 0.0
+    for rows in _blocks(n, max(_BLOCK_ITEMS // k, 1)):
+        D = cdist(X[rows], means, "sqeuclidean")
+        compactness += float((np.square(U[rows]) * D).sum())
+    there = weights > 0
+    return {
+        "partition_coefficient": formulas.partition_coefficient(weights.sum(), n),
+        "xie_beni": formulas.xie_beni(
+            compactness, n, formulas.separations(means[there])
+        ),
+    }
+
+
+def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
+    order = np.argsort(labels, kind="stable")
+    there = np.flatnonzero(counts)
+    firsts = (np.cumsum(counts) - counts)[there]
+    sorted_rows, total = X[order], 0.0
+    for rows in _blocks(len(X), max(_BLOCK_ITEMS // len(X), 1)):
+        added = np.zeros((len(labels[rows]), len(counts)))
+        added[:, there] = np.add.reduceat(cdist(X[rows], sorted_rows), firsts, axis=1)
+        total += float(formulas.silhouettes(added, labels[rows], counts).sum())
+    return formulas.mean_silhouette(total, len(X))
+
+
+def _blocks(n: int, size: int) -> Iterator[slice]:
+    for begin in range(0, n, size):
+        yield slice(begin, begin + size)

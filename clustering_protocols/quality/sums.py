@@ -1,0 +1,226 @@
+"""Figures from sums over rows, so that no row is needed where they are put together.
+
+Only clusters that have rows count, k' of them, as in scikit-learn; with k' < 2, or as
+many clusters as rows, what compares clusters is not defined (None).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.figures import Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterSums:
+    """Sums of the rows of each cluster around the means m_c of the clusters.
+
+    Attributes
+    ----------
+    counts : int64 or float64 array of shape (k,)
+        n_c; 0 for a cluster without rows, of which nothing else counts.
+    squares, distances : float64 arrays of shape (k,)
+        Q_c = Σ ‖x - m_c‖² and R_c = Σ ‖x - m_c‖.
+    separations : float64 array of shape (k, k)
+        ‖m_c - m_l‖²; see :func:`separations`.
+    silhouettes : float
+        Sum of :func:`simplified_silhouettes`.
+    """
+
+    counts: IntArray | FloatArray = field(repr=False)
+    squares: FloatArray = field(repr=False)
+    distances: FloatArray = field(repr=False)
+    separations: FloatArray = field(repr=False)
+    silhouettes: float
+
+
+def of_sums(sums: ClusterSums, **others: Any) -> Figures:
+    """Return the figures of labels, with others that the caller knows by name.
+
+    Raises
+    ------
+    ValueError
+        If no cluster has rows.
+    """
+    there = np.flatnonzero(sums.counts > 0)
+    if not there.size:
+        raise ValueError("no row belongs to a cluster")
+    counts = np.asarray(sums.counts, dtype=np.float64)[there]
+    between = sums.separations[np.ix_(there, there)]
+    n_rows, inertia = float(counts.sum()), float(sums.squares[there].sum())
+    compares = comparable(len(there), n_rows)
+    scatter = sums.distances[there] / counts
+    return Figures(
+        n_clusters=len(there),
+        inertia=max(inertia, 0.0),
+        simplified_silhouette=mean_silhouette(sums.silhouettes, n_rows)
+        if compares
+        else None,
+        calinski_harabasz=calinski_harabasz(
+            len(there), n_rows, spread_of_means(counts, between), inertia
+        ),
+        davies_bouldin=davies_bouldin(scatter, between) if compares else None,
+        **others,
+    )
+
+
+def comparable(n_clusters: int, n_rows: float) -> bool:
+    """Return whether clusters can be compared: two at least, fewer than rows."""
+    return 2 <= n_clusters < n_rows
+
+
+def separations(means: FloatArray) -> FloatArray:
+    """Return squared distances (k, k) between means (k, F)."""
+    D: FloatArray = cdist(means, means, "sqeuclidean")
+    return D
+
+
+def spread_of_means(counts: FloatArray, between: FloatArray) -> float:
+    """Return Σ_c n_c ‖m_c - m‖², as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
+
+    Parameters
+    ----------
+    counts : float64 array of shape (k,)
+    between : float64 array of shape (k, k)
+        Squared distances between means.
+    """
+    return float(counts @ between @ counts) / (2.0 * float(counts.sum()))
+
+
+def calinski_harabasz(
+    n_clusters: int, n_rows: float, between: float, within: float
+) -> float | None:
+    """Return [Σ n_c ‖m_c - m‖² / (k' - 1)] / [Σ Q_c / (n - k')].
+
+    None also where all rows lie on the mean of their cluster: the ratio is infinite.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k', of clusters that have rows.
+    between, within : float
+        Σ n_c ‖m_c - m‖² and Σ Q_c.
+    """
+    if not comparable(n_clusters, n_rows) or not within > 0.0:
+        return None
+    return between * (n_rows - n_clusters) / (within * (n_clusters - 1))
+
+
+def davies_bouldin(scatter: FloatArray, between: FloatArray) -> float | None:
+    """Return the mean over c of max_{l ≠ c} (S_c + S_l) / ‖m_c - m_l‖.
+
+    None where two means coincide: the ratio is infinite.
+
+    Parameters
+    ----------
+    scatter : float64 array of shape (k,), k ≥ 2
+        S_c, mean distance of a cluster's rows to their mean.
+    between : float64 array of shape (k, k)
+        Squared distances between means.
+    """
+    apart = np.sqrt(_others(between))
+    if not apart.min() > 0.0:
+        return None
+    ratios = (scatter[:, None] + scatter[None, :]) / apart
+    return float(ratios.max(axis=1).mean())
+
+
+def xie_beni(compactness: float, n_rows: float, between: FloatArray) -> float | None:
+    """Return Σ_c Σ_i μ_ci² ‖x_i - v_c‖² / (n · min ‖v_c - v_l‖²).
+
+    X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. None for one
+    cluster, or where two centroids coincide.
+
+    Parameters
+    ----------
+    compactness : float
+        The numerator.
+    between : float64 array of shape (k, k)
+        Squared distances between centroids v.
+    """
+    nearest = float(_others(between).min())
+    if not 0.0 < nearest < np.inf:
+        return None
+    return max(compactness, 0.0) / (n_rows * nearest)
+
+
+def partition_coefficient(squares: float, n_rows: float) -> float:
+    """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1]."""
+    return min(squares / n_rows, 1.0)
+
+
+def mean_silhouette(total: float, n_rows: float) -> float:
+    """Return the mean of n silhouettes, given their sum."""
+    return float(np.clip(total / n_rows, -1.0, 1.0))
+
+
+def simplified_silhouettes(
+    squared: FloatArray, labels: IntArray, counts: IntArray | FloatArray
+) -> FloatArray:
+    """Return (b - a) / max(a, b) of each row, 0 in a cluster of one row.
+
+    a and b are the distances to the means of the own and of the nearest other cluster
+    that has rows; 0 where both are 0, or there is no other.
+
+    Parameters
+    ----------
+    squared : float64 array of shape (n, k)
+        Squared distances of rows to the means; what stands for empty clusters is not
+        looked at.
+    labels : int64 array of shape (n,)
+    counts : array of shape (k,)
+        n_c over all rows, these among them.
+    """
+    a = np.sqrt(np.take_along_axis(squared, labels[:, None], axis=1)[:, 0])
+    b = np.sqrt(_nearest_other(squared, labels, counts))
+    return _silhouettes(a, b, counts[labels])
+
+
+def silhouettes(
+    sums: FloatArray, labels: IntArray, counts: IntArray | FloatArray
+) -> FloatArray:
+    """Return the silhouette of each row, given its distances added up by cluster.
+
+    Parameters
+    ----------
+    sums : float64 array of shape (n, k)
+        Of each row, the sum of its distances to the rows of each cluster.
+    labels, counts
+        As in :func:`simplified_silhouettes`.
+    """
+    own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
+    a = own / np.maximum(counts[labels] - 1, 1)
+    b = _nearest_other(sums / np.maximum(counts, 1), labels, counts)
+    return _silhouettes(a, b, counts[labels])
+
+
+def _nearest_other(
+    D: FloatArray, labels: IntArray, counts: IntArray | FloatArray
+) -> FloatArray:
+    """Return the least entry (n,) of each row but its own, over clusters with rows."""
+    others = np.where(counts > 0, D, np.inf)
+    np.put_along_axis(others, labels[:, None], np.inf, axis=1)
+    nearest: FloatArray = others.min(axis=1)
+    return nearest
+
+
+def _silhouettes(
+    a: FloatArray, b: FloatArray, own: IntArray | FloatArray
+) -> FloatArray:
+    larger = np.maximum(a, b)
+    counts = (own > 1) & (larger > 0) & np.isfinite(b)
+    found: FloatArray = np.zeros_like(a)
+    np.divide(b - a, larger, out=found, where=counts)
+    return found
+
+
+def _others(between: FloatArray) -> FloatArray:
+    """Return a copy with infinity on the diagonal."""
+    others = np.array(between, dtype=np.float64)
+    np.fill_diagonal(others, np.inf)
+    return others
