@@ -107,6 +107,8 @@ class Session(Base):
     n_stages: Mapped[int]
     quorum: Mapped[int]
     progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
+    figures: Mapped[list[dict[str, Any]] | None] = mapped_column(sa.JSON)
+    chosen: Mapped[int | None]
     state_digest: Mapped[str | None] = mapped_column(_DIGEST)
     summary_digest: Mapped[str | None] = mapped_column(_DIGEST)
     summary_sent_at: Mapped[datetime | None]

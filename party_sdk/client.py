@@ -93,6 +93,11 @@ class AnalystClient:
             after = page.next
         return lines, signature
 
+    def choose(self, session: str, n_clusters: int) -> SessionStatus:
+        """Choose the run that counts; return where the session stands."""
+        path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
+        return self._read(SessionStatus, "PUT", path, json=body)
+
     def delete(self, session: str) -> None:
         """Remove all of a session but its audit; repeating it changes nothing."""
         self._send("DELETE", f"/v1/sessions/{session}")

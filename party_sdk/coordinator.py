@@ -24,6 +24,7 @@ from clustering_protocols.errors import (
     InvalidParameters,
     NotReady,
 )
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.proofs import SignedLog
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
@@ -127,6 +128,7 @@ class Coordinator:
         expected: Mapping[str, str] | None = None,
         dictionary: Sequence[Schema] | None = None,
         preparation: Sequence[Preparation] | None = None,
+        evaluation: Evaluation | None = None,
         new_analyst: bool = False,
     ) -> CoordinatedSession:
         """Open a session, and sign its terms.
@@ -152,6 +154,9 @@ class Coordinator:
         preparation : sequence of Preparation, optional
             What becomes of the dictionary's fields, of each column group: of gaps, of
             categories.
+        evaluation : Evaluation, optional
+            Several numbers of clusters, of which that of ``params`` is the largest, and
+            how one of them is chosen.
         new_analyst : bool
             Whether the analyst at this address may show another key than it did when a
             session was opened from this home before.
@@ -184,6 +189,7 @@ class Coordinator:
             ),
             dictionary=None if dictionary is None else tuple(dictionary),
             preparation=None if preparation is None else tuple(preparation),
+            evaluation=evaluation,
             seed=secrets.randbits(52) if seed is None else seed,
             deadlines=deadlines or Deadlines(),
             guards=guards or Guards(),
@@ -297,6 +303,16 @@ class CoordinatedSession:
                 raise end_of(status.state, status.reason, status.detail)
             last = status
             time.sleep(_WATCH_SECONDS)
+
+    def choose(self, n_clusters: int) -> SessionStatus:
+        """Choose the run that counts, of a session that waits for it.
+
+        Raises
+        ------
+        InvalidParameters, NotReady, RoundClosed
+            If there is no such run, its figures are not there yet, or another was chosen.
+        """
+        return self._client.choose(self.id, n_clusters)
 
     def summary(self) -> Record:
         """Return what the terms let the coordinator read of the result."""

@@ -17,6 +17,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.figures import Figures
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
 from party_sdk.tables import IdColumns, Table, open_table
@@ -44,6 +45,10 @@ class Result:
         The columns of the table that hold the ids.
     columns : tuple of str
         The columns that were clustered, in the order of the session.
+    figures : tuple of Figures
+        Of each run of the session, where the protocol computes them.
+    chosen : int
+        Which of the runs this is the result of.
     report : mapping
         What else the protocol tells the operator.
     """
@@ -57,6 +62,8 @@ class Result:
     ids: Sequence[str] | None = field(repr=False)
     naming: tuple[str, ...]
     columns: tuple[str, ...]
+    figures: tuple[Figures, ...] = field(repr=False)
+    chosen: int
     report: Mapping[str, Any]
     _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
     _schema: Schema | None = field(repr=False)
@@ -85,6 +92,8 @@ class Result:
             ids=None if data is None else data.ids,
             naming=naming_of(data),
             columns=tuple(columns),
+            figures=tuple(outcome.figures),
+            chosen=outcome.chosen,
             report=outcome.report,
             _predict=outcome.predict,
             _schema=schema,

@@ -27,6 +27,7 @@ class RoundPosition(NamedTuple):
         return self.state not in {
             SessionState.RECRUITING.value,
             SessionState.STEPPING.value,
+            SessionState.CHOOSING.value,
         }
 
 
@@ -47,6 +48,10 @@ class JobRepository:
     def overdue(self, now: datetime) -> list[Session]:
         """Return, locked, what waits still although its deadline has passed."""
         return self._locked(_IS_OVERDUE, now)
+
+    def unchosen(self, now: datetime) -> list[Session]:
+        """Return, locked, whose coordinator has not chosen a run in time."""
+        return self._locked(_IS_UNCHOSEN, now)
 
     def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand; takes no lock."""
@@ -85,6 +90,11 @@ _IS_OVERDUE = sa.and_(
     Session.state.in_((SessionState.RECRUITING.value, SessionState.COLLECTING.value)),
     Session.deadline <= _NOW,
 )
+_IS_UNCHOSEN = sa.and_(
+    Session.state == SessionState.CHOOSING.value, Session.deadline <= _NOW
+)
 _TO_CLOSE = sa.select(
-    sa.exists(sa.select(Session.id).where(sa.or_(_IS_COMPLETE, _IS_OVERDUE)))
+    sa.exists(
+        sa.select(Session.id).where(sa.or_(_IS_COMPLETE, _IS_OVERDUE, _IS_UNCHOSEN))
+    )
 )

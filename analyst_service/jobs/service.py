@@ -16,10 +16,10 @@ from analyst_service.models import Contribution, Session, Task
 from analyst_service.process_context import Service
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.repository import SessionRepository
-from clustering_protocols.engine import Closed, Opened
+from clustering_protocols.engine import Choosing, Closed, Opened
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import read_terms
-from clustering_protocols.wire.states import Event
+from clustering_protocols.wire.states import CHOICE, Event
 
 
 class JobService:
@@ -45,6 +45,8 @@ class JobService:
         now = self._clock.now()
         for session in self._jobs.complete(now):
             self._sessions.move(session, Event.ROUND_COMPLETE, now)
+        for session in self._jobs.unchosen(now):
+            self._sessions.move(session, Event.DEADLINE, now)
         for session in self._jobs.overdue(now):
             self._sessions.move(
                 session,
@@ -89,6 +91,8 @@ class JobService:
             state=session.state_digest,
             tasks=self._contributions.digests(Task, session),
             contributions=self._contributions.digests(Contribution, session),
+            chooses=session.figures is not None and session.stage == CHOICE,
+            chosen=session.chosen,
         )
 
     def follow(self, lease: Lease, followed: Followed) -> bool:
@@ -105,6 +109,8 @@ class JobService:
             raise FileNotFoundError("a blob of the step's outcome is gone")
         if isinstance(followed, Opened):
             return self._open(lease, followed)
+        if isinstance(followed, Choosing):
+            return self._choose(lease, followed)
         if isinstance(followed, Closed):
             return self._complete(lease, followed)
         return self._fail(lease, followed)
@@ -112,6 +118,8 @@ class JobService:
     def _open(self, lease: Lease, opened: Opened[str]) -> bool:
         now = self._clock.now()
         seconds = read_terms(lease.session.terms).deadlines.round
+        runs = opened.conclusion
+        told = {} if runs is None else {"figures": runs.figures, "chosen": runs.chosen}
         moved = self._sessions.move(
             lease.session,
             Event.ROUND_OPENED,
@@ -125,11 +133,25 @@ class JobService:
             quorum=opened.quorum,
             state_digest=opened.state,
             **({} if opened.progress is None else {"progress": dict(opened.progress)}),
+            **told,
             deadline=now + timedelta(seconds=seconds),
         )
         if moved:
             self._jobs.add_tasks(_tasks(lease.session.id, opened, opened.tasks))
         return moved
+
+    def _choose(self, lease: Lease, choosing: Choosing[str]) -> bool:
+        now, evaluation = self._clock.now(), read_terms(lease.session.terms).evaluation
+        return self._sessions.move(
+            lease.session,
+            Event.RUNS_DONE,
+            now,
+            lease.token,
+            stage=CHOICE,
+            state_digest=choosing.state,
+            figures=choosing.figures,
+            deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
+        )
 
     def _complete(self, lease: Lease, closed: Closed[str]) -> bool:
         moved = self._sessions.move(

@@ -24,13 +24,18 @@ from clustering_protocols.errors import CoterieError, StorageFull
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a step needs; without a state it is the first."""
+    """What a step needs; without a state it is the first.
+
+    ``chooses``: whether it follows a choice among runs, of the run ``chosen``.
+    """
 
     blob_dir: Path
     agreement: bytes = field(repr=False)
     state: str | None
     tasks: Mapping[str, str]
     contributions: Mapping[str, str]
+    chooses: bool = False
+    chosen: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +56,7 @@ class Crashed:
     is_passing: bool
 
 
-Followed = engine.Opened[str] | engine.Closed[str] | Failed
+Followed = engine.Move[str] | Failed
 Outcome = Followed | Crashed
 
 
@@ -65,12 +70,15 @@ def run(job: Job) -> Followed:
     return move.stored(blobs.put)
 
 
-def _advance(job: Job, blobs: FileBlobStore) -> engine.Opened | engine.Closed:
+def _advance(job: Job, blobs: FileBlobStore) -> engine.Move:
     if job.state is None:
         return engine.begin(job.agreement)
+    state = blobs.map(job.state)
+    if job.chooses:
+        return engine.choose(job.agreement, state, job.chosen)
     return engine.advance(
         job.agreement,
-        blobs.map(job.state),
+        state,
         {slot: blobs.map(digest) for slot, digest in job.tasks.items()},
         {slot: blobs.map(digest) for slot, digest in job.contributions.items()},
     )

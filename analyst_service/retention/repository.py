@@ -65,6 +65,8 @@ class RetentionRepository:
             terms=b"",
             agreement=None,
             detail=None,
+            figures=None,
+            chosen=None,
             summary_digest=None,
             deleted_at=now,
         )

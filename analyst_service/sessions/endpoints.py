@@ -17,6 +17,7 @@ from analyst_service.deps import (
 )
 from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
+    Choice,
     SessionWrite,
     audit_page,
     list_page,
@@ -105,6 +106,25 @@ def get_audit(
     """Say who sent or received which digest when: a chain of lines, oldest first."""
     name, lines = sessions.audit(caller, session_id, after, limit)
     return audit_page(name, lines, limit, service.institution)
+
+
+@router.put("/{session_id}/choice")
+def put_choice(
+    session_id: SessionID,
+    body: Posted[Choice],
+    caller: CallerDep,
+    service: ServiceDep,
+) -> SessionStatus:
+    """Choose the run whose labels parties get; a repeat changes nothing."""
+    n_clusters = body.read().n_clusters
+
+    def choose(transaction: Transaction) -> SessionStatus:
+        sessions = SessionService(transaction, service.clock)
+        return _read(sessions, caller, sessions.choose(caller, session_id, n_clusters))
+
+    chosen = service.database.transact(choose)
+    service.notifier.notify_driver()
+    return chosen
 
 
 @router.post("/{session_id}/cancel")

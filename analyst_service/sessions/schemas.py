@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.proofs import sign_audit
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
@@ -21,11 +22,13 @@ from clustering_protocols.terms import (
     Guards,
     Identities,
     Layout,
+    Terms,
     digest,
     read_terms,
 )
 from clustering_protocols.wire.answers import (
     AuditPage,
+    RunLine,
     SessionLine,
     SessionPage,
     SessionStatus,
@@ -67,6 +70,11 @@ class SessionWrite(BaseModel):
     preparation: tuple[Preparation, ...] | None = Field(
         default=None, description="How these columns become those that are clustered."
     )
+    evaluation: Evaluation | None = Field(
+        default=None,
+        description="Several numbers of clusters, of which the protocol's own is the "
+        "largest, and how one of them is chosen.",
+    )
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -81,6 +89,7 @@ class SessionWrite(BaseModel):
             identities=self.identities,
             dictionary=self.dictionary,
             preparation=self.preparation,
+            evaluation=self.evaluation,
             seed=self.seed,
             deadlines=self.deadlines,
             guards=self.guards,
@@ -111,6 +120,7 @@ def status_of(
         created_at=session.created_at,
         risks=list(terms.risks),
         terms_digest=digest(session.terms),
+        runs=_runs(session, terms),
     )
 
 
@@ -139,6 +149,24 @@ def audit_page(
     lines = [each.line for each in found]
     signature = sign_audit(analyst, session, lines) if lines else ""
     return AuditPage(lines=lines, next=following, signature=signature)
+
+
+def _runs(session: Session, terms: Terms) -> list[RunLine]:
+    found = session.figures or []
+    several = terms.evaluation
+    asked = several.n_clusters if several else [run["n_clusters"] for run in found]
+    return [
+        RunLine(n_clusters=k, figures=figures, chosen=number == session.chosen)
+        for number, (k, figures) in enumerate(zip(asked, found, strict=True))
+    ]
+
+
+class Choice(BaseModel):
+    """Which run counts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    n_clusters: int = Field(ge=1, description="Of the run.")
 
 
 def _slot(member: Member, awaited: set[str]) -> SlotStatus:

@@ -14,7 +14,14 @@ from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.models import AuditLine, Member, Session
 from analyst_service.sessions.repository import SessionRepository
-from clustering_protocols.errors import NotFound, NotReady, SessionExists, SessionOver
+from clustering_protocols.errors import (
+    InvalidParameters,
+    NotFound,
+    NotReady,
+    RoundClosed,
+    SessionExists,
+    SessionOver,
+)
 from clustering_protocols.problems import Problem
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.terms import read_terms
@@ -123,6 +130,41 @@ class SessionService:
             detail="Stopped on request.",
         )
         return self.visible(caller, session_id)
+
+    def choose(self, caller: Caller, session_id: str, n_clusters: int) -> Session:
+        """Choose the run that counts; a repeat changes nothing.
+
+        Raises
+        ------
+        InvalidParameters
+            If no run of the session has so many clusters.
+        NotReady, RoundClosed
+            If the runs are not done, or another one was chosen.
+        """
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        session = self.visible(caller, session_id, lock=True)
+        evaluation = read_terms(session.terms).evaluation
+        runs = evaluation.n_clusters if evaluation else ()
+        if n_clusters not in runs:
+            known = ", ".join(map(str, runs))
+            raise InvalidParameters(
+                f"n_clusters: the runs have {known or 'one number'}."
+            )
+        run = runs.index(n_clusters)
+        if session.state != SessionState.CHOOSING:
+            return self._chosen(session, run)
+        now = self._clock.now()
+        self._sessions.move(session, Event.CHOSEN, now, chosen=run)
+        return self.visible(caller, session_id)
+
+    def _chosen(self, session: Session, run: int) -> Session:
+        """Return a session whose choice is over; refuse any other."""
+        if session.chosen is not None:
+            if session.chosen == run:
+                return session
+            raise RoundClosed("Another run was chosen.")
+        require_alive(session)
+        raise NotReady("There is nothing to choose yet: runs are under way.")
 
     def _find(self, caller: Caller, session_id: str, *, lock: bool) -> Session | None:
         """Return what a caller means by an id: among all sessions, or among its own."""

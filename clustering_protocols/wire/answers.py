@@ -24,6 +24,14 @@ class SlotStatus(BaseModel):
     awaited: bool
 
 
+class RunLine(BaseModel):
+    """One of a session's runs: its number of clusters, and what they are like."""
+
+    n_clusters: int
+    figures: dict[str, float | int | bool | None]
+    chosen: bool = Field(description="Whether its labels are those that parties get.")
+
+
 class SessionStatus(BaseModel):
     """Where a session stands."""
 
@@ -48,6 +56,9 @@ class SessionStatus(BaseModel):
     created_at: AwareDatetime
     risks: list[str]
     terms_digest: str = Field(description="SHA-256 of the exact text of the terms.")
+    runs: list[RunLine] = Field(
+        default=[], description="Once all are done; empty where nobody has figures."
+    )
 
     @property
     def awaited(self) -> list[str]:

@@ -36,6 +36,8 @@ class Event(StrEnum):
     ALL_JOINED = "all-joined"
     ROUND_COMPLETE = "round-complete"
     ROUND_OPENED = "round-opened"
+    RUNS_DONE = "runs-done"
+    CHOSEN = "chosen"
     FINISHED = "finished"
     STEP_FAILED = "step-failed"
     DEADLINE = "deadline"
@@ -52,11 +54,18 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
         (SessionState.COLLECTING, Event.DEADLINE): SessionState.EXPIRED,
         (SessionState.COLLECTING, Event.CANCEL): SessionState.CANCELLED,
         (SessionState.STEPPING, Event.ROUND_OPENED): SessionState.COLLECTING,
+        (SessionState.STEPPING, Event.RUNS_DONE): SessionState.CHOOSING,
         (SessionState.STEPPING, Event.FINISHED): SessionState.COMPLETED,
         (SessionState.STEPPING, Event.STEP_FAILED): SessionState.FAILED,
         (SessionState.STEPPING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.CHOOSING, Event.CHOSEN): SessionState.STEPPING,
+        (SessionState.CHOOSING, Event.DEADLINE): SessionState.STEPPING,
+        (SessionState.CHOOSING, Event.CANCEL): SessionState.CANCELLED,
     }
 )
+
+CHOICE: Final = "choice"
+"""Where a session stands, instead of in a stage, while a run is chosen."""
 
 OVER: Final = frozenset(
     {

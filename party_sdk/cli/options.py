@@ -12,7 +12,7 @@ import click
 from clustering_protocols.errors import InvalidParameters
 
 if TYPE_CHECKING:
-    from clustering_protocols.contract import Params
+    pass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -84,13 +84,6 @@ def read_entropy(path: Path | None) -> bytes | None:
     if len(entropy) != 32:
         raise InvalidParameters("The entropy file must hold 64 hex digits.")
     return entropy
-
-
-def read_params(protocol: str, given: tuple[str, ...]) -> Params:
-    """Return parameters from NAME=VALUE texts."""
-    from clustering_protocols import registry
-
-    return registry.parse_params(protocol, read_values(given))
 
 
 def read_values(given: tuple[str, ...]) -> dict[str, Any]:

@@ -183,6 +183,12 @@ def progress_line(status: SessionStatus) -> str:
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
     if status.state == SessionState.RECRUITING:
         return f"recruiting: waiting until {until} for {awaited} to join"
+    if status.state == SessionState.CHOOSING:
+        numbers = ", ".join(str(run.n_clusters) for run in status.runs)
+        return (
+            f"choosing: all runs ({numbers} clusters) are done; waiting until {until} "
+            "for the coordinator to choose one"
+        )
     if status.round == 0:
         return "all have joined: the analyst prepares the first round"
     where = (

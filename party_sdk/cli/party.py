@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,13 +33,12 @@ from party_sdk.cli.party_options import (
     invitation_argument,
     policy_options,
 )
+from party_sdk.cli.previewing import show_quota, show_risks, show_terms
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
 from party_sdk.cli.table_options import data_options
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
-    from clustering_protocols.schema import Field
-    from clustering_protocols.terms import Terms
     from party_sdk.cli.table_options import GivenTable
     from party_sdk.inspection import Inspection
     from party_sdk.participant import Party
@@ -70,13 +69,13 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     if as_json:
         say(terms.model_dump_json())
         return
-    _show_terms(terms, member.invitation.slot)
+    show_terms(terms, member.invitation.slot)
     say(f"signed by {signed_by}")
     if terms.identities.analyst is not None:
         say(f"analyst's key {fingerprint(terms.identities.analyst)}")
     say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
-    _show_quota(member, policy)
-    _show_risks(member)
+    show_quota(member, policy)
+    show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)
 
 
@@ -224,7 +223,7 @@ def inspect(
         return
     _show_inspection(found)
     show_notes(found.notes)
-    _show_risks(member)
+    show_risks(member)
 
 
 @party.command()
@@ -324,8 +323,25 @@ def _run(
         say(f"rows of all parties per cluster: {sizes}")
     for line in report_lines(result.report):
         say(line)
+    for line in _runs_of(member, result):
+        say(line)
     for cluster, items in enumerate(result.top_items(data.columns)):
         say(f"cluster {cluster}: {', '.join(items)}")
+
+
+def _runs_of(member: Party, result: Result) -> Iterator[str]:
+    from party_sdk.cli.runs import table_lines
+
+    figures = [each.values for each in result.figures]
+    return table_lines(_numbers(member, result), figures, result.chosen)
+
+
+def _numbers(member: Party, result: Result) -> Sequence[int]:
+    """Return the number of clusters that each run was asked for."""
+    evaluation = member.terms.evaluation
+    if evaluation is None:
+        return [each.n_clusters for each in result.figures]
+    return evaluation.n_clusters
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
@@ -336,6 +352,12 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
         "labels": str(path),
         "n_rows": len(result.labels),
         "cluster_sizes": None if sizes is None else sizes.tolist(),
+        "runs": [
+            {**each.values, "n_clusters": k, "chosen": number == result.chosen}
+            for number, (k, each) in enumerate(
+                zip(_numbers(member, result), result.figures, strict=True)
+            )
+        ],
         "report": dict(result.report),
         "safety_number": member.safety_number,
     }
@@ -360,47 +382,3 @@ def _show_inspection(found: Inspection) -> None:
             f"  envelope {envelope.kind} for {envelope.receiver}, "
             f"{envelope.n_bytes:,} bytes; the analyst cannot open it"
         )
-
-
-def _show_terms(terms: Terms, slot: str) -> None:
-    """Say what a session is about, every parameter with its value, and the columns."""
-    from clustering_protocols.registry import check_terms
-    from party_sdk.arriving import agreed_in
-
-    say(f"{terms.title}: {terms.protocol.name}, as {slot}")
-    for name in ("purpose", "legal_basis", "contact"):
-        if told := getattr(terms.about, name):
-            say(f"{name.replace('_', ' ')}: {told}")
-    say(f"parameters {check_terms(terms).model_dump_json()}")
-    dictionary, preparation = agreed_in(terms, slot)
-    for field in () if dictionary is None else dictionary.fields:
-        told = [_type_of(field), field.unit, field.title]
-        if preparation is not None:
-            told.append(preparation.of(field).sentence)
-        say(f"  column {field.name}: {', '.join(filter(None, told))}")
-
-
-def _type_of(field: Field) -> str:
-    if not field.is_category:
-        return field.type
-    kind = "ordinal" if field.is_ordinal else "category"
-    return f"{kind} of {len(field.levels)} levels"
-
-
-def _show_quota(member: Party, policy: Policy) -> None:
-    """Say how many ids others may hold against this party's, where any are compared."""
-    from clustering_protocols.registry import check_terms
-
-    if check_terms(member.terms).selects_rows:
-        say(
-            f"ids: each other party of your row group may bring at most "
-            f"{policy.ids_per_row:g} for each of your rows (--ids-per-row); how many "
-            "each brings is shown before yours leave, blinded"
-        )
-
-
-def _show_risks(member: Party) -> None:
-    from clustering_protocols.registry import risks_in
-
-    for code, sentence in risks_in(member.terms).items():
-        say(f"risk {code}: {sentence}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from clustering_protocols.wire.states import SessionState, SlotState
+from party_sdk.cli.evaluating import choose_option, choose_within_option, read_runs
 from party_sdk.cli.options import (
     SEED,
     ca_option,
@@ -21,7 +22,7 @@ from party_sdk.cli.options import (
     key_option,
     param_option,
     read_entropy,
-    read_params,
+    read_values,
     row_groups_option,
     url_option,
 )
@@ -36,6 +37,7 @@ from party_sdk.cli.output import (
     show_progress,
 )
 from party_sdk.cli.preparing import missing_option, preparation_option
+from party_sdk.cli.runs import table_lines
 from party_sdk.cli.session_values import (
     read_about,
     read_dictionary,
@@ -156,6 +158,8 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @preparation_option(several=True)
 @missing_option
+@choose_option
+@choose_within_option
 @click.option(
     "--new-analyst",
     is_flag=True,
@@ -184,6 +188,8 @@ def create(
     schema_files: tuple[Path, ...],
     preparation_files: tuple[Path, ...],
     missing: Literal["drop", "mean", "median"] | None,
+    choose: str | None,
+    choose_within: int | None,
     entropy_file: Path | None,
     *,
     new_analyst: bool,
@@ -193,6 +199,7 @@ def create(
 
     Hand each invitation to its party on a channel that the analyst cannot read.
     """
+    from clustering_protocols import registry
     from clustering_protocols.terms import Deadlines, Guards, Layout
 
     words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
@@ -200,9 +207,10 @@ def create(
     deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)
+    values, runs = read_runs(read_values(params), choose, choose_within)
     opened = coordinator.create_session(
         read_about({"title": title, **words}),
-        read_params(protocol, params),
+        registry.parse_params(protocol, values),
         read_layout(slots) if slots else Layout.lattice(row_groups, column_groups),
         session_id=session_id,
         seed=seed,
@@ -211,6 +219,7 @@ def create(
         expected=read_expected(expected, coordinator.acquaintances),
         dictionary=dictionary,
         preparation=read_preparation(preparation_files, missing, dictionary),
+        evaluation=runs,
         new_analyst=new_analyst,
     )
     invitations = opened.invite()
@@ -287,6 +296,24 @@ def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
         )
     elif status.state == SessionState.COMPLETED:
         _show_summary(opened.summary())
+
+
+@session.command()
+@click.argument("session_id")
+@click.option(
+    "--n-clusters",
+    type=click.IntRange(1),
+    required=True,
+    help="Of the run whose labels parties shall get; 'session show' prints all runs.",
+)
+@json_option
+@_pass_coordinator
+def choose(
+    coordinator: Coordinator, session_id: str, n_clusters: int, *, as_json: bool
+) -> None:
+    """Choose among the runs of a session that was created with --choose later."""
+    status = coordinator.session(session_id).choose(n_clusters)
+    say(status.model_dump_json() if as_json else progress_line(status))
 
 
 @session.command()
@@ -382,3 +409,12 @@ def _show(status: SessionStatus) -> None:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
         waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
+    _show_runs(status)
+
+
+def _show_runs(status: SessionStatus) -> None:
+    runs = status.runs
+    chosen = next((n for n, run in enumerate(runs) if run.chosen), None)
+    figures = [run.figures for run in runs]
+    for line in table_lines([run.n_clusters for run in runs], figures, chosen):
+        say(line)

@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.quality.distances import of_distances
 from clustering_protocols.figures import Figures
+from clustering_protocols.quality.distances import of_distances
 from clustering_protocols.quality.rows import of_rows
 from clustering_protocols.records import Record
 

@@ -21,7 +21,7 @@ from clustering_protocols.suitability import Exposure, RoundBudget
 from clustering_protocols.terms import Layout
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
-from party_sdk.cli.options import read_params
+from party_sdk.cli.options import read_values
 from party_sdk.cli.session import create
 from party_sdk.cli.session_values import read_layout
 
@@ -204,7 +204,7 @@ def test_the_command_is_understood(situation: Situation) -> None:
         program, *words = shlex.split(fit.command)
         assert [program, *words[:2]] == ["coterie", "session", "create"]
         given = create.make_context("create", words[2:], resilient_parsing=False).params
-        params = read_params(given["protocol"], given["params"])
+        params = registry.parse_params(given["protocol"], read_values(given["params"]))
         assert given["protocol"] == fit.protocol
         assert params == registry.parse_params(fit.protocol, fit.params)
         slots, rows, columns = (

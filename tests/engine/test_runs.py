@@ -1,0 +1,199 @@
+"""Sessions of several runs: what each is like, which counts, and who says so."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from sklearn.datasets import load_iris
+from sklearn.metrics import (
+    calinski_harabasz_score,
+    davies_bouldin_score,
+    silhouette_score,
+)
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import (
+    CoterieError,
+    InvalidParameters,
+    ProtocolFailed,
+    TaskRefused,
+)
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.figures import Figures
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.terms import Layout
+
+X: Any = load_iris().data
+Z: Any = (X - X.mean(axis=0)) / X.std(axis=0)
+KS = (2, 3, 4, 5)
+WAYS = {
+    "dc": (DataCollaboration(n_clusters=5), Layout.lattice(2, 1)),
+    "omnifc": (OmniFC(n_clusters=5), Layout.lattice(3)),
+    "omnifc-hierarchical": (
+        OmniFC(n_clusters=5, algorithm="hierarchical"),
+        Layout.lattice(3),
+    ),
+    "pqmds": (ProductQuantisation(n_clusters=5), Layout.lattice(1, 2)),
+}
+
+
+def evaluated(
+    way: str, n_clusters: int = 5, **choice: Any
+) -> tuple[simulation.Evaluated, simulation.Split]:
+    params, layout = WAYS[way]
+    params = params.model_copy(update={"n_clusters": n_clusters})
+    parts = simulation.split(X, layout, 0)
+    return simulation.evaluate(params, X, parts, 0, **choice), parts
+
+
+def outcome(found: simulation.Evaluated) -> Any:
+    return next(iter(found.simulated.outcomes.values()))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("run", range(len(KS)))
+def test_the_chosen_run_is_that_number_of_clusters_on_pooled_rows(
+    monkeypatch: pytest.MonkeyPatch, way: str, run: int
+) -> None:
+    monkeypatch.setattr(Evaluation, "best", lambda *_: run)
+    found, _ = evaluated(way, evaluation=Evaluation(n_clusters=KS, choose="later"))
+    got = outcome(found)
+    assert got.chosen == run
+    assert len(np.unique(found.labels)) == KS[run] == got.figures[run].n_clusters
+    exact = way.startswith("omnifc")  # dc leaves a dimension out, pqmds quantises
+    assert found.fidelity == 1.0 if exact else found.fidelity > 0.4
+
+
+def test_figures_of_rows_as_shared_out_are_those_of_scikit_learn() -> None:
+    found, _ = evaluated("omnifc", 3)
+    figures = outcome(found).figures[0]
+    labels = found.labels
+    assert found.fidelity == 1.0
+    for name, score in (
+        ("silhouette", silhouette_score),
+        ("calinski_harabasz", calinski_harabasz_score),
+        ("davies_bouldin", davies_bouldin_score),
+    ):
+        # of the rows as quantised, some 1e-6 from those of the table
+        assert getattr(figures, name) == pytest.approx(score(Z, labels), rel=1e-5)
+
+
+@pytest.mark.parametrize("rule", ["usual", "calinski_harabasz", "davies_bouldin"])
+def test_the_rule_of_the_terms_chooses(rule: Any) -> None:
+    found, _ = evaluated("dc", evaluation=Evaluation(n_clusters=KS, choose=rule))
+    got = outcome(found)
+    name = "simplified_silhouette" if rule == "usual" else rule
+    values = [getattr(figures, name) for figures in got.figures]
+    sign = -1 if rule == "davies_bouldin" else 1
+    assert got.chosen == int(np.argmax(sign * np.array(values)))
+    assert len(got.cluster_sizes) == KS[got.chosen]
+    assert found.fidelity > 0.9
+
+
+def test_of_equal_runs_the_one_with_fewer_clusters_counts() -> None:
+    runs = [Figures(n_clusters=k, simplified_silhouette=0.5) for k in KS]
+    assert Evaluation(n_clusters=KS).best(runs) == 0
+
+
+def test_nobody_who_says_anything_in_time_leaves_it_to_the_usual_rule() -> None:
+    later, _ = evaluated("dc", evaluation=Evaluation(n_clusters=KS, choose="later"))
+    usual, _ = evaluated("dc", evaluation=Evaluation(n_clusters=KS))
+    assert outcome(later).chosen == outcome(usual).chosen
+
+
+class Liar(simulation.Session):
+    """An analyst that chooses as it likes, or tells figures of its own."""
+
+    @contextmanager
+    def lying(self) -> Iterator[None]:
+        yield
+
+    def advance(self, contributions: Any) -> None:
+        with self.lying():
+            super().advance(contributions)
+
+
+def to_the_end(liar: type[simulation.Session], choose: Any = "usual") -> None:
+    params, layout = WAYS["dc"]
+    parts = simulation.split(X, layout, 0)
+    runs = Evaluation(n_clusters=KS, choose=choose)
+    liar(params, layout, parts.data, 0, evaluation=runs).to_the_end()
+
+
+def test_an_analyst_cannot_choose_another_run_than_the_terms_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Chooser(Liar):
+        @contextmanager
+        def lying(self) -> Iterator[None]:
+            with monkeypatch.context() as patch:
+                patch.setattr(Evaluation, "best", lambda *_: 2)
+                yield
+
+    with pytest.raises(ProtocolFailed, match="another run than the terms say"):
+        to_the_end(Chooser)
+    to_the_end(Chooser, "later")  # there it is the coordinator's word
+
+
+def test_parties_are_told_the_same_figures() -> None:
+    from clustering_protocols import packets
+    from clustering_protocols.engine.signatures import Conclude
+
+    class Teller(simulation.Session):
+        def tasks(self) -> dict[str, bytes]:
+            tasks = super().tasks()
+            slot = "r2c1"
+            packet = packets.read(tasks[slot])
+            if packet.header.record["kind"] != Conclude.kind:
+                return tasks
+            told = packet.read([Conclude])
+            figures = [
+                each.model_copy(update={"inertia": 1.0}) for each in told.figures
+            ]
+            lie = Conclude(figures=figures, chosen=told.chosen)
+            tasks[slot] = packets.write(
+                packet.address,
+                lie,
+                expects=packet.header.expects,
+                history=packet.history,
+                signatures=packet.signatures,
+            )
+            return tasks
+
+    with pytest.raises(TaskRefused, match="Others were told something else"):
+        to_the_end(Teller)
+
+
+@pytest.mark.parametrize(
+    "n_clusters", [(3,), (3, 2), (2, 2), (0, 2), tuple(range(1, 60))]
+)
+def test_runs_are_different_numbers_that_ascend(n_clusters: Any) -> None:
+    with pytest.raises(ValidationError):
+        Evaluation(n_clusters=n_clusters)
+
+
+@pytest.mark.parametrize(
+    ("params", "layout"),
+    [
+        (DataCollaboration(n_clusters=4), Layout.lattice(2)),
+        (Dummy(), Layout.lattice(2)),
+        (OmniFC(algorithm="dbscan"), Layout.lattice(3)),
+    ],
+)
+def test_the_protocols_own_number_is_the_largest(params: Any, layout: Layout) -> None:
+    parts = simulation.split(X, layout, 0)
+    with pytest.raises(InvalidParameters, match="the largest, 5"):
+        simulation.Session(
+            params, layout, parts.data, 0, evaluation=Evaluation(n_clusters=KS)
+        )
+
+
+def test_a_rule_that_no_run_can_follow_is_refused() -> None:
+    with pytest.raises(CoterieError, match="xie_beni"):
+        evaluated("dc", evaluation=Evaluation(n_clusters=KS, choose="xie_beni"))
