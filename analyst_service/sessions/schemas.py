@@ -152,12 +152,13 @@ def audit_page(
 
 
 def _runs(session: Session, terms: Terms) -> list[RunLine]:
-    found = session.figures or []
+    if not session.figures:
+        return []
     several = terms.evaluation
-    asked = several.n_clusters if several else [run["n_clusters"] for run in found]
+    asked = several.n_clusters if several else [session.figures[0]["n_clusters"]]
     return [
         RunLine(n_clusters=k, figures=figures, chosen=number == session.chosen)
-        for number, (k, figures) in enumerate(zip(asked, found, strict=True))
+        for number, (k, figures) in enumerate(zip(asked, session.figures, strict=True))
     ]
 
 

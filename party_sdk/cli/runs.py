@@ -18,11 +18,13 @@ def table_lines(
 ) -> Iterator[str]:
     """Yield a header and a line for each run, the chosen one with a mark.
 
-    Figures that no run has are left out.
+    Figures that no run has are left out; without any there are no lines.
     """
+    if not figures:
+        return
     names = [
         name
-        for name in (figures[0] if figures else ())
+        for name in figures[0]
         if name != _BESIDE and any(run[name] is not None for run in figures)
     ]
     rows = [["clusters", *names]]
@@ -30,7 +32,7 @@ def table_lines(
         mark = " *" if number == chosen else ""
         rows.append([f"{k}{mark}", *(_shown(run[name]) for name in names)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows if figures else ():
+    for row in rows:
         cells = zip(row, widths, strict=True)
         yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
 

@@ -1,0 +1,161 @@
+"""The coordinator reads what the runs are like, and says which counts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.datasets import load_iris
+from support.house import House
+from support.in_process import Api, in_process
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import (
+    InvalidParameters,
+    NotReady,
+    RoundClosed,
+)
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.terms import Layout
+from clustering_protocols.wire.states import SessionState
+from party_sdk.cli import main
+from party_sdk.cli.evaluating import read_runs
+from party_sdk.cli.runs import table_lines
+from party_sdk.coordinator import CoordinatedSession
+
+X: Any = load_iris().data
+LAYOUT = Layout.lattice(2)
+PARAMS = DataCollaboration(n_clusters=4)
+KS = (2, 3, 4)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with in_process(tmp_path_factory.mktemp("analyst"), driven=True) as running:
+        yield running
+
+
+@pytest.fixture
+def house(api: Api, tmp_path: Path) -> House:
+    return House(api, tmp_path)
+
+
+def until_choosing(session: CoordinatedSession) -> None:
+    while session.status().state is not SessionState.CHOOSING:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("n_clusters", [3, None])
+def test_parties_get_the_labels_of_the_run_that_was_chosen(
+    house: House, n_clusters: int | None
+) -> None:
+    tables = [X[:70], X[70:]]
+    session = house.open(
+        f"chosen-{n_clusters or 0}",
+        PARAMS,
+        LAYOUT,
+        evaluation=Evaluation(n_clusters=KS, choose="later", within=3600),
+    )
+    with pytest.raises(NotReady, match="nothing to choose"):
+        session.choose(3)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, tables)
+        until_choosing(session)
+        status = session.status()
+        assert [run.n_clusters for run in status.runs] == list(KS)
+        assert not any(run.chosen for run in status.runs)
+        assert all(run.figures["inertia"] for run in status.runs)
+        if n_clusters is None:  # nobody says anything in time
+            house.api.clock.forward(3601)
+        else:
+            with pytest.raises(InvalidParameters, match="2, 3, 4"):
+                session.choose(7)
+            session.choose(n_clusters)
+        results = running.result()
+    for result in results.values():
+        expected = n_clusters or 2  # two are best by the simplified silhouette
+        assert KS[result.chosen] == expected
+        assert len(np.unique(np.concatenate([r.labels for r in results.values()]))) == (
+            expected
+        )
+        assert [each.n_clusters for each in result.figures] == list(KS)
+    done = session.wait()
+    assert [run.chosen for run in done.runs] == [k == expected for k in KS]
+    assert session.choose(expected).state is SessionState.COMPLETED  # a repeat
+    with pytest.raises(RoundClosed, match="Another run"):
+        session.choose(4)
+
+
+def test_only_the_coordinator_chooses(api: Api) -> None:
+    session = api.open(
+        PARAMS,
+        simulation.split(X, LAYOUT, 0),
+        evaluation={"n_clusters": KS, "choose": "later"},
+    ).join()
+    said = {"n_clusters": 3}
+    path = f"{session.path}/choice"
+    assert api.send("PUT", path, session.tokens["r1c1"], json=said).status_code == 403
+    assert api.send("PUT", path, json=said).status_code == 401
+    assert api.send("PUT", path, api.key(), json=said).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("2..8", tuple(range(2, 9))),
+        ("2-4", (2, 3, 4)),
+        ("2 to 3", (2, 3)),
+        ([4, 2, 2, 9], (2, 4, 9)),
+    ],
+)
+def test_several_numbers_are_a_list_or_a_range(
+    text: Any, numbers: tuple[int, ...]
+) -> None:
+    values, runs = read_runs({"n_clusters": text, "n_init": 3}, "later", 60)
+    assert values == {"n_clusters": numbers[-1], "n_init": 3}
+    assert runs == Evaluation(n_clusters=numbers, choose="later", within=60)
+
+
+@pytest.mark.parametrize("given", [3, "3..3", [3]])
+def test_one_number_leaves_nothing_to_choose(given: Any) -> None:
+    assert read_runs({"n_clusters": given}) == ({"n_clusters": 3}, None)
+    with pytest.raises(InvalidParameters, match="several n_clusters"):
+        read_runs({"n_clusters": given}, "later")
+
+
+@pytest.mark.parametrize("given", ["1..400", [2, 0], [2, "x"]])
+def test_what_are_no_numbers_of_clusters_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidParameters, match="n_clusters"):
+        read_runs({"n_clusters": given})
+
+
+def test_the_table_shows_what_some_run_has_and_marks_the_chosen() -> None:
+    figures = [
+        {"n_clusters": 2, "inertia": 1234.5678, "silhouette": None, "converged": True},
+        {"n_clusters": 2, "inertia": 9.0, "silhouette": None, "converged": False},
+    ]
+    assert list(table_lines([2, 3], figures, 1)) == [
+        "clusters  inertia  converged",
+        "2         1235     yes",
+        "3 *       9        no",
+    ]
+    assert not list(table_lines([2], [], None))
+
+
+def test_the_command_line_opens_and_shows_runs(house: House) -> None:
+    session = house.open("shown", PARAMS, LAYOUT, evaluation=Evaluation(n_clusters=KS))
+    house.run(session, [X[:70], X[70:]])
+    status = session.wait()
+    assert [run.chosen for run in status.runs] == [True, False, False]
+    document = json.loads(status.model_dump_json())
+    assert document["runs"][0]["figures"]["davies_bouldin"] > 0
+    shown = CliRunner().invoke(main, ["session", "choose", "--help"])
+    assert "--n-clusters" in shown.output
