@@ -114,8 +114,8 @@ def test_a_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> None:
 
 LAST_SHAPES: dict[str, Any] = {
     "members empty": lambda _: {"members": []},
-    "fewer closing words": lambda t: {"closing": t.closing[:5].copy()},
-    "more closing words": lambda t: {"closing": np.tile(t.closing, 2)},
+    "fewer last words": lambda t: {"gathered": t.gathered[:5].copy()},
+    "more last words": lambda t: {"gathered": np.tile(t.gathered, 2)},
 }
 
 
@@ -149,14 +149,14 @@ def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
         RowsParty().conclude(here, lie, s.data["r2c1"])
 
 
-# the digest of the result leaves out the indices
+# the digest of the result leaves out the figures
 
 
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
-def test_a_lie_about_the_indices_ends_the_session(slot: str) -> None:
+def test_a_lie_about_the_figures_ends_the_session(slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.Tell)
-    lie = altered(s, slot, lambda t: {"closing": plus(t.closing, (3, 1 << 40))})
+    lie = altered(s, slot, lambda t: {"gathered": plus(t.gathered, (3, 1 << 40))})
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told={slot: lie})
 

@@ -264,7 +264,7 @@ def test_without_a_quorum_all_are_waited_for() -> None:
 
 
 @every_view
-@pytest.mark.parametrize("kind", [messages.Close, messages.Tell])
+@pytest.mark.parametrize("kind", [messages.Close, messages.Gather, messages.Tell])
 @pytest.mark.parametrize("away", ["r1c1", "r4c1"])
 def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     view: Any, kind: Any, away: str
@@ -408,11 +408,11 @@ def test_blind_totals_of_another_round_attempt_or_update_are_noise(which: int) -
 
 
 LAST_LIES: dict[str, Any] = {
-    "all words": lambda t: {"closing": t.closing + np.uint64(1)},
-    "sizes that add up": lambda t: {"closing": plus(t.closing, (0, 1), (1, -1))},
-    "sizes below zero": lambda t: {"closing": plus(t.closing, (0, 300), (1, -300))},
-    "a sum out of bounds": lambda t: {"closing": plus(t.closing, (5, 1 << 63))},
-    "another cohort": lambda _: {"closed_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+    "all words": lambda t: {"gathered": t.gathered + np.uint64(1)},
+    "sizes that add up": lambda t: {"gathered": plus(t.gathered, (0, 1), (1, -1))},
+    "sizes below zero": lambda t: {"gathered": plus(t.gathered, (0, 300), (1, -300))},
+    "a sum out of bounds": lambda t: {"gathered": plus(t.gathered, (5, 1 << 63))},
+    "another cohort": lambda _: {"gathered_by": np.array([1, 1, 1, 1, 0], np.uint8)},
 }
 
 

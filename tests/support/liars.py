@@ -65,16 +65,24 @@ def closes_at_once(patch: Patch) -> Lies:
     return lies
 
 
+def _zeros(n_words: int) -> WordArray:
+    return np.zeros(n_words, dtype=np.uint64)
+
+
 def tells_at_once(patch: Patch) -> Lies:
     """After the first update, and nobody has closed."""
     lies: Lies = []
 
     def tell(session: Any, now: llf.Updating, *, stop: bool) -> Ask:
         lies.append((now.number, stop))
+        width = session.member(session.slots[0]).n_columns
         made_up = {
             "closed_in": now.updates[-1, 1:],
             "closed_by": now.cohort,
-            "closing": np.zeros(closing.n_words(session.params), dtype=np.uint64),
+            "closing": _zeros(closing.n_words_of_labels(session.params, width)),
+            "gathered_in": now.updates[-1, 1:],
+            "gathered_by": now.cohort,
+            "gathered": _zeros(closing.n_words_around(session.params)),
         }
         return rows_analyst._ask_tell(session, cohorts.changed(now, **made_up))
 

@@ -186,6 +186,7 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
         exchanges=(
             Exchange(messages.Update, messages.Sums, least, params.max_iter, own=own),
             Exchange(messages.Close, messages.Closing, least, own=own),
+            Exchange(messages.Gather, messages.Gathered, least, own=own),
             Exchange(messages.Tell, messages.Told, least, own=own),
         ),
         results=(messages.Closed, messages.Summary),

@@ -56,11 +56,10 @@ class Encoding:
     @classmethod
     def of(cls, params: LosslessFederated, scale: Scaler, n_rows: int) -> Encoding:
         """Return the encoding of a session whose parties hold n_rows together."""
-        counts = FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
         degrees = FixedPoint.of(n_rows, EXACT_BITS)
         return cls(
             sums=FixedPoint.of(scale.sum_limit, EXACT_BITS),
-            weights=degrees if params.fuzzy else counts,
+            weights=degrees if params.fuzzy else counts_of(n_rows),
             n_clusters=params.n_clusters,
             n_features=scale.offset.size,
         )
@@ -103,18 +102,39 @@ class Encoding:
         return words[:size].reshape(self.n_clusters, self.n_features), words[size:]
 
 
+def counts_of(n_rows: int) -> FixedPoint:
+    """Return the encoding of counts of n_rows in all."""
+    return FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
+
+
 def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -> None:
+    """Refuse degrees that rows which took part cannot have, and counts of others.
+
+    Raises
+    ------
+    ProtocolFailed
+    """
+    if params.fuzzy:
+        _check_most(weights, n_rows)
+    else:
+        check_counts(params, weights, n_rows)
+
+
+def check_counts(params: LosslessFederated, counts: FloatArray, n_rows: int) -> None:
     """Refuse counts that are not those of the rows that took part.
 
     Raises
     ------
     ProtocolFailed
     """
-    suppressed = not params.masked and params.suppress_below > 1
+    _check_most(counts, n_rows)
+    if not params.suppresses and counts.sum() != n_rows:
+        raise ProtocolFailed("The counts of a total do not add up to the rows.")
+
+
+def _check_most(weights: FloatArray, n_rows: int) -> None:
     if (weights < 0).any() or weights.sum() > n_rows * (1 + 1e-9):
         raise ProtocolFailed("A total counts more rows than the parties hold.")
-    if not params.fuzzy and not suppressed and weights.sum() != n_rows:
-        raise ProtocolFailed("The counts of a total do not add up to the rows.")
 
 
 def move(

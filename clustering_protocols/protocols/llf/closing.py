@@ -1,35 +1,234 @@
-"""The last sums over split rows: cluster sizes and what intrinsic indices need."""
+"""The last sums over split rows: of the final labels, first their means, then around them.
+
+The figures are those of the labels, which are of the nearest final centroid: so they are
+what anybody would compute of the labels and the pooled rows, however far the centroids
+still are from the means of their rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from clustering_protocols.algorithms.coincidence import n_coinciding
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.quality import sums as formulas
+from clustering_protocols.quality.figures import Figures
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from . import indices, kernels, messages
+from . import kernels, messages
+from .centroids import Encoding, counts_of, stops
 from .features import Scaler, contiguous
-from .params import (
-    LlfSession,
-    LosslessFederated,
-)
+from .params import LlfSession, LosslessFederated
 
-N_ARRAYS = 4
+_BLOCK_ITEMS: Final = 1 << 22
+_NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shares:
-    """Sums per cluster (k,): rows, Σ μ² d², Σ μ^λ d and Σ μ^λ; d in scaled units."""
+class Around:
+    """Sums of the final labels around the means m_c of their clusters.
 
-    sizes: FloatArray
-    compactness: FloatArray
-    scatter: FloatArray
-    weights: FloatArray
+    Attributes
+    ----------
+    sizes, squares, distances : float64 arrays of shape (k,)
+        n_c, Σ ‖x - m_c‖² and Σ ‖x - m_c‖, in scaled units.
+    silhouettes : float
+        Of the simplified silhouette.
+    fuzzy : float64 array of shape (2,), or (0,) for c-means
+        Σ_c Σ_i μ_ci² ‖x_i - v_c‖² around the centroids v_c, and Σ_c Σ_i μ_ci².
+    """
+
+    sizes: FloatArray = field(repr=False)
+    squares: FloatArray = field(repr=False)
+    distances: FloatArray = field(repr=False)
+    silhouettes: float
+    fuzzy: FloatArray = field(repr=False)
+
+
+def final_rows(
+    params: LosslessFederated, data: DataSource, scale: Scaler, V: FloatArray
+) -> messages.FinalRows:
+    """Return the labels of this party's rows, and memberships where wanted."""
+    k = len(V)
+    wanted = params.output == "memberships"
+    labels = np.empty(data.n_rows, dtype=np.int64)
+    memberships = np.empty((data.n_rows if wanted else 0, k))
+    for begin, batch in _batches(data):
+        end = begin + len(batch)
+        labels[begin:end], U, _ = _assigned(params, batch, scale, V)
+        if wanted:
+            memberships[begin:end] = U
+    return messages.FinalRows(labels=labels, memberships=memberships)
+
+
+def sums_of_labels(
+    params: LosslessFederated, data: DataSource, scale: Scaler, labels: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums (k, F) and counts (k,) of this party's rows by label."""
+    k = params.n_clusters
+    sums = np.zeros((k, scale.offset.size))
+    for begin, batch in _batches(data):
+        np.add.at(sums, labels[begin : begin + len(batch)], scale(batch))
+    counts = np.bincount(labels, minlength=k).astype(np.float64)
+    if params.suppresses:
+        few = counts < params.suppress_below
+        sums[few], counts[few] = 0.0, 0.0
+    return sums, counts
+
+
+def sums_around(
+    params: LosslessFederated,
+    data: DataSource,
+    scale: Scaler,
+    known: messages.Centroids,
+    final: messages.FinalMeans,
+    labels: IntArray,
+) -> Around:
+    """Return this party's share of the sums around the means; see :class:`Around`."""
+    k = params.n_clusters
+    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
+    fuzzy = np.zeros(2 if params.fuzzy else 0)
+    for begin, batch in _batches(data, k):
+        own = labels[begin : begin + len(batch)]
+        D = cdist(scale(batch), final.means, "sqeuclidean")
+        within = np.take_along_axis(D, own[:, None], axis=1)[:, 0]
+        squares += np.bincount(own, within, minlength=k)
+        distances += np.bincount(own, np.sqrt(within), minlength=k)
+        each = formulas.simplified_silhouettes(D, own, final.counts)
+        silhouettes += float(each.sum())
+        if params.fuzzy:
+            _, U, to_centroids = _assigned(params, batch, scale, known.centroids)
+            degrees = np.square(U)
+            fuzzy += (degrees * to_centroids).sum(), degrees.sum()
+    return Around(
+        sizes=np.bincount(labels, minlength=k).astype(np.float64),
+        squares=squares,
+        distances=distances,
+        silhouettes=silhouettes,
+        fuzzy=fuzzy,
+    )
+
+
+def _batches(data: DataSource, k: int = 1) -> Iterator[tuple[int, FloatArray]]:
+    """Yield batches with the number of their first row, k times as many items each."""
+    begin, size = 0, max(_BLOCK_ITEMS // k, 1)
+    for batch in contiguous(data):
+        for first in range(0, len(batch), size):
+            yield begin + first, batch[first : first + size]
+        begin += len(batch)
+
+
+def _assigned(
+    params: LosslessFederated, batch: FloatArray, scale: Scaler, V: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return labels (n,), memberships and squared distances (n, k) to centroids."""
+    labels = np.empty(len(batch), dtype=np.int64)
+    U, D = np.empty((len(batch), len(V))), np.empty((len(batch), len(V)))
+    exponent = 1.0 / (params.fuzzifier - 1.0) if params.fuzzy else 0.0
+    fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V), exponent)
+    kernels.assign(batch, *fixed, labels, U, D)
+    return labels, U, D
+
+
+def encoding_of_labels(scale: Scaler, k: int, n_rows: int) -> Encoding:
+    """Return how sums and counts of labels stand as ring elements: rounded once."""
+    return Encoding(
+        sums=FixedPoint.of(scale.sum_limit),
+        weights=counts_of(n_rows),
+        n_clusters=k,
+        n_features=scale.offset.size,
+    )
+
+
+def means_of(
+    sums: FloatArray, counts: FloatArray, V: FloatArray
+) -> messages.FinalMeans:
+    """Return the means (k, F) of the final labels; the centroid, of a cluster without."""
+    filled = counts[:, None] > 0
+    means = np.where(filled, sums / np.maximum(counts, 1.0)[:, None], V)
+    return messages.FinalMeans(counts=counts.astype(np.int64), means=means)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AroundEncoding:
+    """How :class:`Around` stands as ring elements: sizes, then reals."""
+
+    sizes: FixedPoint
+    reals: FixedPoint
+    n_clusters: int
+
+    @classmethod
+    def of(
+        cls,
+        params: LosslessFederated,
+        scale: Scaler,
+        V: FloatArray,
+        means: FloatArray,
+        n_rows: int,
+    ) -> AroundEncoding:
+        """Return the encoding around centroids and means, of n_rows in all."""
+        k, farthest = params.n_clusters, scale.farthest_from(means)
+        ones = np.ones(k)
+        bounds = [*(farthest * ones), *(np.sqrt(farthest) * ones), 1.0]
+        if params.fuzzy:
+            bounds += [scale.farthest_from(V), 1.0]
+        return cls(
+            sizes=counts_of(n_rows),
+            reals=FixedPoint.of(n_rows * np.array(bounds)),
+            n_clusters=k,
+        )
+
+    def encode(self, share: Around) -> WordArray:
+        """Return the ring elements of a party's share."""
+        scalars = [share.silhouettes], share.fuzzy
+        reals = np.concatenate([share.squares, share.distances, *scalars])
+        sizes = self.sizes.encode_units(share.sizes)
+        return np.concatenate([sizes, self.reals.encode(reals)])
+
+    def fits(self, words: WordArray) -> bool:
+        """Return whether sums are as small as they must be."""
+        k = self.n_clusters
+        return self.sizes.fits(words[:k]) and self.reals.fits(words[k:])
+
+    def decode(self, words: WordArray, n_rows: int) -> Around:
+        """Return the total over members with n_rows together.
+
+        Raises
+        ------
+        ProtocolFailed
+            If it cannot be one.
+        """
+        k = self.n_clusters
+        if not self.fits(words):
+            raise ProtocolFailed(_NOT_THE_ROWS)
+        sizes, reals = self.sizes.decode(words[:k]), self.reals.decode(words[k:])
+        negative = (sizes < 0).any() or (np.delete(reals, 2 * k) < 0).any()
+        if negative or sizes.sum() != n_rows:
+            raise ProtocolFailed(_NOT_THE_ROWS)
+        return Around(
+            sizes=sizes,
+            squares=reals[:k],
+            distances=reals[k : 2 * k],
+            silhouettes=float(reals[2 * k]),
+            fuzzy=reals[2 * k + 1 :],
+        )
+
+
+def n_words_of_labels(params: LosslessFederated, width: int) -> int:
+    """Return the size of a share of sums of labels, with a tag if masked."""
+    return params.n_clusters * (width + 1) + params.masked
+
+
+def n_words_around(params: LosslessFederated) -> int:
+    """Return the size of a share of the sums around the means, with a tag if masked."""
+    return 3 * params.n_clusters + 1 + 2 * params.fuzzy + params.masked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,118 +236,49 @@ class ClosingTotals:
     """What all parties learn of the whole."""
 
     sizes: IntArray = field(repr=False)
-    xie_beni: float | None
-    soft_davies_bouldin: float | None
+    figures: Figures
 
     @property
     def mark(self) -> bytes:
-        """Return what all parties must find alike; indices to nine digits."""
-        indices_ = (self.xie_beni, self.soft_davies_bouldin)
-        told = ["none" if each is None else f"{each:.9g}" for each in indices_]
+        """Return what all parties must find alike; figures to nine digits."""
+        told = [
+            f"{name}={value}" for name, value in dict(self.figures.rounded(9)).items()
+        ]
         return self.sizes.tobytes() + ",".join(told).encode()
 
 
-def final_rows(
-    params: LosslessFederated, data: DataSource, scale: Scaler, V: FloatArray
-) -> tuple[messages.FinalRows, Shares]:
-    """Return labels (and memberships, where wanted) and this party's shares."""
-    k = len(V)
-    wanted = params.output == "memberships"
-    labels = np.empty(data.n_rows, dtype=np.int64)
-    memberships = np.empty((data.n_rows if wanted else 0, k))
-    parts = np.zeros((N_ARRAYS, k))
-    exponent = 1.0 / (params.fuzzifier - 1.0) if params.fuzzy else 0.0
-    begin = 0
-    for batch in contiguous(data):
-        end = begin + len(batch)
-        U, D = np.empty((len(batch), k)), np.empty((len(batch), k))
-        fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V), exponent)
-        kernels.assign(batch, *fixed, labels[begin:end], U, D)
-        parts += _sums(params, labels[begin:end], U, D)
-        if wanted:
-            memberships[begin:end] = U
-        begin = end
-    sizes, compactness, scatter, weights = parts
-    shares = Shares(
-        sizes=sizes, compactness=compactness, scatter=scatter, weights=weights
-    )
-    return messages.FinalRows(labels=labels, memberships=memberships), shares
-
-
-def _sums(
-    params: LosslessFederated, labels: IntArray, U: FloatArray, D: FloatArray
-) -> FloatArray:
-    degrees = U**params.fuzzifier if params.fuzzy else U
-    return np.array(
-        [
-            np.bincount(labels, minlength=U.shape[1]),
-            np.einsum("ic,ic,ic->c", U, U, D),
-            np.einsum("ic,ic->c", degrees, np.sqrt(D)),
-            degrees.sum(axis=0),
-        ]
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Encoding:
-    """How sizes and the three sums of reals stand as ring elements."""
-
-    sizes: FixedPoint
-    reals: tuple[FixedPoint, FixedPoint, FixedPoint]
-
-    @classmethod
-    def of(cls, scale: Scaler, V: FloatArray, n_rows: int) -> Encoding:
-        """Return the encoding around centroids V, of parties with n_rows together."""
-        counts = FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
-        farthest = np.square(scale.limit + np.abs(V).max(axis=0)).sum()
-        return cls(
-            sizes=counts,
-            reals=(
-                FixedPoint.of(n_rows * farthest),
-                FixedPoint.of(n_rows * np.sqrt(farthest)),
-                FixedPoint.of(n_rows),
-            ),
+def totals_of(
+    params: LosslessFederated,
+    known: messages.Centroids,
+    means: FloatArray,
+    total: Around,
+) -> ClosingTotals:
+    """Return sizes and figures of the total."""
+    run: dict[str, Any] = {"n_iter": known.number, "converged": stops(params, known.moved)}
+    sizes = total.sizes.astype(np.int64)
+    if params.suppresses:  # the sums lack the rows that were held back
+        figures = Figures(n_clusters=int(np.count_nonzero(sizes)), **run)
+        return ClosingTotals(sizes=sizes, figures=figures)
+    between, n_rows = formulas.separations(means), int(sizes.sum())
+    others: dict[str, float | None] = {}
+    if params.fuzzy:
+        compactness, degrees = map(float, total.fuzzy)
+        apart = formulas.separations(known.centroids)
+        others["partition_coefficient"] = formulas.partition_coefficient(
+            degrees, n_rows
         )
-
-    def encode(self, shares: Shares) -> WordArray:
-        """Return the ring elements of a party's shares, (4k,)."""
-        reals = (shares.compactness, shares.scatter, shares.weights)
-        parts = [self.sizes.encode_units(shares.sizes)]
-        parts += [code.encode(r) for code, r in zip(self.reals, reals, strict=True)]
-        return np.concatenate(parts)
-
-    def fits(self, words: WordArray) -> bool:
-        """Return whether sums are as small as they must be."""
-        parts = words.reshape(N_ARRAYS, -1)
-        codes = (self.sizes, *self.reals)
-        return all(code.fits(part) for code, part in zip(codes, parts, strict=True))
-
-
-def n_words(params: LosslessFederated) -> int:
-    """Return the size of a closing share: four sums per cluster, and a tag if masked."""
-    return N_ARRAYS * params.n_clusters + params.masked
-
-
-def read(code: Encoding, words: WordArray, V: FloatArray, n_rows: int) -> ClosingTotals:
-    """Return sizes and indices of the total over members with n_rows together.
-
-    Raises
-    ------
-    ProtocolFailed
-        If the sizes do not add up to the rows.
-    """
-    counts, *reals = words.reshape(N_ARRAYS, len(V))
-    counted = code.sizes.decode(counts)
-    if not code.fits(words) or (counted < 0).any() or counted.sum() != n_rows:
-        raise ProtocolFailed("The sizes of the clusters do not add up to the rows.")
-    compactness, scatter, weights = (
-        each.decode(real) for each, real in zip(code.reals, reals, strict=True)
+    else:
+        compactness, there = float(total.squares.sum()), np.flatnonzero(sizes)
+        apart = between[np.ix_(there, there)]
+    others["xie_beni"] = formulas.xie_beni(compactness, n_rows, apart)
+    sums = formulas.ClusterSums(
+        counts=sizes,
+        squares=total.squares,
+        distances=total.distances,
+        separations=between,
+        silhouettes=total.silhouettes,
     )
-    return ClosingTotals(
-        sizes=counted.astype(np.int64),
-        xie_beni=indices.xie_beni(float(compactness.sum()), n_rows, V),
-        soft_davies_bouldin=indices.soft_davies_bouldin(scatter, weights, V),
-    )
+    return ClosingTotals(sizes=sizes, figures=formulas.of_sums(sums, **others, **run))
 
 
 def published(
@@ -170,8 +300,7 @@ def published(
         sizes=totals.sizes[large],
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
-        xie_beni=None if silent else totals.xie_beni,
-        soft_davies_bouldin=None if silent else totals.soft_davies_bouldin,
+        figures=None if silent else totals.figures.rounded(),
     )
 
 

@@ -28,8 +28,8 @@ class Scaler:
     offset, inverse : float64 arrays of shape (m,)
     limit : float64 array of shape (m,)
         Largest absolute value of a scaled feature in any row.
-    sum_limit : float64 array of shape (m,)
-        Largest sum of its absolute values over all rows.
+    sum_limit, square_limit : float64 arrays of shape (m,)
+        Largest sum of its absolute values, and of its squares, over all rows.
     step : float64 array of shape (m,)
         The unit of a small step, by which an empty cluster's centroid is moved.
     ranges : Ranges
@@ -40,6 +40,7 @@ class Scaler:
     inverse: FloatArray
     limit: FloatArray
     sum_limit: FloatArray
+    square_limit: FloatArray
     step: FloatArray
     ranges: Ranges
 
@@ -47,6 +48,10 @@ class Scaler:
         """Return rows (n, m) in scaled units."""
         scaled: FloatArray = (X - self.offset) * self.inverse
         return scaled
+
+    def farthest_from(self, V: FloatArray) -> float:
+        """Return a squared distance that no row has to any of the points V (k, m)."""
+        return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
 
     def undo(self, Z: FloatArray) -> FloatArray:
         """Return scaled rows (n, m) in the units of the data."""
@@ -93,12 +98,14 @@ def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> S
         mean = moments.mean if moments else np.zeros(width)
         spread = moments.spread if moments else ones
         weights = session.weights(group[0], width)
-        # |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for rounding.
+        # Σz² = n, |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for
+        # rounding.
         return Scaler(
             offset=mean,
             inverse=1.0 / session.units(group[0], spread),
             limit=_ROUNDING * np.sqrt(n_rows) * weights,
             sum_limit=_ROUNDING * n_rows * weights,
+            square_limit=_ROUNDING * n_rows * np.square(weights),
             step=ones,
             ranges=ranges,
         )
@@ -111,6 +118,7 @@ def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> S
         inverse=1.0 / extent if minmax else ones,
         limit=largest,
         sum_limit=n_rows * largest,
+        square_limit=n_rows * np.square(largest),
         step=ones if minmax else extent,
         ranges=ranges,
     )

@@ -13,6 +13,7 @@ from clustering_protocols.arrays import (
     Spec,
     WordArray,
 )
+from clustering_protocols.quality.figures import Figures
 from clustering_protocols.records import Record
 
 UPDATES: Final = "updates"
@@ -134,7 +135,7 @@ class Sums(Record):
 
 
 class Close(Totals):
-    """Task: count your rows around the final centroids."""
+    """Task: label your rows by the final centroids, and add them up by label."""
 
     kind = "close"
 
@@ -142,7 +143,7 @@ class Close(Totals):
 
 
 class Closing(Record):
-    """Contribution: sizes and the sums of the intrinsic indices, as ring elements."""
+    """Contribution: sums and counts of rows by label, as ring elements."""
 
     kind = "closing"
 
@@ -151,19 +152,43 @@ class Closing(Record):
     attempt: int = Field(ge=1, le=2**31)
 
 
-class Closed(Totals):
-    """The totals of the last round of sums, with what was missing before.
+class Labelled(Totals):
+    """The totals by final label, with what was missing before.
 
-    closed_in: its round and attempt.
+    closed_in: their round and attempt.
     closed_by: who took part.
     closing: ring elements.
     """
 
-    kind = "closed"
+    kind = "labelled"
 
     closed_in: Annotated[IntArray, Spec(2, low=1)]
     closed_by: Annotated[ByteArray, Spec("slots", high=1)]
     closing: Annotated[WordArray, Spec("closing")]
+
+
+class Gather(Labelled):
+    """Task: add up how your rows lie around the means of the final labels."""
+
+    kind = "gather"
+
+    members: list[str]
+
+
+class Gathered(Closing):
+    """Contribution: sizes, and what the figures of the labels need."""
+
+    kind = "gathered"
+
+
+class Closed(Labelled):
+    """The totals around the means too; fields as in :class:`Labelled`."""
+
+    kind = "closed"
+
+    gathered_in: Annotated[IntArray, Spec(2, low=1)]
+    gathered_by: Annotated[ByteArray, Spec("slots", high=1)]
+    gathered: Annotated[WordArray, Spec("gathered")]
 
 
 class Tell(Closed):
@@ -181,6 +206,7 @@ class Published(Record):
     centroids: theirs, in the units of the data; none where terms keep them back.
     sizes: theirs.
     n_coinciding: how many of all centroids coincide with one of a lower number.
+    figures: of the labels, to six digits.
     """
 
     kind = "published"
@@ -190,8 +216,7 @@ class Published(Record):
     sizes: Annotated[IntArray, Spec("p", low=0)]
     n_updates: int = Field(ge=0)
     n_coinciding: int | None = Field(default=None, ge=0)
-    xie_beni: float | None = None
-    soft_davies_bouldin: float | None = None
+    figures: Figures | None = None
 
 
 class Told(Published):
@@ -226,7 +251,7 @@ class Updating(Record):
 
     kind = "updating"
 
-    phase: Literal["update", "close", "tell"]
+    phase: Literal["update", "close", "gather", "tell"]
     number: int
     cohort: Annotated[ByteArray, Spec("slots")]
     seen: Annotated[IntArray, Spec("slots")]
@@ -240,6 +265,9 @@ class Updating(Record):
     closed_in: Annotated[IntArray, Spec("closings")]
     closed_by: Annotated[ByteArray, Spec("closed_slots")]
     closing: Annotated[WordArray, Spec("closing")]
+    gathered_in: Annotated[IntArray, Spec("gatherings")]
+    gathered_by: Annotated[ByteArray, Spec("gathered_slots")]
+    gathered: Annotated[WordArray, Spec("gathered")]
 
 
 class Centroids(Record):
@@ -263,6 +291,15 @@ class FinalRows(Record):
 
     labels: Annotated[IntArray, Spec("n", low=0)]
     memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+
+
+class FinalMeans(Record):
+    """Memory: rows of each final cluster and their mean, in scaled units."""
+
+    kind = "final-means"
+
+    counts: Annotated[IntArray, Spec("k", low=0)]
+    means: Annotated[FloatArray, Spec("k", "m")]
 
 
 # Split columns

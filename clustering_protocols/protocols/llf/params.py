@@ -146,6 +146,11 @@ class LosslessFederated(AlignedParams):
         return self.aggregation == "masked"
 
     @property
+    def suppresses(self) -> bool:
+        """Return whether parties hold back what they have of clusters of few rows."""
+        return not self.masked and not self.fuzzy and self.suppress_below > 1
+
+    @property
     def may_be_left_out(self) -> bool:
         """Return whether rounds may go on without some of the parties."""
         return self.quorum is not None or self.participation < 1

@@ -3,7 +3,8 @@
 | task → contribution |
 |---|
 | `update` → `sums`, at most T times |
-| `close` → `closing`: sizes and the sums of the indices |
+| `close` → `closing`: rows added up by final label |
+| `gather` → `gathered`: sizes, and how rows lie around the means of these labels |
 | `tell` → `told`: the leader says what the terms let out, all say the digest |
 
 Where the analyst may not read totals it is the leader who says, with its next sums, that
@@ -63,6 +64,8 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.Updating]):
             return _updated(session, now, contributions)
         if now.phase == "close":
             return _closed(session, now, contributions)
+        if now.phase == "gather":
+            return _gathered(session, now, contributions)
         return _told(session, now, contributions)
 
 
@@ -84,6 +87,9 @@ def _at_first(session: LlfSession) -> messages.Updating:
         closed_in=np.empty(0, dtype=np.int64),
         closed_by=np.empty(0, dtype=np.uint8),
         closing=np.empty(0, dtype=np.uint64),
+        gathered_in=np.empty(0, dtype=np.int64),
+        gathered_by=np.empty(0, dtype=np.uint8),
+        gathered=np.empty(0, dtype=np.uint64),
     )
 
 
@@ -179,7 +185,19 @@ def _closed(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
         closed_by=now.cohort,
         closing=_added(session, shares),
     )
-    return _ask_tell(session, cohorts.everybody(session, closed))
+    return _ask_gather(session, closed)
+
+
+def _gathered(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
+    shares = all_of(messages.Gathered, given)
+    leader = shares[members_of(session, now.cohort)[0]]
+    gathered = changed(
+        now,
+        gathered_in=np.array([leader.round, leader.attempt]),
+        gathered_by=now.cohort,
+        gathered=_added(session, shares),
+    )
+    return _ask_tell(session, cohorts.everybody(session, gathered))
 
 
 def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
@@ -191,7 +209,9 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     del shown["digest"]
     run = Run(
         results={
-            slot: messages.Closed(**cohorts.lacking(now, index), **_closing(now))
+            slot: messages.Closed(
+                **cohorts.lacking(now, index), **_closing(now), **_around(now)
+            )
             for index, slot in enumerate(session.slots)
         },
         summary=messages.Summary(**shown, tolerances=now.tolerances),
@@ -207,6 +227,14 @@ def _closing(now: messages.Updating) -> dict[str, Any]:
     }
 
 
+def _around(now: messages.Updating) -> dict[str, Any]:
+    return {
+        "gathered_in": now.gathered_in,
+        "gathered_by": now.gathered_by,
+        "gathered": now.gathered,
+    }
+
+
 # What is asked
 
 
@@ -219,6 +247,11 @@ def _ask_update(session: LlfSession, now: messages.Updating, number: int) -> Ask
 
 def _ask_close(session: LlfSession, now: messages.Updating) -> Ask:
     return _close_task(session, changed(cohorts.everybody(session, now), phase="close"))
+
+
+def _ask_gather(session: LlfSession, now: messages.Updating) -> Ask:
+    now = cohorts.everybody(session, now)
+    return _gather_task(session, changed(now, phase="gather"))
 
 
 def _ask_tell(session: LlfSession, now: messages.Updating) -> Ask:
@@ -237,11 +270,23 @@ def _update_task(session: LlfSession, now: messages.Updating) -> Ask:
 
 
 def _close_task(session: LlfSession, now: messages.Updating) -> Ask:
+    width = session.member(session.slots[0]).n_columns
     return _ask(
         session,
         now,
         lambda members, lacking: messages.Close(members=members, **lacking),
-        n_words=closing.n_words(session.params),
+        n_words=closing.n_words_of_labels(session.params, width),
+    )
+
+
+def _gather_task(session: LlfSession, now: messages.Updating) -> Ask:
+    return _ask(
+        session,
+        now,
+        lambda members, lacking: messages.Gather(
+            members=members, **lacking, **_closing(now)
+        ),
+        n_words=closing.n_words_around(session.params),
     )
 
 
@@ -250,13 +295,18 @@ def _tell_task(session: LlfSession, now: messages.Updating) -> Ask:
         session,
         now,
         lambda members, lacking: messages.Tell(
-            members=members, **lacking, **_closing(now)
+            members=members, **lacking, **_closing(now), **_around(now)
         ),
         n_words=0,
     )
 
 
-_ASKS = {"update": _update_task, "close": _close_task, "tell": _tell_task}
+_ASKS = {
+    "update": _update_task,
+    "close": _close_task,
+    "gather": _gather_task,
+    "tell": _tell_task,
+}
 
 
 def _ask(

@@ -1,0 +1,127 @@
+"""How a party of split rows ends a session: labels, the two closing sums, the result."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustering_protocols.algorithms.coincidence import n_coinciding
+from clustering_protocols.algorithms.kmeans import nearest
+from clustering_protocols.arrays import IntArray
+from clustering_protocols.contract import Outcome, Reply
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import NotReady, ProtocolFailed
+from clustering_protocols.preparation.secrets import group_mark
+
+from . import closing, messages
+from .centroids import digest, stops
+from .rows_round import RowsRound, around_sum, labels_sum
+
+
+def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
+    """Label the rows, and return the share of sums and counts by label."""
+    known = _last(here, task)
+    rows = closing.final_rows(here.params, data, here.scale, known.centroids)
+    sums, counts = closing.sums_of_labels(here.params, data, here.scale, rows.labels)
+    code = here.labels_encoding()
+    words = code.encode(np.rint(sums * code.sums.unit), counts)
+    share = messages.Closing(
+        words=here.share(words, task.members, labels_sum(known)),
+        round=here.context.round,
+        attempt=here.context.attempt,
+    )
+    return Reply(contribution=share, remember=[here.start(), known, rows])
+
+
+def gather(here: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
+    """Return the share of the sums around the means of the final labels."""
+    known = _last(here, task)
+    final, rows = here.means(task, known), _labelled(here, known, data)
+    own = closing.sums_around(here.params, data, here.scale, known, final, rows.labels)
+    words = here.around_encoding(known, final.means).encode(own)
+    share = messages.Gathered(
+        words=here.share(words, task.members, around_sum(known)),
+        round=here.context.round,
+        attempt=here.context.attempt,
+    )
+    return Reply(contribution=share, remember=[here.start(), known, rows, final])
+
+
+def tell(here: RowsRound, task: messages.Tell) -> Reply:
+    """Return a mark of the result; the leader says what the terms let out."""
+    known = _last(here, task)
+    totals = here.totals(task, known)
+    mark = digest(known.centroids, known.number) + totals.mark
+    if task.members[0] == here.context.slot.name:
+        shown = closing.published(here.context.session, here.scale, known, totals)
+    else:
+        shown = closing.nothing(here.scale.offset.size, known.number)
+    told = messages.Told(
+        **dict(shown), digest=group_mark(here.context, "column", "told", mark)
+    )
+    return Reply(contribution=told, remember=[known, totals.figures])
+
+
+def outcome(
+    here: RowsRound, result: messages.Closed, data: DataSource | None
+) -> Outcome:
+    """Return labels, sizes, centroids and figures; label the rows now if none are.
+
+    A party that missed the last rounds gets their totals with the result.
+    """
+    known = _not_moved(here, here.follow(result))
+    rows, totals = _labelled(here, known, data), here.totals(result, known)
+    wanted = here.params.output == "memberships"
+
+    def predict(new: DataSource) -> IntArray:
+        found = [nearest(here.scale(batch), known.centroids) for batch in new.batches()]
+        return np.concatenate(found)
+
+    return Outcome(
+        labels=rows.labels,
+        cluster_sizes=totals.sizes,
+        centroids=here.scale.undo(known.centroids),
+        memberships=rows.memberships if wanted else None,
+        predict=predict,
+        report={
+            "n_updates": known.number,
+            "n_coinciding": n_coinciding(known.centroids),
+            **dict(totals.figures),
+        },
+    )
+
+
+def _last(here: RowsRound, task: messages.Totals) -> messages.Centroids:
+    """Return the final centroids.
+
+    Raises
+    ------
+    ProtocolFailed
+        If they have not come to rest, or moved since this party labelled its rows: sums
+        would be told of any other centroids.
+    """
+    known = _not_moved(here, here.follow(task))
+    if not stops(here.params, known.moved) and known.number < here.params.max_iter:
+        raise ProtocolFailed(
+            "The analyst closes before the centroids have come to rest."
+        )
+    return known
+
+
+def _not_moved(here: RowsRound, known: messages.Centroids) -> messages.Centroids:
+    memory = here.context.memory
+    if memory.get(messages.FinalRows) is None:
+        return known
+    if known.number != here.context.recall(messages.Centroids).number:
+        raise ProtocolFailed("The result brings updates after the last one.")
+    return known
+
+
+def _labelled(
+    here: RowsRound, known: messages.Centroids, data: DataSource | None
+) -> messages.FinalRows:
+    """Return the labels of this party's rows, made now by who was away before."""
+    if rows := here.context.memory.get(messages.FinalRows):
+        return rows
+    if data is None:
+        raise NotReady("The rows are not labelled yet: run again with data.")
+    return closing.final_rows(here.params, data, here.scale, known.centroids)

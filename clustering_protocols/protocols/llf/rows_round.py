@@ -1,0 +1,188 @@
+"""One party at one round of split rows: where it stands, and what it reads of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from clustering_protocols.algorithms.coincidence import united
+from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.preparation.sums import MaskedSum, read, share
+
+from . import closing, messages, starts
+from .centroids import Encoding, check_counts, check_weights, move, nudge, rows_of
+from .cohorts import members_of
+from .features import Scaler, scaler_of
+from .params import FROM_PARTIES, LlfContext, LosslessFederated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsRound:
+    """One party at one round: its view, scale and encodings."""
+
+    context: LlfContext
+    scale: Scaler
+    encoding: Encoding
+
+    @classmethod
+    def of(cls, context: LlfContext) -> RowsRound:
+        """Return where a party stands."""
+        scale = scaler_of(context)
+        total = rows_of(context.session, context.session.slots)
+        return cls(
+            context=context,
+            scale=scale,
+            encoding=Encoding.of(context.session.params, scale, total),
+        )
+
+    @property
+    def params(self) -> LosslessFederated:
+        """Return the parameters with their type known."""
+        return self.context.session.params
+
+    def follow(self, totals: messages.Totals) -> messages.Centroids:
+        """Return V after all updates whose totals came, starting from what is known.
+
+        Raises
+        ------
+        InvalidArray, ProtocolFailed
+            If the totals are of other sizes, out of order, or cannot be sums.
+        """
+        n_words = self.encoding.n_words + self.params.masked
+        sizes = {"slots": len(self.context.session.slots), "w": n_words}
+        totals.require(sizes)
+        known = self.context.memory.get(messages.Centroids) or _at_start(self.start())
+        for update, cohort, words in zip(
+            totals.updates, totals.cohorts, totals.totals, strict=True
+        ):
+            number, *when = map(int, update)
+            if number <= known.number:
+                continue  # it came with an attempt that this party was too late for
+            if number != known.number + 1:
+                raise ProtocolFailed("The total of an update is missing.")
+            members = members_of(self.context.session, cohort)
+            of = self.sum_of(members, update_sum(number), *when)
+            total = self._read(words, of, self.encoding.fits)
+            known = self._moved(known, total, members)
+        return known
+
+    def means(
+        self, task: messages.Labelled, known: messages.Centroids
+    ) -> messages.FinalMeans:
+        """Return the means of the final labels: as they were first read, or read now."""
+        if before := self.context.memory.get(messages.FinalMeans):
+            return before
+        session = self.context.session
+        n_words = closing.n_words_of_labels(self.params, self.scale.offset.size)
+        task.require({"closing": n_words})
+        members = members_of(session, task.closed_by)
+        of = self.sum_of(members, labels_sum(known), *map(int, task.closed_in))
+        code = self.labels_encoding()
+        sums, counts = code.decode(self._read(task.closing, of, code.fits))
+        check_counts(self.params, counts, rows_of(session, members))
+        return closing.means_of(sums, counts, known.centroids)
+
+    def totals(
+        self, task: messages.Closed, known: messages.Centroids
+    ) -> closing.ClosingTotals:
+        """Return sizes and figures of the result."""
+        session, means = self.context.session, self.means(task, known).means
+        task.require({"gathered": closing.n_words_around(self.params)})
+        members = members_of(session, task.gathered_by)
+        of = self.sum_of(members, around_sum(known), *map(int, task.gathered_in))
+        code = self.around_encoding(known, means)
+        words = self._read(task.gathered, of, code.fits)
+        total = code.decode(words, rows_of(session, members))
+        return closing.totals_of(self.params, known, means, total)
+
+    def labels_encoding(self) -> Encoding:
+        """Return how sums of the final labels stand as ring elements."""
+        k, n_rows = self.params.n_clusters, self._all_rows()
+        return closing.encoding_of_labels(self.scale, k, n_rows)
+
+    def around_encoding(
+        self, known: messages.Centroids, means: FloatArray
+    ) -> closing.AroundEncoding:
+        """Return how sums around the means of the final labels do."""
+        fixed = (self.scale, known.centroids, means, self._all_rows())
+        return closing.AroundEncoding.of(self.params, *fixed)
+
+    def _all_rows(self) -> int:
+        return rows_of(self.context.session, self.context.session.slots)
+
+    def share(self, words: WordArray, members: list[str], name: str) -> WordArray:
+        """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
+        if not self.params.masked:
+            return words
+        return share(
+            self.context,
+            words,
+            MaskedSum.here(self.context, members, name),
+            "column",
+            blinded=self.params.blind,
+            minimum_members=self.params.least_parties,
+        )
+
+    def sum_of(
+        self, members: list[str], name: str, round_: int, attempt: int
+    ) -> MaskedSum:
+        """Return the masked sum that was made in another round."""
+        return MaskedSum(
+            members=tuple(members),
+            name=name,
+            transcript=self.context.transcript_of(round_, attempt),
+        )
+
+    def _read(
+        self, total: WordArray, of: MaskedSum, fits: Callable[[WordArray], bool]
+    ) -> WordArray:
+        """Return the elements of a total; without masks nobody can check them."""
+        if not self.params.masked:
+            return np.array(total)
+        blinded = self.params.blind
+        return read(self.context, total, of, "column", fits, blinded=blinded)
+
+    def _moved(
+        self, known: messages.Centroids, total: WordArray, members: list[str]
+    ) -> messages.Centroids:
+        sums, weights = self.encoding.decode(total)
+        check_weights(self.params, weights, rows_of(self.context.session, members))
+        number = known.number + 1
+        step = nudge(self.context.session, self.context.slot.column, number, self.scale)
+        unit, least = self.scale.step, self.params.least_rows_moved
+        V, moved = move(known.centroids, sums, weights, step, unit, least)
+        return messages.Centroids(
+            number=number, asked=known.asked, centroids=V, moved=moved
+        )
+
+    def start(self) -> messages.StartCentroids:
+        """Return V(0): it came from a party, or all find the same."""
+        if self.params.start(rows_split=True) in FROM_PARTIES:
+            V = self.context.recall(messages.StartCentroids).centroids
+        elif settled := self.context.memory.get(messages.StartCentroids):
+            V = settled.centroids
+        else:
+            V = starts.without_messages(self.context, self.scale)
+        return messages.StartCentroids(centroids=united(V, self.scale.step))
+
+
+def update_sum(number: int) -> str:
+    """Return the name of an update's sum: its total is that of no other update."""
+    return f"update/{number}"
+
+
+def labels_sum(known: messages.Centroids) -> str:
+    """Return the name of the sum of the labels of some centroids, and of no others."""
+    return f"closing/{known.number}"
+
+
+def around_sum(known: messages.Centroids) -> str:
+    """Return the name of the sum around the means of these labels."""
+    return f"gathered/{known.number}"
+
+
+def _at_start(start: messages.StartCentroids) -> messages.Centroids:
+    return messages.Centroids(number=0, centroids=start.centroids, moved=None)

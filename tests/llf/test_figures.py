@@ -1,0 +1,305 @@
+"""What `llf` says of its result is what scikit-learn says of the labels and pooled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn import metrics as sk
+from support.lies import altered, moved
+from support.llf_sessions import SEED, blobs, plus, session
+from support.tables import cut
+
+from benchmarks import datasets
+from clustering_protocols import packets, simulation
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.errors import InvalidArray, ProtocolFailed, TaskRefused
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf.rows_party import RowsParty
+from clustering_protocols.quality.figures import Figures
+from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.simulation import Simulated
+from clustering_protocols.terms import Layout
+
+FUZZY = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
+SETS = ("iris", "wine", "pendigits")
+
+
+def load(name: str) -> FloatArray:
+    try:
+        return datasets.load(name)[0]
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
+
+
+def of_rows(
+    X: FloatArray, sizes: Sequence[int] | None = None, **params: Any
+) -> tuple[Simulated, FloatArray, IntArray]:
+    """Return a session over split rows, standardised pooled rows, and their labels."""
+    sizes = sizes or [len(piece) for piece in np.array_split(X, 3)]
+    layout = Layout.lattice(len(sizes))
+    run = simulation.run(Llf(**params), layout, cut(X, layout, sizes), SEED)
+    labels = np.concatenate([run.outcomes[slot].labels for slot in layout.names])
+    spread = X.std(axis=0)
+    return run, (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), labels
+
+
+def expected(Z: FloatArray, labels: IntArray) -> dict[str, float]:
+    names, own = np.unique(labels, return_inverse=True)
+    D = cdist(Z, [Z[labels == name].mean(axis=0) for name in names])
+    a = D[np.arange(len(Z)), own]
+    others = D.copy()
+    others[np.arange(len(Z)), own] = np.inf
+    b = others.min(axis=1)
+    many = np.bincount(own)[own] > 1
+    return {
+        "inertia": float((a**2).sum()),
+        "simplified_silhouette": float(np.mean(many * (b - a) / np.maximum(a, b))),
+        "calinski_harabasz": sk.calinski_harabasz_score(Z, labels),
+        "davies_bouldin": sk.davies_bouldin_score(Z, labels),
+    }
+
+
+# Split rows
+
+
+@pytest.mark.parametrize("tol", [1e-5, 1e-2, 1.0])
+@pytest.mark.parametrize("k", [3, 7])
+@pytest.mark.parametrize("name", SETS)
+def test_figures_of_split_rows_are_scikit_learns(name: str, k: int, tol: float) -> None:
+    run, Z, labels = of_rows(load(name), n_clusters=k, tol=tol)
+    for outcome in run.outcomes.values():
+        told = {of: outcome.report[of] for of in expected(Z, labels)}
+        assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+        assert outcome.report["n_iter"] == outcome.report["n_updates"]
+        assert outcome.report["converged"]
+
+
+@pytest.mark.parametrize("fuzzifier", [1.3, 2.0])
+@pytest.mark.parametrize("k", [3, 7])
+def test_figures_of_fuzzy_rows_are_those_of_the_labels_and_memberships(
+    k: int, fuzzifier: float
+) -> None:
+    fuzzy: dict[str, Any] = {**FUZZY, "output": "memberships", "fuzzifier": fuzzifier}
+    run, Z, labels = of_rows(load("wine"), n_clusters=k, max_iter=30, **fuzzy)
+    U = np.concatenate([outcome.memberships for outcome in run.outcomes.values()])
+    X = load("wine")
+    V = (run.outcomes["r1c1"].centroids - X.mean(axis=0)) / X.std(axis=0)
+    apart = cdist(V, V, "sqeuclidean") + np.diag(np.full(k, np.inf))
+    report = run.outcomes["r3c1"].report
+    assert report["partition_coefficient"] == pytest.approx((U**2).sum() / len(Z))
+    compactness = (U**2 * cdist(Z, V, "sqeuclidean")).sum()
+    xie_beni = compactness / (len(Z) * apart.min())
+    assert report["xie_beni"] == pytest.approx(xie_beni, rel=1e-9)
+    told = {of: report[of] for of in expected(Z, labels)}
+    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+
+
+def test_the_summary_says_the_figures_to_six_digits() -> None:
+    run, _, _ = of_rows(load("iris"), n_clusters=3)
+    known = {of: run.outcomes["r2c1"].report[of] for of in Figures.model_fields}
+    assert dict(run.summary.figures) == dict(Figures(**known).rounded())
+    kept = [memory.get(Figures) for memory in run.trace.memories.values()]
+    assert all(dict(each) == known for each in kept)
+
+
+def test_a_run_that_was_cut_short_says_so() -> None:
+    run, Z, labels = of_rows(load("wine"), n_clusters=3, max_iter=1)
+    report = run.outcomes["r1c1"].report
+    assert (report["n_iter"], report["converged"]) == (1, False)
+    told = {of: report[of] for of in expected(Z, labels)}
+    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+
+
+def test_figures_of_clusters_without_rows_or_of_one() -> None:
+    X = blobs(90, 2, 2, 1)
+    X[0] = 40.0, 40.0
+    start = ((0.0, 0.0), (90.0, -90.0), (40.0, 40.0), (5.0, 5.0))
+    for small in ("stay", "move"):
+        run, Z, labels = of_rows(
+            X,
+            n_clusters=4,
+            init="given",
+            initial_centroids=start,
+            small_clusters=small,
+            tol=1e-2,
+        )
+        assert 1 in np.bincount(labels)
+        report = run.outcomes["r1c1"].report
+        assert report["n_clusters"] == len(np.unique(labels))
+        told = {of: report[of] for of in expected(Z, labels)}
+        assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"analyst_view": "sums"}, {"aggregation": "plain"}, {"participation": 0.6}],
+)
+def test_figures_hold_however_sums_are_added(how: dict[str, Any]) -> None:
+    run, Z, labels = of_rows(load("wine"), [40, 40, 40, 40, 18], n_clusters=3, **how)
+    report = run.outcomes["r1c1"].report
+    told = {of: report[of] for of in expected(Z, labels)}
+    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+
+
+def test_where_rows_are_held_back_no_figure_is_made_of_the_others() -> None:
+    run, _, labels = of_rows(
+        load("wine"), n_clusters=3, aggregation="plain", suppress_below=2
+    )
+    report = run.outcomes["r1c1"].report
+    assert run.outcomes["r1c1"].cluster_sizes.tolist() == np.bincount(labels).tolist()
+    assert {name for name in Figures.model_fields if report[name] is not None} == {
+        "n_clusters",
+        "n_iter",
+        "converged",
+    }
+
+
+@pytest.mark.parametrize("kind", [messages.Close, messages.Gather, messages.Tell])
+@pytest.mark.parametrize("away", ["r1c1", "r4c1"])
+def test_figures_are_of_the_rows_that_were_there(kind: Any, away: str) -> None:
+    """Who is away is asked again in the next round; all know the same in the end."""
+    s = session()
+    s.until(kind)
+    s.turn(absent=[away])
+    s.to_the_end()
+    outcomes = s.outcomes()
+    marks = {str(sorted(dict(o.report).items())) for o in outcomes.values()}
+    assert len(marks) == 1
+    report = outcomes[away].report
+    left = [slot for slot in outcomes if kind is not messages.Gather or slot != away]
+    assert outcomes[away].cluster_sizes.sum() == sum(s.data[o].n_rows for o in left)
+    X = np.vstack([np.vstack(list(s.data[slot].batches())) for slot in left])
+    labels = np.concatenate([outcomes[slot].labels for slot in left])
+    rel = 1e-9 if kind is messages.Tell else 0.05  # the means are of who closed
+    told = {of: report[of] for of in expected(X, labels)}
+    assert told == pytest.approx(expected(X, labels), rel=rel)
+
+
+# Lies about the closing sums
+
+
+LIES: dict[str, Any] = {
+    "all words of the labels": lambda t: {"closing": t.closing + np.uint64(1)},
+    "a mean": lambda t: {"closing": plus(t.closing, (0, 1 << 40))},
+    "counts that add up": lambda t: {"closing": plus(t.closing, (-2, 1), (-3, -1))},
+    "who closed": lambda _: {"closed_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+    "when it was closed": lambda t: {"closed_in": t.closed_in - np.array([1, 0])},
+    "fewer words": lambda t: {"closing": t.closing[:5].copy()},
+}
+TOLD_LIES: dict[str, Any] = {
+    "all words": lambda t: {"gathered": t.gathered + np.uint64(1)},
+    "sizes that add up": lambda t: {"gathered": plus(t.gathered, (0, 1), (1, -1))},
+    "a figure": lambda t: {"gathered": plus(t.gathered, (4, 1 << 30))},
+    "who gathered": lambda _: {"gathered_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+    "fewer words": lambda t: {"gathered": t.gathered[:5].copy()},
+}
+
+
+@pytest.mark.parametrize("view", ["blind", "sums"])
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_the_means_of_the_labels_is_refused(
+    lie: str, slot: str, view: str
+) -> None:
+    s = session(analyst_view=view, quorum=None)
+    s.until(messages.Gather)
+    with pytest.raises((ProtocolFailed, InvalidArray)):
+        s.answer(slot, altered(s, slot, LIES[lie]))
+
+
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+@pytest.mark.parametrize("lie", TOLD_LIES)
+def test_a_lie_about_the_sums_around_them_is_refused(lie: str, slot: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.Tell)
+    with pytest.raises((ProtocolFailed, InvalidArray)):
+        s.answer(slot, altered(s, slot, TOLD_LIES[lie]))
+
+
+def one_more(s: Any) -> dict[str, Any]:
+    """Return the fields of a task that moves the centroids on after they came to rest.
+
+    The leader says with its last sums that they are not needed. Their total is a true
+    one all the same, around the last centroids.
+    """
+    last: dict[str, Any] = {}
+    for message in s.received:
+        packet = packets.read(message.payload)
+        if packet.header.record["kind"] == "sums":
+            last[message.sender] = packet.read([messages.Sums])
+    given = [last[slot] for slot in s.session.slots]
+    assert given[0].stop
+    number = s.recall("r2c1", messages.Centroids).number
+    return {
+        "updates": np.array([[number + 1, given[0].round, given[0].attempt]]),
+        "cohorts": np.ones((1, len(given)), np.uint8),
+        "totals": add_tagged(each.words for each in given)[None],
+    }
+
+
+@pytest.mark.parametrize("kind", [messages.Gather, messages.Tell])
+def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> None:
+    s = session(tol=0.05)
+    s.until(kind)
+    lie = altered(s, "r2c1", lambda _: one_more(s))
+    with pytest.raises(ProtocolFailed, match="updates after the last one"):
+        s.answer("r2c1", lie)
+
+
+def test_who_was_away_can_be_told_of_no_other_centroids_than_those_that_closed() -> (
+    None
+):
+    """Its sum is that of other labels: nobody else's fits, and it reads no total."""
+    s = session(tol=0.05)
+    s.until(messages.Close)
+    s.turn(absent=["r2c1"])
+    s.until(messages.Gather)
+    assert s.memories["r2c1"].get(messages.FinalRows) is None
+    with pytest.raises(ProtocolFailed, match="not the sum"):
+        s.answer("r2c1", altered(s, "r2c1", lambda _: one_more(s)))
+
+
+def test_shares_of_the_closing_sums_are_of_these_centroids_alone() -> None:
+    """Two sets of closing sums would be two more totals; of another set none adds up."""
+    s = session(tol=0.05)
+    s.until(messages.Close)
+    honest = s.answer("r2c1").contribution
+    other = s.answer("r2c1", altered(s, "r2c1", lambda _: one_more(s))).contribution
+    answers = {slot: s.answer(slot) for slot in s.open.tasks}
+    for slot, answer in answers.items():
+        s.journals[slot], s.memories[slot] = answer.journal, answer.memory
+    given = {slot: answer.contribution for slot, answer in answers.items()}
+    s.advance({**given, "r2c1": other})
+    assert honest != other
+    with pytest.raises(ProtocolFailed, match="not the sum"):
+        s.answer("r1c1")
+
+
+@pytest.mark.parametrize("kind", [messages.Close, messages.Gather])
+def test_closing_sums_are_made_once(kind: Any) -> None:
+    s = session(quorum=None)
+    s.until(kind)
+    task = s.open.tasks["r2c1"]
+    s.turn()
+    now = s.open.tasks["r2c1"]
+    with pytest.raises(TaskRefused):
+        s.answer("r2c1", moved(s.agreement, task, now))
+
+
+def test_nothing_is_gathered_before_it_is_closed() -> None:
+    s = session()
+    s.until(messages.Close)
+    task = packets.read(s.open.tasks["r2c1"]).read([messages.Close])
+    made_up = messages.Gather(
+        **dict(task),
+        closed_in=np.array([s.open.round, 1]),
+        closed_by=np.ones(5, np.uint8),
+        closing=np.zeros(10, np.uint64),
+    )
+    here = s.context("r2c1")
+    with pytest.raises(ProtocolFailed):
+        RowsParty().reply(here, made_up, s.data["r2c1"])
