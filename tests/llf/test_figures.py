@@ -9,18 +9,24 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
-from support.lies import altered, moved
-from support.llf_sessions import SEED, blobs, plus, session
+from support.lies import alter, altered, moved, tell
+from support.llf_sessions import SEED, blobs, by_columns, columns_session, plus, session
 from support.tables import cut
 
 from benchmarks import datasets
-from clustering_protocols import packets, simulation
+from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.errors import InvalidArray, ProtocolFailed, TaskRefused
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    columns_party,
+    columns_scatter,
+    messages,
+)
+from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.quality.figures import Figures
-from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.secrecy.masks import add_all, add_tagged
 from clustering_protocols.simulation import Simulated
 from clustering_protocols.terms import Layout
 
@@ -303,3 +309,170 @@ def test_nothing_is_gathered_before_it_is_closed() -> None:
     here = s.context("r2c1")
     with pytest.raises(ProtocolFailed):
         RowsParty().reply(here, made_up, s.data["r2c1"])
+
+
+# Split columns
+
+
+def of_columns(X: FloatArray, **params: Any) -> tuple[Simulated, FloatArray, IntArray]:
+    widths = [len(each) for each in np.array_split(np.arange(X.shape[1]), 3)]
+    layout = Layout.lattice(1, 3)
+    run = simulation.run(Llf(**params), layout, by_columns(X, widths), SEED)
+    spread = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return run, Z, run.outcomes["r1c2"].labels
+
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "cmeans": {},
+    "fuzzy": {**FUZZY, "max_iter": 30},
+    "plain": {"aggregation": "plain"},
+}
+
+
+@pytest.mark.parametrize("k", [3, 7])
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("how", COLUMNS)
+def test_figures_of_split_columns_are_scikit_learns(
+    how: str, name: str, k: int
+) -> None:
+    run, Z, labels = of_columns(load(name)[:2000], n_clusters=k, **COLUMNS[how])
+    wanted = expected(Z, labels)
+    of = ("inertia", "calinski_harabasz")
+    for outcome in run.outcomes.values():
+        report = outcome.report
+        told = {name: report[name] for name in of}
+        assert told == pytest.approx({name: wanted[name] for name in of}, rel=1e-9)
+        assert report["n_iter"] == report["n_updates"]
+        assert report["converged"] or report["n_iter"] == 30
+        assert report["davies_bouldin"] is report["silhouette"] is None
+    rounded = {name: float(f"{report[name]:.6g}") for name in of}
+    assert {name: getattr(run.summary.figures, name) for name in of} == rounded
+
+
+def test_columns_whose_labels_do_not_rest_say_no_inertia() -> None:
+    run, _, labels = of_columns(load("wine"), n_clusters=3, max_iter=1)
+    known = Figures(n_clusters=len(set(labels)), n_iter=1, converged=False)
+    assert dict(run.summary.figures) == dict(known)
+    assert dict(run.outcomes["r1c1"].report).items() >= dict(known).items()
+
+
+def test_columns_of_which_nothing_is_let_out_are_not_asked_how_they_scatter() -> None:
+    run, _, _ = of_columns(load("wine"), n_clusters=3, publish="nothing")
+    assert run.summary.figures is None
+    assert run.outcomes["r1c1"].report["inertia"] is None
+    params = Llf(n_clusters=3, publish="nothing")
+    stage = registry.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]
+    assert messages.Scatter not in stage.tasks
+
+
+def scattered(s: Any, labels: IntArray) -> FloatArray:
+    """Return both sums over all parties, as the analyst reads them."""
+    asked, shares = messages.Scatter(labels=labels), []
+    for slot in s.session.slots:
+        reply = ColumnsParty().reply(s.context(slot), asked, s.data[slot])
+        shares.append(reply.contribution.words)
+    return columns_scatter.encoding(s.session).decode(add_all(shares))
+
+
+def lonely(n: int) -> IntArray:
+    """Return labels of which the first row has one of its own."""
+    labels = np.ones(n, dtype=np.int64)
+    labels[0] = 0
+    labels[n // 2 :] = 2
+    return labels
+
+
+def read_differences(s: Any) -> FloatArray:
+    """Return by how much each cluster of the last update is farther than the first."""
+    words = add_all(packets.read(m.payload).arrays["words"] for m in s.received[-3:])
+    signed = (words - words[:, :1]).view(np.int64)
+    return signed / columns_party.encoding(s.session).unit
+
+
+@pytest.mark.parametrize("of", ["lonely", "honest"])
+def test_labels_of_the_analysts_choice_tell_it_nothing_new_but_how_all_rows_scatter(
+    of: str,
+) -> None:
+    """It tells a row's own cluster in an update, and could read that row's norm.
+
+    The differences of that update give the same number; and both sums together are the
+    same for any labels.
+    """
+    s = columns_session("cmeans", 2)
+    if of == "lonely":
+        tell(s, lambda task: {"labels": lonely(len(task.labels))})
+    labels = packets.read(s.open.tasks["r1c1"]).read([messages.Measure]).labels
+    s.turn()
+    within, between = scattered(s, labels)
+    D, counts = read_differences(s), np.bincount(labels, minlength=3)
+    apart = np.array([(D - D[:, [c]])[labels == c].sum(axis=0) for c in range(3)])
+    known = (apart * counts).sum() / (2 * counts.sum())
+    assert between == pytest.approx(known, rel=1e-9)
+    assert within + between == pytest.approx(60 * 6, rel=1e-9)  # n·F, standardised
+
+
+LABELS: dict[str, Any] = {
+    "a row alone": lambda old: lonely(len(old)),
+    "two changed": lambda old: np.roll(old, 1),
+    "one changed": lambda old: np.append((old[:1] + 1) % 3, old[1:]),
+    "a cluster that there is not": lambda old: np.append(np.array([3]), old[1:]),
+    "fewer": lambda old: old[:-1],
+    "none": lambda old: old[:0],
+}
+
+
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+@pytest.mark.parametrize("lie", LABELS)
+def test_no_figures_are_made_of_other_labels_than_were_told_last(
+    lie: str, algorithm: str
+) -> None:
+    s = columns_session(algorithm)
+    s.until(messages.Scatter)
+
+    def change(task: Any) -> dict[str, Any]:
+        return {"labels": LABELS[lie](task.labels)}
+
+    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+        s.answer("r1c2", altered(s, "r1c2", change))
+
+
+def test_figures_are_asked_once_and_after_the_first_labels() -> None:
+    s = columns_session("cmeans", 1)
+    early = messages.Scatter(labels=np.zeros(60, dtype=np.int64))
+    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+        ColumnsParty().reply(s.context("r1c2"), early, s.data["r1c2"])
+    s.until(messages.Measure, 2)
+    measure = s.open.tasks["r1c2"]
+    s.until(messages.Scatter)
+    task = s.open.tasks["r1c2"]
+    s.journals["r1c2"] = s.answer("r1c2", task).journal
+    with pytest.raises(TaskRefused):
+        s.answer("r1c2", moved(s.agreement, measure, task))
+    s = columns_session("cmeans", 2)
+    s.until(messages.Scatter)
+    task = s.open.tasks["r1c2"]
+    s.turn()
+    with pytest.raises(TaskRefused):
+        s.answer("r1c2", moved(s.agreement, task, s.open.tasks["r1c2"]))
+
+
+def test_figures_of_other_labels_than_the_result_are_refused() -> None:
+    s = columns_session("cmeans")
+    s.to_the_end()
+    result = packets.read(s.closed.results["r1c2"]).read([messages.Grouped])
+    other = dict(result) | {"labels": np.roll(result.labels, 1)}
+    lie = messages.Grouped.model_validate(other)
+    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+        ColumnsParty().conclude(s.context("r1c2"), lie, s.data["r1c2"])
+
+
+def test_shares_that_do_not_fit_end_the_session() -> None:
+    s = columns_session("cmeans")
+    s.until(messages.Scatter)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    noise = alter(
+        s.agreement, given["r1c2"], lambda t: {"words": plus(t.words, (0, 1 << 62))}
+    )
+    with pytest.raises(ProtocolFailed, match="different inputs"):
+        s.advance({**given, "r1c2": noise})

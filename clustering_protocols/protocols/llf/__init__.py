@@ -199,11 +199,15 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
     from . import messages
 
     most = params.max_iter + 1
+    scatter = Exchange(messages.Scatter, messages.Scattered, 0)
     return Stage(
         name=messages.UPDATES,
         analyst=role(__name__, "columns_analyst.ColumnsAnalyst"),
         party=role(__name__, "columns_party.ColumnsParty"),
-        exchanges=(Exchange(messages.Measure, messages.Distances, 1, most),),
+        exchanges=(
+            Exchange(messages.Measure, messages.Distances, 1, most),
+            *([] if params.publish == "nothing" else [scatter]),
+        ),
         results=(messages.Grouped, messages.ColumnsSummary),
         results_to="all",
         each_run=True,

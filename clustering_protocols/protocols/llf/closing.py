@@ -254,7 +254,10 @@ def totals_of(
     total: Around,
 ) -> ClosingTotals:
     """Return sizes and figures of the total."""
-    run: dict[str, Any] = {"n_iter": known.number, "converged": stops(params, known.moved)}
+    run: dict[str, Any] = {
+        "n_iter": known.number,
+        "converged": stops(params, known.moved),
+    }
     sizes = total.sizes.astype(np.int64)
     if params.suppresses:  # the sums lack the rows that were held back
         figures = Figures(n_clusters=int(np.count_nonzero(sizes)), **run)

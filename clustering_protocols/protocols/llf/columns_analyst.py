@@ -3,6 +3,7 @@
 | task → contribution |
 |---|
 | `measure` → `distances`, at most T + 1 times |
+| `scatter` → `scattered`, where the last update changed no label |
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ from clustering_protocols.contract import (
     Finish,
     Reopen,
     Run,
+    all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.quality.figures import Figures
+from clustering_protocols.quality.sums import calinski_harabasz
+from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
 from .columns_party import encoding
+from .columns_scatter import encoding as encoding_of, hard_labels
 from .params import LlfSession, LosslessFederated
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
@@ -33,9 +39,7 @@ _NOT_THE_SAME = (
 )
 
 
-class ColumnsAnalyst(
-    AnalystRole[LosslessFederated, messages.Distances, messages.Measuring]
-):
+class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.Measuring]):
     """Runs updates until labels (or distances) rest, then hands out labels."""
 
     state = messages.Measuring
@@ -56,10 +60,13 @@ class ColumnsAnalyst(
         self,
         session: LlfSession,
         state: messages.Measuring,
-        contributions: Mapping[str, messages.Distances],
+        contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
-        """Return the next update, or the labels."""
-        total = add_all(each.words for each in contributions.values())
+        """Return the next update, the question for the figures, or the labels."""
+        if state.phase == "scatter":
+            return _scattered(session, state, contributions)
+        given = all_of(messages.Distances, contributions)
+        total = add_all(each.words for each in given.values())
         fuzzy = session.params.fuzzy
         of = _degrees if fuzzy else _nearest
         found = of(session, total, state)
@@ -72,7 +79,9 @@ class ColumnsAnalyst(
         )
         rests = state.number > 1 and found.moved <= (session.params.tol if fuzzy else 0)
         if rests or state.number > session.params.max_iter:
-            return _finish(session, now, _n_coinciding(total))
+            ended = {"rests": rests, "n_coinciding": _n_coinciding(total)}
+            now = now.model_copy(update={"phase": "scatter", **ended})
+            return _end(session, state, now)
         return _ask(session, now)
 
 
@@ -126,15 +135,10 @@ def _degrees(
 def _ask(session: LlfSession, now: messages.Measuring) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
-    task = messages.Measure(
-        number=now.number,
-        labels=_NO_LABELS if params.fuzzy else now.labels,
-        memberships=now.memberships,
-    )
     moved = [float(each) for each in now.tolerances[1:]]
     return Ask.everybody(
         session,
-        task,
+        _task(session, now),
         state=now,
         dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in session.slots},
         progress={
@@ -145,30 +149,78 @@ def _ask(session: LlfSession, now: messages.Measuring) -> Ask:
     )
 
 
+def _task(session: LlfSession, now: messages.Measuring) -> messages.Measure:
+    return messages.Measure(
+        number=now.number,
+        labels=_NO_LABELS if session.params.fuzzy else now.labels,
+        memberships=now.memberships,
+    )
+
+
 def _n_coinciding(total: WordArray) -> int:
     """Return how many centroids are exactly as far from every row as a lower one."""
     return len(total.T) - len({distances.tobytes() for distances in total.T})
 
 
-def _finish(session: LlfSession, now: messages.Measuring, n_coinciding: int) -> Finish:
+def _end(
+    session: LlfSession, before: messages.Measuring, now: messages.Measuring
+) -> Ask | Finish:
+    """Ask how the final clusters scatter, where the parties know them already."""
+    told = hard_labels(_task(session, before))
+    if session.params.publish == "nothing" or not np.array_equal(told, now.labels):
+        return _finish(session, now, _figures(now))
+    task = messages.Scatter(labels=now.labels)
+    return Ask.everybody(session, task, state=now)
+
+
+def _scattered(
+    session: LlfSession, now: messages.Measuring, contributions: Mapping[str, Record]
+) -> Finish:
+    given = all_of(messages.Scattered, contributions)
+    total, code = add_all(each.words for each in given.values()), encoding_of(session)
+    if not code.fits(total) or (total.view(np.int64) < 0).any():
+        raise ProtocolFailed(_NOT_THE_SAME)
+    inertia, between = map(float, code.decode(total))
+    k = np.count_nonzero(np.bincount(now.labels))
+    index = calinski_harabasz(int(k), len(now.labels), between, inertia)
+    figures = _figures(now, inertia=inertia, calinski_harabasz=index)
+    return _finish(session, now, figures)
+
+
+def _figures(now: messages.Measuring, **known: float | None) -> Figures:
+    return Figures(
+        n_clusters=int(np.count_nonzero(np.bincount(now.labels))),
+        n_iter=_n_updates(now),
+        converged=now.rests,
+        **known,
+    )
+
+
+def _n_updates(now: messages.Measuring) -> int:
+    return now.number - 2
+
+
+def _finish(session: LlfSession, now: messages.Measuring, figures: Figures) -> Finish:
     params = session.params
     sizes = np.bincount(now.labels, minlength=params.n_clusters)
-    n_updates = now.number - 2
     wanted = params.output == "memberships"
+    silent = params.publish == "nothing"
     result = messages.Grouped(
         labels=now.labels,
         memberships=now.memberships if wanted else now.memberships[:0],
         cluster_sizes=sizes,
-        n_updates=n_updates,
-        n_coinciding=n_coinciding,
+        n_updates=_n_updates(now),
+        n_coinciding=now.n_coinciding,
+        figures=figures,
     )
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
-    told = large[:0] if params.publish == "nothing" else large
+    told = large[:0] if silent else large
     summary = messages.ColumnsSummary(
         clusters=told,
         cluster_sizes=sizes[told],
-        n_updates=n_updates,
-        n_coinciding=None if params.publish == "nothing" else n_coinciding,
+        n_updates=_n_updates(now),
+        n_coinciding=None if silent else now.n_coinciding,
+        figures=None if silent else figures.rounded(),
         tolerances=now.tolerances[1:],
     )
     results = dict.fromkeys(session.slots, result)

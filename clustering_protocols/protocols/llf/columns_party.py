@@ -19,21 +19,24 @@ from clustering_protocols.preparation.sums import MaskedSum, mask
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from . import kernels, messages, starts
+from . import columns_scatter, kernels, messages, starts
 from .centroids import drawn_nudge, move, nudge_purpose
 from .features import Scaler, check_ranges, contiguous, scaler, scaler_of
 from .params import LlfContext, LlfSession, LosslessFederated
 
+_Task = messages.Measure | messages.Scatter
 
-class ColumnsParty(
-    PartyRole[LosslessFederated, messages.Measure, Record, messages.Grouped]
-):
+
+class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]):
     """Measures rows against its own coordinates of the centroids, and moves these."""
 
-    def reply(
-        self, context: LlfContext, task: messages.Measure, data: DataSource
-    ) -> Reply:
-        """Return masked squared distances, rows in the row group's secret order."""
+    def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
+        """Return masked squared distances, or how the final clusters scatter.
+
+        Rows are in the row group's secret order.
+        """
+        if isinstance(task, messages.Scatter):
+            return columns_scatter.reply(context, task, data)
         _check_number(context, task)
         scale = scaler_of(context)
         remembered: list[Record] = []
@@ -47,6 +50,8 @@ class ColumnsParty(
             remembered.append(messages.StartCentroids(centroids=V))
         else:
             V = _moved(context, task, data, scale)
+            told = columns_scatter.hard_labels(task)
+            remembered.append(columns_scatter.told(told))
         words = _distances(context, data, scale, V)
         _hide(context, words)
         own = messages.OwnCentroids(number=task.number, centroids=V)
@@ -60,6 +65,8 @@ class ColumnsParty(
         """Return the labels in the order of this party's own rows."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
+        if result.figures.inertia is not None:
+            columns_scatter.check_told(context, result.labels)
         memberships = None
         if len(result.memberships):
             memberships = order.restore(result.memberships)
@@ -72,6 +79,7 @@ class ColumnsParty(
             report={
                 "n_updates": result.n_updates,
                 "n_coinciding": result.n_coinciding,
+                **dict(result.figures),
             },
         )
 

@@ -1,8 +1,8 @@
-"""Records of lossless federated c-means and fuzzy c-means."""
+"""Records of the updates of split rows, and of their end."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,80 +15,6 @@ from clustering_protocols.arrays import (
 )
 from clustering_protocols.quality.figures import Figures
 from clustering_protocols.records import Record
-
-UPDATES: Final = "updates"
-"""The name of the stage of updates; it binds masks too."""
-
-# Start of split rows
-
-
-class Propose(Record):
-    """Task: seal candidates to the leader."""
-
-    kind = "propose"
-
-
-class Proposed(Record):
-    """Contribution."""
-
-    kind = "proposed"
-
-
-class Candidates(Record):
-    """Envelope: means of five neighbours, in scaled units."""
-
-    kind = "candidates"
-
-    centroids: Annotated[FloatArray, Spec("k", "m")]
-
-
-class ProposedByAll(Candidates):
-    """Memory of the leader: the candidates of all, one below the other."""
-
-    kind = "proposed-by-all"
-
-
-class Settle(Record):
-    """Task: the leader seals the start to all."""
-
-    kind = "settle"
-
-
-class Settled(Record):
-    """Contribution."""
-
-    kind = "settled"
-
-
-class Confirm(Record):
-    """Task: keep the start that came; who is left out of the first update needs it too."""
-
-    kind = "confirm"
-
-
-class Confirmed(Record):
-    """Contribution."""
-
-    kind = "confirmed"
-
-
-class Starting(Record):
-    """The analyst's state while the parties agree on a start: what it asked last."""
-
-    kind = "starting"
-
-    asked: Literal["propose", "settle", "confirm"]
-
-
-class StartCentroids(Record):
-    """Envelope and memory: V(0), in scaled units."""
-
-    kind = "start-centroids"
-
-    centroids: Annotated[FloatArray, Spec("k", "m")]
-
-
-# Updates of split rows
 
 
 class Totals(Record):
@@ -300,76 +226,3 @@ class FinalMeans(Record):
 
     counts: Annotated[IntArray, Spec("k", low=0)]
     means: Annotated[FloatArray, Spec("k", "m")]
-
-
-# Split columns
-
-
-class Measure(Record):
-    """Task: measure all rows against your coordinates of the centroids.
-
-    labels, memberships: of the update before, in the order in which rows travel; the
-    one that the algorithm does not have stays empty, and both do at first.
-    """
-
-    kind = "measure"
-
-    number: int = Field(ge=1)
-    labels: Annotated[IntArray, Spec("n_labels", low=0)]
-    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
-
-
-class Distances(Record):
-    """Contribution: squared distances over own columns, as ring elements."""
-
-    kind = "distances"
-
-    words: Annotated[WordArray, Spec("n", "k")]
-
-
-class Measuring(Record):
-    """The analyst's state between rounds of split columns.
-
-    roots: roots of the squared distances of the update before (fuzzy c-means).
-    """
-
-    kind = "measuring"
-
-    number: int
-    labels: Annotated[IntArray, Spec("n_labels")]
-    memberships: Annotated[FloatArray, Spec("n_memberships", "k")]
-    roots: Annotated[FloatArray, Spec("n_roots", "k")]
-    tolerances: Annotated[FloatArray, Spec("t")]
-
-
-class Grouped(Record):
-    """Result for the row group, in the order in which rows travelled."""
-
-    kind = "grouped"
-
-    labels: Annotated[IntArray, Spec("n", low=0)]
-    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
-    cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
-    n_updates: int
-    n_coinciding: int = Field(ge=0)
-
-
-class ColumnsSummary(Record):
-    """What the coordinator reads of split columns."""
-
-    kind = "columns-summary"
-
-    cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
-    clusters: Annotated[IntArray, Spec("clusters", low=0)]
-    n_updates: int
-    n_coinciding: int | None = Field(default=None, ge=0)
-    tolerances: Annotated[FloatArray, Spec("t", low=0)]
-
-
-class OwnCentroids(Record):
-    """Memory of split columns: this party's coordinates of the centroids."""
-
-    kind = "own-centroids"
-
-    number: int
-    centroids: Annotated[FloatArray, Spec("k", "m")]

@@ -1,0 +1,99 @@
+"""Split columns: how final clusters scatter over a party's columns, for the figures.
+
+Within each cluster around its mean m_c, and the means around the mean m of all rows; of
+both, squares over columns add up over the parties. The labels are those of the update
+that was told last, and no others: for them the second sum follows from the differences
+of distances that the analyst read in that update,
+
+    n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
+    Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n,
+
+and both together are Σ ‖x - m‖², whatever the labels are. So an analyst that tells
+labels of its choice learns by this round what it learns by any: how far all rows
+together scatter.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Reply
+from clustering_protocols.data import DataSource
+from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols.preparation.sums import MaskedSum, mask
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+
+from . import messages
+from .features import Scaler, contiguous, scaler, scaler_of
+from .params import LlfContext, LlfSession
+
+
+def hard_labels(asked: messages.Measure) -> IntArray:
+    """Return the labels that an update tells, the largest membership's where fuzzy."""
+    if not len(asked.memberships):
+        return asked.labels
+    labels: IntArray = np.argmax(asked.memberships, axis=1).astype(np.int64)
+    return labels
+
+
+def told(labels: IntArray) -> messages.LabelsTold:
+    """Return what a party remembers of the labels of an update."""
+    digest = sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
+    return messages.LabelsTold(digest=digest)
+
+
+def check_told(context: LlfContext, labels: IntArray) -> None:
+    """Refuse labels other than those that were told last.
+
+    Raises
+    ------
+    ProtocolFailed
+    """
+    known = context.memory.get(messages.LabelsTold)
+    if known is None or known.digest != told(labels).digest:
+        raise ProtocolFailed(
+            "The analyst asks for figures of labels that are not those of the last "
+            "update."
+        )
+
+
+def reply(context: LlfContext, asked: messages.Scatter, data: DataSource) -> Reply:
+    """Return this party's masked share of both sums."""
+    check_told(context, asked.labels)
+    params = context.session.params
+    labels = np.empty(data.n_rows, dtype=np.int64)
+    labels[context.recall(RowOrder).order] = asked.labels
+    own = _scatter(data, scaler_of(context), labels, params.n_clusters)
+    words = encoding(context.session).encode(own)
+    if params.masked:
+        of = MaskedSum.here(context, context.session.slots, "scatter")
+        mask(context, words, of, minimum_members=params.least_parties)
+    return Reply(contribution=messages.Scattered(words=words))
+
+
+def encoding(session: LlfSession) -> FixedPoint:
+    """Return how both sums stand as ring elements: no more than Σ ‖x‖²."""
+    columns = range(session.layout.n_column_groups)
+    limits = [scaler(session, column, None).square_limit for column in columns]
+    return FixedPoint.of(np.concatenate(limits).sum())
+
+
+def _scatter(data: DataSource, scale: Scaler, labels: IntArray, k: int) -> FloatArray:
+    """Return Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns."""
+    sums, counts = np.zeros((k, scale.offset.size)), np.bincount(labels, minlength=k)
+    begin = 0
+    for batch in contiguous(data):
+        np.add.at(sums, labels[begin : begin + len(batch)], scale(batch))
+        begin += len(batch)
+    means = sums / np.maximum(counts, 1)[:, None]
+    apart = np.square(means - sums.sum(axis=0) / len(labels)).sum(axis=1)
+    within, begin = 0.0, 0
+    for batch in contiguous(data):
+        own = means[labels[begin : begin + len(batch)]]
+        within += float(np.square(scale(batch) - own).sum())
+        begin += len(batch)
+    return np.array([within, float(counts @ apart)])

@@ -1,0 +1,74 @@
+"""Records of the start of split rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from clustering_protocols.arrays import FloatArray, Spec
+from clustering_protocols.records import Record
+
+
+class Propose(Record):
+    """Task: seal candidates to the leader."""
+
+    kind = "propose"
+
+
+class Proposed(Record):
+    """Contribution."""
+
+    kind = "proposed"
+
+
+class Candidates(Record):
+    """Envelope: means of five neighbours, in scaled units."""
+
+    kind = "candidates"
+
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+
+
+class ProposedByAll(Candidates):
+    """Memory of the leader: the candidates of all, one below the other."""
+
+    kind = "proposed-by-all"
+
+
+class Settle(Record):
+    """Task: the leader seals the start to all."""
+
+    kind = "settle"
+
+
+class Settled(Record):
+    """Contribution."""
+
+    kind = "settled"
+
+
+class Confirm(Record):
+    """Task: keep the start that came; who is left out of the first update needs it too."""
+
+    kind = "confirm"
+
+
+class Confirmed(Record):
+    """Contribution."""
+
+    kind = "confirmed"
+
+
+class Starting(Record):
+    """The analyst's state while the parties agree on a start: what it asked last."""
+
+    kind = "starting"
+
+    asked: Literal["propose", "settle", "confirm"]
+
+
+class StartCentroids(Record):
+    """Envelope and memory: V(0), in scaled units."""
+
+    kind = "start-centroids"
+
+    centroids: Annotated[FloatArray, Spec("k", "m")]
