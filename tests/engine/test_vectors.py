@@ -117,7 +117,10 @@ def sample(record: type[Record]) -> Record:
 
 
 def accepted(annotation: Any, metadata: list[Any]) -> Any:
-    """Return the first of some plain values that a field takes."""
+    """Return a sample of a record inside, or the first of some plain values that fit."""
+    for kind in (annotation, *get_args(annotation)):
+        if isinstance(kind, type) and issubclass(kind, Record):
+            return sample(kind)
     strict = ConfigDict(strict=True)
     adapter = TypeAdapter(Annotated[annotation, None, *metadata], config=strict)
     for value in (*get_args(annotation), 0.5, 3, True, "word", "0f" * 32, None, [], {}):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .columns import (
+from .column_messages import (
     ColumnsSummary,
     Distances,
     Grouped,
@@ -13,7 +13,7 @@ from .columns import (
     Scatter,
     Scattered,
 )
-from .rows import (
+from .row_messages import (
     Centroids,
     Close,
     Closed,
@@ -32,7 +32,7 @@ from .rows import (
     Update,
     Updating,
 )
-from .start import (
+from .start_messages import (
     Candidates,
     Confirm,
     Confirmed,
