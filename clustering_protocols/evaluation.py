@@ -26,7 +26,7 @@ USUAL: Final[tuple[Rule, ...]] = (
     "calinski_harabasz",
     "partition_coefficient",
 )
-"""What decides unless terms say else: the first that every run has."""
+"""What decides unless terms say else: the first that any run has."""
 MAX_RUNS: Final = 50
 
 
@@ -42,7 +42,7 @@ class Evaluation(Section):
     choose: Rule | Literal["usual", "later"] = Field(
         default="usual",
         description="The figure whose best run counts (of equal ones that of fewer "
-        f"clusters). usual: the first of {', '.join(USUAL)} that every run has. later: "
+        f"clusters). usual: the first of {', '.join(USUAL)} that any run has. later: "
         "the coordinator reads the figures of all runs, and says.",
     )
     within: int = Field(
@@ -61,19 +61,19 @@ class Evaluation(Section):
     def best(self, runs: Sequence[Figures]) -> int:
         """Return the number of the run that the rule chooses, 'usual' where it is later.
 
+        Among those that have the figure: none compares one cluster with others.
+
         Raises
         ------
         InvalidParameters
-            If not every run has such a figure.
+            If no run has it.
         """
         named = self.choose not in {"usual", "later"}
         for rule in (self.choose,) if named else USUAL:
-            values = [getattr(run, rule) for run in runs]
-            if values and None not in values:
+            values = {n: getattr(run, rule) for n, run in enumerate(runs)}
+            known = {n: value for n, value in values.items() if value is not None}
+            if known:
                 sign = 1 if rule in LEAST_IS_BEST else -1
-                return min(range(len(runs)), key=lambda run: (sign * values[run], run))
-        raise InvalidParameters(
-            f"choose: not every run of this session has {self.choose!r}."
-            if named
-            else f"choose: not every run of this session has one of {', '.join(USUAL)}."
-        )
+                return min(known, key=lambda run: (sign * known[run], run))
+        asked = self.choose if named else f"of {', '.join(USUAL)}"
+        raise InvalidParameters(f"choose: no run of this session has {asked}.")

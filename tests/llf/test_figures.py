@@ -25,7 +25,7 @@ from clustering_protocols.protocols.llf import (
 )
 from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.protocols.llf.rows_party import RowsParty
-from clustering_protocols.quality.figures import Figures
+from clustering_protocols.figures import Figures
 from clustering_protocols.secrecy.masks import add_all, add_tagged
 from clustering_protocols.simulation import Simulated
 from clustering_protocols.terms import Layout

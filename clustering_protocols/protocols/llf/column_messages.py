@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.quality.figures import Figures
+from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 
 

@@ -23,7 +23,7 @@ from clustering_protocols.contract import (
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.quality.figures import Figures
+from clustering_protocols.figures import Figures
 from clustering_protocols.quality.sums import calinski_harabasz
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all

@@ -13,7 +13,7 @@ from clustering_protocols.arrays import (
     Spec,
     WordArray,
 )
-from clustering_protocols.quality.figures import Figures
+from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 
 
