@@ -105,10 +105,9 @@ def differences(params: Params, layout: Layout, X: Any) -> dict[str, float]:
     Z = standardised(X)
     if isinstance(params, OmniFC):
         Z = rounded(X, found.simulated.trace)
-    outcome = next(iter(found.simulated.outcomes.values()))
     # parties of llf remember all digits of what they add up
     own = next(iter(found.simulated.trace.memories.values())).get(Figures)
-    figures = (own or outcome.figures[0]).values
+    figures = (own or found.simulated.figures[0]).values
     return {
         name: abs(figures[name] / value - 1.0)
         for name, value in expected(Z, found.labels).items()
@@ -154,7 +153,7 @@ def pick(params: Params, layout: Layout, X: Any, ks: tuple[int, ...], seed: int)
     parts = simulation.split(X, layout, seed)
     runs = Evaluation(n_clusters=ks)
     found = simulation.run(params, layout, parts.data, seed, evaluation=runs)
-    return ks[next(iter(found.outcomes.values())).chosen]
+    return ks[found.chosen]
 
 
 def show_picks(seeds: int) -> bool:

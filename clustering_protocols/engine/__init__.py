@@ -20,7 +20,7 @@ from clustering_protocols.engine.analyst import (
     read_result,
 )
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.moves import Choosing, Closed, Move, Opened
+from clustering_protocols.engine.moves import Choosing, Closed, Conclusion, Move, Opened
 from clustering_protocols.engine.party import FINAL, Answer, PartyEngine
 from clustering_protocols.engine.stages import load
 
@@ -30,6 +30,7 @@ __all__ = [
     "Answer",
     "Choosing",
     "Closed",
+    "Conclusion",
     "Journal",
     "Move",
     "Opened",

@@ -89,8 +89,9 @@ class Admission:
             self.context.session, name, journal.transcript, result.signatures, needed
         )
         stage = self.stages[last]
-        before = len(self._groups(stage.exchanges[0].audience))  # told of the task
-        told = self._entry(result).told[before:]
+        told = self._entry(result).told
+        if signatures.tells_runs(stage):  # the task comes first
+            told = told[len(self._groups(stage.exchanges[0].audience)) :]
         self._check_told(told, stage.results_to, result.record_digest())
 
     def _check_task(self, asked: Packet) -> None:
@@ -99,6 +100,8 @@ class Admission:
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("Everybody was told of another task.")
         stage = stage_of(self.stages, asked)
+        if stage is self.stages[-1] and not signatures.tells_runs(stage):
+            return  # of the closing it says what the results are
         exchange = stage.exchange_of(kind)
         digest = asked.record_digest(exchange.own)
         self._check_told(entry.told, exchange.audience, digest)

@@ -186,7 +186,8 @@ def _conclude(course: Course, run: int) -> Opened:
     course = replace(course, held=held.choose(course.held, run))
     needed = quorum(session)
     slots = session.slots if needed == len(session.slots) else course.present
-    tasks = dict.fromkeys(slots, signatures.Conclude(figures=figures, chosen=run))
+    task = signatures.last_task(session, figures, run)
+    tasks = dict.fromkeys(slots, task)
     course = replace(course, round=course.round + 1, attempt=1)
     opened = _open(course, Ask(tasks=tasks, quorum=needed))
     told = [each.values for each in figures]
@@ -205,19 +206,19 @@ def _open(course: Course, ask: Ask) -> Opened:
 
 def _told(course: Course, asks: str, ask: Ask) -> Sequence[str]:
     """Return the digests of what is told: the tasks, at the end the results as well."""
-    layout = course.session.layout
+    layout, to = course.session.layout, course.stage.results_to
     exchange = course.stage.exchange_of(asks)
+    results = held.digests(course.held) if course.is_last_stage else {}
+    of_results = transcript.told(layout, to, results) if results else []
+    if course.is_last_stage and not signatures.tells_runs(course.stage):
+        return of_results
     distinct = {id(task): task for task in ask.tasks.values()}
     found = {
         key: packets.digest_of(task.header(), task.arrays, exchange.own)
         for key, task in distinct.items()
     }
     digests = {slot: found[id(task)] for slot, task in ask.tasks.items()}
-    told = transcript.told(layout, exchange.audience, digests)
-    if not course.is_last_stage:
-        return told
-    to = course.stage.results_to
-    return [*told, *transcript.told(layout, to, held.digests(course.held))]
+    return [*transcript.told(layout, exchange.audience, digests), *of_results]
 
 
 def _task(course: Course, slot: str, task: Record, ask: Ask) -> bytes:

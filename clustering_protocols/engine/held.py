@@ -79,8 +79,10 @@ def _records(held: ByteArray) -> dict[str, ByteArray]:
 def _opened(held: ByteArray) -> tuple[list[dict[str, Any]], dict[str, ByteArray]]:
     if not held.size:
         return [], {}
-    _, arrays = codec.decode(held.data)
+    header, arrays = codec.decode(held.data)
     found = dict(arrays)
+    if "records" in header:  # as 0.2.0 held them, where a session goes on after it
+        return [{"records": header["records"], "figures": None}], found
     return json.loads(found.pop(_KEPT).tobytes()), found
 
 

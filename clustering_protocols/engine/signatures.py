@@ -6,18 +6,18 @@ nobody was shown another roster.
 
 *Closing*: after the last round of the protocol the digests of the results go into the
 transcript, and all who take part sign it. The signatures come with the results: whoever
-reads a result knows that everybody was told the same in every round. The task of this
-round says what all runs are like and which of them counts.
+reads a result knows that everybody was told the same in every round. In a session of
+several runs this task says what all are like and which of them counts.
 
 | round | task → contribution |
 |---|---|
 | first | `sign` → `signed` |
-| last | `conclude` → `signed` |
+| last | `sign` (of several runs: `conclude`) → `signed` |
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ class Sign(Record):
 
 
 class Conclude(Record):
-    """Task, and memory: sign likewise, given the figures of all runs.
+    """Task of a session of several runs, and memory: sign, given the figures of all.
 
     figures: of each run, in order; none where the protocol computes none.
     chosen: the number of the run whose results these are, from 0.
@@ -140,16 +140,31 @@ def opening() -> Stage:
     )
 
 
-def closing(lasts: tuple[Stage, ...], *, least: int) -> Stage:
+def last_task(
+    session: SessionContext, figures: Sequence[Figures], chosen: int
+) -> Sign | Conclude:
+    """Return the task of the last round."""
+    if len(session.runs) == 1:
+        return Sign()
+    return Conclude(figures=list(figures), chosen=chosen)
+
+
+def tells_runs(stage: Stage) -> bool:
+    """Return whether the task of a closing says something: it is told like any other."""
+    return stage.exchanges[0].task is Conclude
+
+
+def closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
     """Return the stage of the last round, with the results of the protocol.
 
     ``lasts``: its last stage, or that of each run.
     """
+    task = Sign if n_runs == 1 else Conclude
     return Stage(
         name=CLOSING,
-        analyst=lambda: Relay(Conclude(figures=[], chosen=0)),  # the engine asks
+        analyst=lambda: Relay(Sign()),  # the engine itself asks
         party=lambda: Signer(lasts),
-        exchanges=(Exchange(Conclude, Signed, least),),
+        exchanges=(Exchange(task, Signed, least),),
         results=lasts[0].results,
         results_to=lasts[0].results_to,
     )

@@ -28,7 +28,11 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     )
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))
-    return session, (opening(), *own, closing(_lasts(own), least=least))
+    return session, (
+        opening(),
+        *own,
+        closing(_lasts(own), len(session.runs), least=least),
+    )
 
 
 def _lasts(stages: Sequence[Stage]) -> tuple[Stage, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Outcome, Trace
+from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 
 Timer = Callable[[], float]
@@ -43,6 +44,10 @@ class Simulated:
         ``orders[slot][k]`` is the slot's row that travelled at position k.
     summary : Record, optional
         What the coordinator reads.
+    figures : sequence of Figures
+        Of each run, as the coordinator reads them.
+    chosen : int
+        Which of the runs the outcomes are of.
     trace : Trace
         What the session left, for the pooled reference.
     sent : list of Sent
@@ -53,6 +58,8 @@ class Simulated:
     outcomes: Mapping[str, Outcome] = field(repr=False)
     orders: Mapping[str, IntArray] = field(repr=False)
     summary: Record | None
+    figures: Sequence[Figures]
+    chosen: int
     trace: Trace = field(repr=False)
     sent: Sequence[Sent] = field(repr=False)
     costs: Mapping[str, Cost]

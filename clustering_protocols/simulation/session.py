@@ -16,6 +16,7 @@ from clustering_protocols.contract import (
     Trace,
 )
 from clustering_protocols.data import DataSource
+from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 from clustering_protocols.simulation.agreement import (
     ANALYST,
@@ -125,6 +126,13 @@ class Session(Parties):
         if not isinstance(self.move, engine.Closed):
             raise RuntimeError("The session goes on.")  # noqa: TRY004  no wrong type
         return self.move
+
+    @property
+    def conclusion(self) -> engine.Conclusion:
+        """Return what the runs are like; :class:`RuntimeError` before the last round."""
+        if self.last is None or self.last.conclusion is None:
+            raise RuntimeError("The last round was not opened yet.")
+        return self.last.conclusion
 
     @property
     def received(self) -> list[Sent]:
@@ -282,14 +290,15 @@ class Session(Parties):
 
     def simulated(self) -> Simulated:
         """Return how the session went, once it is over."""
-        summary, outcomes = self.summary(), self.outcomes()
-        chosen = next(iter(outcomes.values())).chosen
-        run = chosen if len(self.session.runs) > 1 else None
+        summary, ended = self.summary(), self.conclusion
+        run = ended.chosen if len(self.session.runs) > 1 else None
         memories = {slot: each.within(run) for slot, each in self.memories.items()}
         return Simulated(
-            outcomes=outcomes,
+            outcomes=self.outcomes(),
             orders={slot: self.travelled(slot) for slot in self.memories},
             summary=summary,
+            figures=[Figures(**each) for each in ended.figures],
+            chosen=ended.chosen,
             trace=Trace(
                 session=self.session.of_run(run), summary=summary, memories=memories
             ),

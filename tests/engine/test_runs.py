@@ -72,7 +72,7 @@ def test_the_chosen_run_is_that_number_of_clusters_on_pooled_rows(
 
 def test_figures_of_rows_as_shared_out_are_those_of_scikit_learn() -> None:
     found, _ = evaluated("omnifc", 3)
-    figures = outcome(found).figures[0]
+    figures = found.simulated.figures[0]
     labels = found.labels
     assert found.fidelity == 1.0
     for name, score in (

@@ -17,6 +17,7 @@ from benchmarks import datasets
 from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.errors import InvalidArray, ProtocolFailed, TaskRefused
+from clustering_protocols.figures import Figures
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     columns_party,
@@ -25,7 +26,6 @@ from clustering_protocols.protocols.llf import (
 )
 from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.protocols.llf.rows_party import RowsParty
-from clustering_protocols.figures import Figures
 from clustering_protocols.secrecy.masks import add_all, add_tagged
 from clustering_protocols.simulation import Simulated
 from clustering_protocols.terms import Layout

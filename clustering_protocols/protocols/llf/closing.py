@@ -18,8 +18,8 @@ from clustering_protocols.algorithms.coincidence import n_coinciding
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.quality import sums as formulas
 from clustering_protocols.figures import Figures
+from clustering_protocols.quality import sums as formulas
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import kernels, messages
