@@ -61,6 +61,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         aligning.check(params, layout)
         _check_parties(params, layout)
         _check_start(params, layout)
+        _check_race(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
@@ -90,7 +91,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             secrets.stage("row", "column"),
             *aligning.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            *([_starts(start)] if start in FROM_PARTIES else []),
+            *([_starts(start, params)] if start in FROM_PARTIES else []),
+            *([_race()] if params.n_init > 1 else []),
             _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
 
@@ -156,8 +158,24 @@ def _check_start(params: LosslessFederated, layout: Layout) -> None:
         )
 
 
-def _starts(start: str) -> Stage:
+def _check_race(params: LosslessFederated, layout: Layout) -> None:
+    if params.n_init == 1:
+        return
+    if not _rows_split(layout) or params.start(rows_split=True) == "given":
+        raise InvalidParameters(
+            "n_init is for split rows, and for starts that are drawn: leave it at 1."
+        )
+    if params.may_be_left_out or params.suppresses:
+        raise InvalidParameters(
+            "Starts race on all rows of all parties: with n_init leave quorum, "
+            "participation and suppress_below at their defaults."
+        )
+
+
+def _starts(start: str, params: LosslessFederated) -> Stage:
     from . import messages
+
+    settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
 
     propose = Exchange(messages.Propose, messages.Proposed)
     return Stage(
@@ -169,7 +187,19 @@ def _starts(start: str) -> Stage:
             Exchange(messages.Settle, messages.Settled),
             Exchange(messages.Confirm, messages.Confirmed),
         ),
-        envelopes=(messages.Candidates, messages.StartCentroids),
+        envelopes=(messages.Candidates, settled),
+        each_run=True,
+    )
+
+
+def _race() -> Stage:
+    from clustering_protocols.preparation import phases
+
+    return Stage(
+        name="race",
+        analyst=role(__name__, "race.analyst"),
+        party=role(__name__, "race.RaceParty"),
+        exchanges=(phases.exchange(2),),
         each_run=True,
     )
 

@@ -60,9 +60,9 @@ def final_rows(
     wanted = params.output == "memberships"
     labels = np.empty(data.n_rows, dtype=np.int64)
     memberships = np.empty((data.n_rows if wanted else 0, k))
-    for begin, batch in _batches(data):
+    for begin, batch in batches(data):
         end = begin + len(batch)
-        labels[begin:end], U, _ = _assigned(params, batch, scale, V)
+        labels[begin:end], U, _ = assigned(params, batch, scale, V)
         if wanted:
             memberships[begin:end] = U
     return messages.FinalRows(labels=labels, memberships=memberships)
@@ -74,7 +74,7 @@ def sums_of_labels(
     """Return sums (k, F) and counts (k,) of this party's rows by label."""
     k = params.n_clusters
     sums = np.zeros((k, scale.offset.size))
-    for begin, batch in _batches(data):
+    for begin, batch in batches(data):
         np.add.at(sums, labels[begin : begin + len(batch)], scale(batch))
     counts = np.bincount(labels, minlength=k).astype(np.float64)
     if params.suppresses:
@@ -95,7 +95,7 @@ def sums_around(
     k = params.n_clusters
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
     fuzzy = np.zeros(2 if params.fuzzy else 0)
-    for begin, batch in _batches(data, k):
+    for begin, batch in batches(data, k):
         own = labels[begin : begin + len(batch)]
         D = cdist(scale(batch), final.means, "sqeuclidean")
         within = np.take_along_axis(D, own[:, None], axis=1)[:, 0]
@@ -104,7 +104,7 @@ def sums_around(
         each = formulas.simplified_silhouettes(D, own, final.counts)
         silhouettes += float(each.sum())
         if params.fuzzy:
-            _, U, to_centroids = _assigned(params, batch, scale, known.centroids)
+            _, U, to_centroids = assigned(params, batch, scale, known.centroids)
             degrees = np.square(U)
             fuzzy += (degrees * to_centroids).sum(), degrees.sum()
     return Around(
@@ -116,7 +116,7 @@ def sums_around(
     )
 
 
-def _batches(data: DataSource, k: int = 1) -> Iterator[tuple[int, FloatArray]]:
+def batches(data: DataSource, k: int = 1) -> Iterator[tuple[int, FloatArray]]:
     """Yield batches with the number of their first row, k times as many items each."""
     begin, size = 0, max(_BLOCK_ITEMS // k, 1)
     for batch in contiguous(data):
@@ -125,7 +125,7 @@ def _batches(data: DataSource, k: int = 1) -> Iterator[tuple[int, FloatArray]]:
         begin += len(batch)
 
 
-def _assigned(
+def assigned(
     params: LosslessFederated, batch: FloatArray, scale: Scaler, V: FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return labels (n,), memberships and squared distances (n, k) to centroids."""

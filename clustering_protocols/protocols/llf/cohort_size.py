@@ -1,8 +1,10 @@
 """Whether the totals of many rounds could be solved for the rows behind them.
 
 Every party of fuzzy c-means over split rows reads k·(F + 1) totals in each of T rounds,
-around centroids that it knows. With n rows of others these are T·k·(F + 1) equations in
-n·F unknown numbers. Half as many equations as unknowns is what we ask for.
+around centroids that it knows; as many where starts race, for each of them, and no more
+than as many in each of the two closing sums. With n rows of others and R rounds these are
+R·k·(F + 1) equations in n·F unknown numbers. Half as many equations as unknowns is what
+we ask for.
 """
 
 from __future__ import annotations
@@ -41,13 +43,20 @@ def check(session: LlfSession) -> None:
 
 
 def rows_needed(params: LosslessFederated, width: int) -> int:
-    """Return 2·T·k·(1 + 1/F), rounded up."""
-    return math.ceil(2 * params.max_iter * params.n_clusters * (width + 1) / width)
+    """Return 2·R·k·(1 + 1/F), rounded up."""
+    rounds = params.max_iter + _further_rounds(params)
+    return math.ceil(2 * rounds * params.n_clusters * (width + 1) / width)
 
 
 def rounds_that_fit(params: LosslessFederated, width: int, others: int) -> int:
     """Return the largest T for so many rows of others; 0 if there is none."""
-    return others * width // (2 * params.n_clusters * (width + 1))
+    rounds = others * width // (2 * params.n_clusters * (width + 1))
+    return max(rounds - _further_rounds(params), 0)
+
+
+def _further_rounds(params: LosslessFederated) -> int:
+    """Return R - T: of the race (the first update again, for one start), and two to close."""
+    return params.n_init + 1
 
 
 def fewest_others(session: LlfSession) -> int:

@@ -50,6 +50,14 @@ class LosslessFederated(AlignedParams):
         description="Start 'given': k rows in the units of the data, the columns in "
         "the order of the column groups.",
     )
+    n_init: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="For split rows: how many starts race. Each makes one update; the "
+        "one of least inertia (fuzzy: of the least sum of μ^λ d²) goes on alone (a "
+        "risk, above 1).",
+    )
     max_iter: int = Field(default=100, ge=1, le=1000, description="T, most updates.")
     tol: float = Field(
         default=1e-5,
@@ -108,7 +116,7 @@ class LosslessFederated(AlignedParams):
         default="refuse",
         description="Fuzzy c-means over split rows: every party reads the totals of all "
         "rounds. refuse: no session where the others' rows are fewer than "
-        "2 T k (1 + 1/F), so that these totals could be solved for them. allow: go on (a "
+        "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. allow: go on (a "
         "risk).",
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(

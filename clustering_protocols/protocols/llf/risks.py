@@ -61,7 +61,13 @@ RISKS: Final[Mapping[str, str]] = {
     ),
     "start-shows-means-of-five-rows": (
         "The leader (first party) sees k means of five neighbouring rows of yours (start "
-        "'careful'), or all parties see those of the leader ('random_party')."
+        "'careful'), or all parties see those of the leader ('random_party'); k for each "
+        "start, where several race."
+    ),
+    "starts-race": (
+        "Several starts race: every party also reads the totals of one update of each, "
+        "and can subtract them from each other to single out rows. In our trials that "
+        "showed no more rows than one run does."
     ),
     "differences-show-geometry": (
         "The analyst sees which cluster is nearest to each row, and by how much: over "
@@ -116,6 +122,8 @@ def _of_rows(params: LosslessFederated) -> Iterator[str]:
         yield from _of_read_totals(params)
     if params.may_be_left_out:
         yield "members-can-be-subtracted"
+    if params.n_init > 1:
+        yield "starts-race"
     if params.start(rows_split=True) in FROM_PARTIES:
         yield "start-shows-means-of-five-rows"
 

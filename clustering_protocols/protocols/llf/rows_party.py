@@ -148,13 +148,14 @@ def local_sums(
 def _check_rows(params: LosslessFederated, n_rows: int, width: int) -> None:
     """Refuse where the sums of one round have as many equations as unknowns.
 
-    Corcuera Bárcena et al., section IV-B: N_m > k (F + 1) / F.
+    Corcuera Bárcena et al., section IV-B: N_m > k (F + 1) / F; of as many starts as
+    race in one round.
     """
-    needed = params.n_clusters * (width + 1) / width
+    needed = params.n_init * params.n_clusters * (width + 1) / width
     if params.fuzzy and n_rows <= needed:
         raise GuardRefused(
             f"{n_rows} rows: sums of degrees over no more than {needed:.0f} rows could "
-            "be solved for them. Use fewer clusters, or bring more rows."
+            "be solved for them. Use fewer clusters or starts, or bring more rows."
         )
 
 

@@ -21,7 +21,7 @@ class Proposed(Record):
 
 
 class Candidates(Record):
-    """Envelope: means of five neighbours, in scaled units."""
+    """Envelope: means of five neighbours, in scaled units, start below start."""
 
     kind = "candidates"
 
@@ -29,7 +29,7 @@ class Candidates(Record):
 
 
 class ProposedByAll(Candidates):
-    """Memory of the leader: the candidates of all, one below the other."""
+    """Memory of the leader: the candidates of all, party below party."""
 
     kind = "proposed-by-all"
 
@@ -64,6 +64,22 @@ class Starting(Record):
     kind = "starting"
 
     asked: Literal["propose", "settle", "confirm"]
+
+
+class LaneStarts(Record):
+    """Envelope, and memory until one is chosen: V(0) of each start, in scaled units."""
+
+    kind = "lane-starts"
+
+    centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
+
+
+class Racing(Record):
+    """Memory: the transcript (hex) of the sum by which starts are compared."""
+
+    kind = "racing"
+
+    transcript: str
 
 
 class StartCentroids(Record):

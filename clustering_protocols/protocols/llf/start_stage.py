@@ -3,7 +3,7 @@
 | round | task → contribution | envelopes |
 |---|---|---|
 | 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
-| 2 | `settle` → `settled` | `start-centroids` from the leader to all |
+| 2 | `settle` → `settled` | `start-centroids` from the leader to all; `lane-starts`, where several race |
 | 3 | `confirm` → `confirmed`: all have the start, whoever the first update asks |
 """
 
@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -27,6 +28,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.records import Record
 
 from . import messages, starts
@@ -72,7 +74,8 @@ def _ask(session: LlfSession, asked: _Asked) -> Ask:
 
 
 _Task = messages.Propose | messages.Settle | messages.Confirm
-_Content = messages.Candidates | messages.StartCentroids
+_Settled = messages.StartCentroids | messages.LaneStarts
+_Content = messages.Candidates | _Settled
 
 
 class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
@@ -80,9 +83,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Seal candidates to the leader, or the start to all."""
-        params = context.session.params
         leader, *others = context.session.slots
-        scale = scaler_of(context)
         if isinstance(task, messages.Propose):
             return _propose(context, data)
         if isinstance(task, messages.Confirm):
@@ -90,21 +91,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         if context.slot.name != leader:
             check_ranges(context, data)
             return Reply(contribution=messages.Settled())
-        if params.start(rows_split=True) == "careful":
-            proposed = context.recall(messages.ProposedByAll).centroids
-            if len(proposed) != params.n_clusters * len(context.session.slots):
-                raise ProtocolFailed("The candidates of a party are missing.")
-            V = starts.merge(
-                proposed, params.n_clusters, context.lasting_stream("merge")
-            )
-        else:
-            check_ranges(context, data)
-            starts.check_enough_rows(data, params.n_clusters)
-            rows = starts.sample(data, scale, context.lasting_stream("sample"))
-            V = starts.random_means(
-                rows, params.n_clusters, context.lasting_stream("start")
-            )
-        settled = messages.StartCentroids(centroids=V)
+        settled = _settled(context, data)
         return Reply(
             contribution=messages.Settled(),
             envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
@@ -118,7 +105,7 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         leader, *others = context.session.slots
         if context.slot.name != leader:
             start = content_of(leader, envelopes, "A start")
-            if not isinstance(start, messages.StartCentroids):
+            if not isinstance(start, _kind(context)):
                 raise EnvelopeRefused("The leader sends the start, nothing else.")
             return [_checked(context, start)]
         contents = {envelope.peer: envelope.content for envelope in envelopes}
@@ -130,15 +117,55 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         return [messages.ProposedByAll(centroids=centroids)]
 
 
-def _propose(context: LlfContext, data: DataSource) -> Reply:
+def _kind(context: LlfContext) -> type[_Settled]:
+    """Return what the leader settles: one start, or several that are to race."""
+    several = context.session.params.n_init > 1
+    return messages.LaneStarts if several else messages.StartCentroids
+
+
+def _settled(context: LlfContext, data: DataSource) -> _Settled:
+    """Return what the leader seals to all: every start drawn for itself."""
     params = context.session.params
-    scale = scaler_of(context)
+    if params.start(rows_split=True) == "careful":
+        lanes = _merged(context)
+    else:
+        rows = _sample(context, data)
+        streams = _streams(context, "start")
+        lanes = [starts.random_means(rows, params.n_clusters, s) for s in streams]
+    if params.n_init > 1:
+        return messages.LaneStarts(centroids=np.array(lanes))
+    return messages.StartCentroids(centroids=lanes[0])
+
+
+def _merged(context: LlfContext) -> list[FloatArray]:
+    params, n_parties = context.session.params, len(context.session.slots)
+    proposed = context.recall(messages.ProposedByAll).centroids
+    shape = (n_parties, params.n_init, params.n_clusters, proposed.shape[1])
+    if proposed.size != np.prod(shape):
+        raise ProtocolFailed("The candidates of a party are missing.")
+    by_lane = np.swapaxes(proposed.reshape(shape), 0, 1)
+    return [
+        starts.merge(np.concatenate(candidates), params.n_clusters, stream)
+        for candidates, stream in zip(by_lane, _streams(context, "merge"), strict=True)
+    ]
+
+
+def _sample(context: LlfContext, data: DataSource) -> FloatArray:
     check_ranges(context, data)
-    starts.check_enough_rows(data, params.n_clusters)
-    rows = starts.sample(data, scale, context.lasting_stream("sample"))
-    V = starts.careful_candidates(
-        rows, params.n_clusters, context.lasting_stream("candidates")
-    )
+    starts.check_enough_rows(data, context.session.params.n_clusters)
+    return starts.sample(data, scaler_of(context), context.lasting_stream("sample"))
+
+
+def _streams(context: LlfContext, purpose: str) -> list[KeyedStream]:
+    """Return a stream for each start."""
+    lanes = range(context.session.params.n_init)
+    return [context.lasting_stream(starts.of_lane(purpose, lane)) for lane in lanes]
+
+
+def _propose(context: LlfContext, data: DataSource) -> Reply:
+    k, rows = context.session.params.n_clusters, _sample(context, data)
+    streams = _streams(context, "candidates")
+    V = np.concatenate([starts.careful_candidates(rows, k, s) for s in streams])
     leader = context.session.slots[0]
     if context.slot.name == leader:
         return Reply(
@@ -149,10 +176,12 @@ def _propose(context: LlfContext, data: DataSource) -> Reply:
     return Reply(contribution=messages.Proposed(), envelopes=[sealed])
 
 
-def _checked(
-    context: LlfContext, record: messages.Candidates | messages.StartCentroids
-) -> messages.Candidates | messages.StartCentroids:
+def _checked(context: LlfContext, record: _Content) -> _Content:
+    params = context.session.params
     width = context.session.member(context.slot.name).n_columns
-    record.require({"k": context.session.params.n_clusters, "m": width})
+    k = params.n_clusters
+    if isinstance(record, messages.Candidates):
+        k *= params.n_init
+    record.require({"k": k, "m": width, "lanes": params.n_init})
     magnitudes.check("A start", record.centroids)
     return record

@@ -92,14 +92,20 @@ def merge(candidates: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
         return kmeans(candidates.copy(), starts, max_iter=300).centroids
 
 
-def without_messages(context: LlfContext, scale: Scaler) -> FloatArray:
+def of_lane(purpose: str, lane: int) -> str:
+    """Return what one of several starts is drawn for; the first as if it were alone."""
+    return f"{purpose}/{lane}" if lane else purpose
+
+
+def without_messages(context: LlfContext, scale: Scaler, lane: int = 0) -> FloatArray:
     """Return a start that every party of the session finds for itself."""
     params = context.session.params
     if params.init == "given":
         return scale(given(context.session, context.slot.column))
     # one stream per column group: the parties of a row group hold different columns
     scope: Scope = "column" if context.session.layout.n_column_groups == 1 else "row"
-    stream = group_stream(context, scope, f"start/{context.slot.column}")
+    purpose = of_lane(f"start/{context.slot.column}", lane)
+    stream = group_stream(context, scope, purpose)
     drawn = stream.uniform(params.n_clusters, scale.offset.size)
     low, high = scale.ranges
     V = scale(low + (high - low) * drawn)
