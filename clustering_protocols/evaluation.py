@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -57,6 +57,19 @@ class Evaluation(Section):
         if list(self.n_clusters) != sorted(set(self.n_clusters)):
             raise ValueError("n_clusters must ascend, each number once")
         return self
+
+    def check_known(self, figures: Collection[str]) -> None:
+        """Refuse a rule by a figure that the protocol does not compute.
+
+        Raises
+        ------
+        InvalidParameters
+        """
+        if self.choose not in {"usual", "later", *figures}:
+            raise InvalidParameters(
+                f"choose: this protocol has no {self.choose!r} here; it has "
+                f"{', '.join(sorted(figures))}."
+            )
 
     def best(self, runs: Sequence[Figures]) -> int:
         """Return the number of the run that the rule chooses, 'usual' where it is later.

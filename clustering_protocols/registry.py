@@ -193,7 +193,10 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
 def _check_fit(params: Params, terms: Terms) -> None:
     """Refuse parameters that do not fit layout, dictionary and preparation."""
     layout, plans = terms.layout, terms.plans
-    protocol(name_of(params)).check_runs(runs_of(params, terms.evaluation), layout)
+    known = protocol(name_of(params))
+    known.check_runs(runs_of(params, terms.evaluation), layout)
+    if terms.evaluation is not None:
+        terms.evaluation.check_known(known.figures(params, layout))
     if plans:
         params.check_prepared(plans)
     params.check_dictionary(terms.dictionary or ())

@@ -21,11 +21,20 @@ from .party import (
     Reply,
     content_of,
 )
-from .protocol import ClusteringProtocol, Example, Exchange, Stage, Trace, role
+from .protocol import (
+    USUAL_FIGURES,
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Stage,
+    Trace,
+    role,
+)
 from .session import Params, SessionContext
 from .spending import Spent
 
 __all__ = [
+    "USUAL_FIGURES",
     "AnalystRole",
     "Ask",
     "ClusteringProtocol",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.recipe import Preparation
@@ -20,6 +20,9 @@ from .party import Memory, PartyRole
 from .session import P_co, Params, SessionContext
 
 P = TypeVar("P", bound=Params)
+USUAL_FIGURES: Final = frozenset(
+    {"inertia", "simplified_silhouette", "calinski_harabasz", "davies_bouldin"}
+)
 
 
 class Exchange(NamedTuple):
@@ -197,6 +200,11 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Raise :class:`InvalidParameters` unless a session may have these runs."""
         for params in runs:
             self.check(params, layout)
+
+    def figures(self, params: P, layout: Layout) -> frozenset[str]:
+        """Return the names of the figures by which runs can be compared."""
+        del params, layout
+        return USUAL_FIGURES
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:

@@ -106,9 +106,8 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
         role: PartyRole[Any, Any, Any, Any] = last.party()
         context = replace(context.of_run(last.run), stage=last.name)
         outcome = role.conclude(context, result, data)
-        own = context.memory.get(Figures)  # known here where terms tell nobody else
-        figures = told.figures or ([] if own is None else [own])
-        return replace(outcome, figures=tuple(figures), chosen=told.chosen)
+        figures = tuple(told.figures) or outcome.figures
+        return replace(outcome, figures=figures, chosen=told.chosen)
 
 
 def _check_conclusion(context: PartyContext, told: Conclude) -> None:

@@ -69,6 +69,11 @@ def expected(Z: FloatArray, labels: IntArray) -> dict[str, float]:
     }
 
 
+def said(outcome: Any) -> dict[str, Any]:
+    """What a party is told beside its labels."""
+    return {**outcome.report, **dict(outcome.figures[0])}
+
+
 # Split rows
 
 
@@ -78,10 +83,10 @@ def expected(Z: FloatArray, labels: IntArray) -> dict[str, float]:
 def test_figures_of_split_rows_are_scikit_learns(name: str, k: int, tol: float) -> None:
     run, Z, labels = of_rows(load(name), n_clusters=k, tol=tol)
     for outcome in run.outcomes.values():
-        told = {of: outcome.report[of] for of in expected(Z, labels)}
+        told = {of: said(outcome)[of] for of in expected(Z, labels)}
         assert told == pytest.approx(expected(Z, labels), rel=1e-9)
-        assert outcome.report["n_iter"] == outcome.report["n_updates"]
-        assert outcome.report["converged"]
+        assert said(outcome)["n_iter"] == said(outcome)["n_updates"]
+        assert said(outcome)["converged"]
 
 
 @pytest.mark.parametrize("fuzzifier", [1.3, 2.0])
@@ -95,7 +100,7 @@ def test_figures_of_fuzzy_rows_are_those_of_the_labels_and_memberships(
     X = load("wine")
     V = (run.outcomes["r1c1"].centroids - X.mean(axis=0)) / X.std(axis=0)
     apart = cdist(V, V, "sqeuclidean") + np.diag(np.full(k, np.inf))
-    report = run.outcomes["r3c1"].report
+    report = said(run.outcomes["r3c1"])
     assert report["partition_coefficient"] == pytest.approx((U**2).sum() / len(Z))
     compactness = (U**2 * cdist(Z, V, "sqeuclidean")).sum()
     xie_beni = compactness / (len(Z) * apart.min())
@@ -106,15 +111,15 @@ def test_figures_of_fuzzy_rows_are_those_of_the_labels_and_memberships(
 
 def test_the_summary_says_the_figures_to_six_digits() -> None:
     run, _, _ = of_rows(load("iris"), n_clusters=3)
-    known = {of: run.outcomes["r2c1"].report[of] for of in Figures.model_fields}
-    assert dict(run.summary.figures) == dict(Figures(**known).rounded())
+    known = {of: said(run.outcomes["r2c1"])[of] for of in Figures.model_fields}
+    assert dict(run.figures[0]) == dict(Figures(**known).rounded())
     kept = [memory.get(Figures) for memory in run.trace.memories.values()]
     assert all(dict(each) == known for each in kept)
 
 
 def test_a_run_that_was_cut_short_says_so() -> None:
     run, Z, labels = of_rows(load("wine"), n_clusters=3, max_iter=1)
-    report = run.outcomes["r1c1"].report
+    report = said(run.outcomes["r1c1"])
     assert (report["n_iter"], report["converged"]) == (1, False)
     told = {of: report[of] for of in expected(Z, labels)}
     assert told == pytest.approx(expected(Z, labels), rel=1e-9)
@@ -134,7 +139,7 @@ def test_figures_of_clusters_without_rows_or_of_one() -> None:
             tol=1e-2,
         )
         assert 1 in np.bincount(labels)
-        report = run.outcomes["r1c1"].report
+        report = said(run.outcomes["r1c1"])
         assert report["n_clusters"] == len(np.unique(labels))
         told = {of: report[of] for of in expected(Z, labels)}
         assert told == pytest.approx(expected(Z, labels), rel=1e-9)
@@ -146,7 +151,7 @@ def test_figures_of_clusters_without_rows_or_of_one() -> None:
 )
 def test_figures_hold_however_sums_are_added(how: dict[str, Any]) -> None:
     run, Z, labels = of_rows(load("wine"), [40, 40, 40, 40, 18], n_clusters=3, **how)
-    report = run.outcomes["r1c1"].report
+    report = said(run.outcomes["r1c1"])
     told = {of: report[of] for of in expected(Z, labels)}
     assert told == pytest.approx(expected(Z, labels), rel=1e-9)
 
@@ -155,7 +160,7 @@ def test_where_rows_are_held_back_no_figure_is_made_of_the_others() -> None:
     run, _, labels = of_rows(
         load("wine"), n_clusters=3, aggregation="plain", suppress_below=2
     )
-    report = run.outcomes["r1c1"].report
+    report = said(run.outcomes["r1c1"])
     assert run.outcomes["r1c1"].cluster_sizes.tolist() == np.bincount(labels).tolist()
     assert {name for name in Figures.model_fields if report[name] is not None} == {
         "n_clusters",
@@ -173,9 +178,9 @@ def test_figures_are_of_the_rows_that_were_there(kind: Any, away: str) -> None:
     s.turn(absent=[away])
     s.to_the_end()
     outcomes = s.outcomes()
-    marks = {str(sorted(dict(o.report).items())) for o in outcomes.values()}
+    marks = {str(sorted(dict(said(o)).items())) for o in outcomes.values()}
     assert len(marks) == 1
-    report = outcomes[away].report
+    report = said(outcomes[away])
     left = [slot for slot in outcomes if kind is not messages.Gather or slot != away]
     assert outcomes[away].cluster_sizes.sum() == sum(s.data[o].n_rows for o in left)
     X = np.vstack([np.vstack(list(s.data[slot].batches())) for slot in left])
@@ -340,27 +345,27 @@ def test_figures_of_split_columns_are_scikit_learns(
     wanted = expected(Z, labels)
     of = ("inertia", "calinski_harabasz")
     for outcome in run.outcomes.values():
-        report = outcome.report
+        report = said(outcome)
         told = {name: report[name] for name in of}
         assert told == pytest.approx({name: wanted[name] for name in of}, rel=1e-9)
         assert report["n_iter"] == report["n_updates"]
         assert report["converged"] or report["n_iter"] == 30
         assert report["davies_bouldin"] is report["silhouette"] is None
     rounded = {name: float(f"{report[name]:.6g}") for name in of}
-    assert {name: getattr(run.summary.figures, name) for name in of} == rounded
+    assert {name: getattr(run.figures[0], name) for name in of} == rounded
 
 
 def test_columns_whose_labels_do_not_rest_say_no_inertia() -> None:
     run, _, labels = of_columns(load("wine"), n_clusters=3, max_iter=1)
     known = Figures(n_clusters=len(set(labels)), n_iter=1, converged=False)
-    assert dict(run.summary.figures) == dict(known)
-    assert dict(run.outcomes["r1c1"].report).items() >= dict(known).items()
+    assert dict(run.figures[0]) == dict(known)
+    assert dict(said(run.outcomes["r1c1"])).items() >= dict(known).items()
 
 
 def test_columns_of_which_nothing_is_let_out_are_not_asked_how_they_scatter() -> None:
     run, _, _ = of_columns(load("wine"), n_clusters=3, publish="nothing")
-    assert run.summary.figures is None
-    assert run.outcomes["r1c1"].report["inertia"] is None
+    assert run.figures[0] is None
+    assert said(run.outcomes["r1c1"])["inertia"] is None
     params = Llf(n_clusters=3, publish="nothing")
     stage = registry.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]
     assert messages.Scatter not in stage.tasks

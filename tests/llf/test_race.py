@@ -273,7 +273,7 @@ def test_more_starts_end_no_worse_here() -> None:
     def inertia(n_init: int, seed: int) -> float:
         params = Llf(n_clusters=9, n_init=n_init, init="random_party")
         run = simulation.run(params, LAYOUT, data, seed)
-        return float(run.outcomes["r1c1"].report["inertia"])
+        return float(run.outcomes["r1c1"].figures[0].inertia)
 
     means = [np.mean([inertia(n_init, seed) for seed in range(4)]) for n_init in (1, 5)]
     assert means[1] < 0.9 * means[0]

@@ -78,6 +78,10 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             )
         aligning.check(params, layout)
 
+    def figures(self, params: CoClustering, layout: Layout) -> frozenset[str]:
+        """Return those that need no centroids."""
+        return frozenset({"criterion", "partition_coefficient"})
+
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = ["other-sites-together-see-your-sums"]

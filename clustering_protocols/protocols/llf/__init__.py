@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
+    USUAL_FIGURES,
     ClusteringProtocol,
     Example,
     Exchange,
@@ -27,6 +28,7 @@ __all__ = ["PROTOCOL", "LosslessFederated"]
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     """Rows split or columns split; sums per round; equal to the pooled result."""
 
+    version = 2
     title = "Lossless federated c-means and fuzzy c-means"
     summary = (
         "Rows split or columns split. In every round the parties' sums (or distances) "
@@ -64,6 +66,35 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         _check_race(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
+
+    def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
+        """Refuse several runs where some parties may be left out of one, or tell nobody."""
+        super().check_runs(runs, layout)
+        params = runs[-1]
+        if len(runs) == 1:
+            return
+        if params.may_be_left_out or params.publish == "nothing":
+            raise InvalidParameters(
+                "Several n_clusters need every party in every round, and figures that "
+                "are told: leave quorum and participation at their defaults, and "
+                "publish at least sizes."
+            )
+        if params.initial_centroids is not None:
+            raise InvalidParameters(
+                "initial_centroids are of one number of clusters; several n_clusters "
+                "need another start."
+            )
+
+    def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
+        """Return the usual ones; of split columns those that need no row as a whole."""
+        if not _rows_split(layout):
+            return frozenset({"inertia", "calinski_harabasz"})
+        fuzzy = {"partition_coefficient"} if params.fuzzy else set()
+        return USUAL_FIGURES | {"xie_beni"} | fuzzy
+
+    def risks_of_runs(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
+        """Return what other parties read off the differences between runs."""
+        return ["runs-single-out-rows"] if _rows_split(layout) else []
 
     def quorum(self, params: LosslessFederated, layout: Layout) -> int:
         """Return the quorum of the terms."""

@@ -303,7 +303,6 @@ def published(
         sizes=totals.sizes[large],
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
-        figures=None if silent else totals.figures.rounded(),
     )
 
 

@@ -3,7 +3,7 @@
 Every party of fuzzy c-means over split rows reads k·(F + 1) totals in each of T rounds,
 around centroids that it knows; as many where starts race, for each of them, and no more
 than as many in each of the two closing sums. With n rows of others and R rounds these are
-R·k·(F + 1) equations in n·F unknown numbers. Half as many equations as unknowns is what
+R·k·(F + 1) equations in n·F unknown numbers; k is that of all runs together. Half as many equations as unknowns is what
 we ask for.
 """
 
@@ -30,10 +30,11 @@ def check(session: LlfSession) -> None:
     if not applies or params.small_cohorts == "allow":
         return
     width = session.member(session.slots[0]).n_columns
-    others, needed = fewest_others(session), rows_needed(params, width)
+    k = sum(run.n_clusters for run in session.runs)
+    others, needed = fewest_others(session), rows_needed(params, width, k)
     if others >= needed:
         return
-    rounds = rounds_that_fit(params, width, others)
+    rounds = rounds_that_fit(params, width, k, others)
     fits = f"max_iter of at most {rounds}" if rounds else "fewer clusters"
     raise ProtocolFailed(
         f"A party reads the totals of {others} rows of others in up to "
@@ -42,15 +43,15 @@ def check(session: LlfSession) -> None:
     )
 
 
-def rows_needed(params: LosslessFederated, width: int) -> int:
-    """Return 2·R·k·(1 + 1/F), rounded up."""
+def rows_needed(params: LosslessFederated, width: int, k: int) -> int:
+    """Return 2·R·k·(1 + 1/F), rounded up; k of all runs."""
     rounds = params.max_iter + _further_rounds(params)
-    return math.ceil(2 * rounds * params.n_clusters * (width + 1) / width)
+    return math.ceil(2 * rounds * k * (width + 1) / width)
 
 
-def rounds_that_fit(params: LosslessFederated, width: int, others: int) -> int:
+def rounds_that_fit(params: LosslessFederated, width: int, k: int, others: int) -> int:
     """Return the largest T for so many rows of others; 0 if there is none."""
-    rounds = others * width // (2 * params.n_clusters * (width + 1))
+    rounds = others * width // (2 * k * (width + 1))
     return max(rounds - _further_rounds(params), 0)
 
 

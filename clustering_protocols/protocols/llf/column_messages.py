@@ -93,7 +93,6 @@ class ColumnsSummary(Record):
     clusters: Annotated[IntArray, Spec("clusters", low=0)]
     n_updates: int
     n_coinciding: int | None = Field(default=None, ge=0)
-    figures: Figures | None = None
     tolerances: Annotated[FloatArray, Spec("t", low=0)]
 
 

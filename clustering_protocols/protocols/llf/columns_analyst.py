@@ -220,8 +220,8 @@ def _finish(session: LlfSession, now: messages.Measuring, figures: Figures) -> F
         cluster_sizes=sizes[told],
         n_updates=_n_updates(now),
         n_coinciding=None if silent else now.n_coinciding,
-        figures=None if silent else figures.rounded(),
         tolerances=now.tolerances[1:],
     )
     results = dict.fromkeys(session.slots, result)
-    return Finish(runs=[Run(results=results, summary=summary)])
+    let_out = None if silent else figures.rounded()
+    return Finish(runs=[Run(results=results, summary=summary, figures=let_out)])

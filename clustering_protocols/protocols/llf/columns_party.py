@@ -79,8 +79,8 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
             report={
                 "n_updates": result.n_updates,
                 "n_coinciding": result.n_coinciding,
-                **dict(result.figures),
             },
+            figures=(result.figures,),
         )
 
 

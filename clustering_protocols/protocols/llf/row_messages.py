@@ -132,7 +132,6 @@ class Published(Record):
     centroids: theirs, in the units of the data; none where terms keep them back.
     sizes: theirs.
     n_coinciding: how many of all centroids coincide with one of a lower number.
-    figures: of the labels, to six digits.
     """
 
     kind = "published"
@@ -142,18 +141,27 @@ class Published(Record):
     sizes: Annotated[IntArray, Spec("p", low=0)]
     n_updates: int = Field(ge=0)
     n_coinciding: int | None = Field(default=None, ge=0)
-    figures: Figures | None = None
 
 
 class Told(Published):
     """Contribution: a mark of the result, and what the leader lets out.
 
     digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    figures: of the labels, to six digits.
     """
 
     kind = "told"
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    figures: Figures | None = None
+
+
+class FinalSizes(Record):
+    """Memory: rows of all parties in each cluster, once all agree on the result."""
+
+    kind = "final-sizes"
+
+    sizes: Annotated[IntArray, Spec("k", low=0)]
 
 
 class Summary(Published):

@@ -207,6 +207,7 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     leader = told[members_of(session, now.cohort)[0]]
     shown = dict(leader)
     del shown["digest"]
+    figures = shown.pop("figures")
     run = Run(
         results={
             slot: messages.Closed(
@@ -215,6 +216,7 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
             for index, slot in enumerate(session.slots)
         },
         summary=messages.Summary(**shown, tolerances=now.tolerances),
+        figures=figures,
     )
     return Finish(runs=[run])
 

@@ -10,10 +10,12 @@ from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Outcome, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import NotReady, ProtocolFailed
+from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.secrets import group_mark
 
 from . import closing, messages
 from .centroids import digest, stops
+from .params import LlfContext
 from .rows_round import RowsRound, around_sum, labels_sum
 
 
@@ -51,14 +53,20 @@ def tell(here: RowsRound, task: messages.Tell) -> Reply:
     known = _last(here, task)
     totals = here.totals(task, known)
     mark = digest(known.centroids, known.number) + totals.mark
+    figures = None
     if task.members[0] == here.context.slot.name:
         shown = closing.published(here.context.session, here.scale, known, totals)
+        if here.params.publish != "nothing":
+            figures = totals.figures.rounded()
     else:
         shown = closing.nothing(here.scale.offset.size, known.number)
     told = messages.Told(
-        **dict(shown), digest=group_mark(here.context, "column", "told", mark)
+        **dict(shown),
+        digest=group_mark(here.context, "column", "told", mark),
+        figures=figures,
     )
-    return Reply(contribution=told, remember=[known, totals.figures])
+    sizes = messages.FinalSizes(sizes=totals.sizes)
+    return Reply(contribution=told, remember=[known, totals.figures, sizes])
 
 
 def outcome(
@@ -68,8 +76,7 @@ def outcome(
 
     A party that missed the last rounds gets their totals with the result.
     """
-    known = _not_moved(here, here.follow(result))
-    rows, totals = _labelled(here, known, data), here.totals(result, known)
+    known, rows, totals = _ended(here, result, data)
     wanted = here.params.output == "memberships"
 
     def predict(new: DataSource) -> IntArray:
@@ -85,9 +92,41 @@ def outcome(
         report={
             "n_updates": known.number,
             "n_coinciding": n_coinciding(known.centroids),
-            **dict(totals.figures),
+            **_singled_out(here.context),
         },
+        figures=(totals.figures,),
     )
+
+
+def _ended(
+    here: RowsRound, result: messages.Closed, data: DataSource | None
+) -> tuple[messages.Centroids, messages.FinalRows, closing.ClosingTotals]:
+    recall = here.context.recall
+    if len(here.context.session.runs) > 1:
+        # The transcripts of an earlier run are gone, and nobody was left out of it.
+        totals = closing.ClosingTotals(
+            sizes=recall(messages.FinalSizes).sizes, figures=recall(Figures)
+        )
+        return recall(messages.Centroids), recall(messages.FinalRows), totals
+    known = _not_moved(here, here.follow(result))
+    return known, _labelled(here, known, data), here.totals(result, known)
+
+
+def _singled_out(context: LlfContext) -> dict[str, object]:
+    """Return, of several runs, how many own rows no other shares all clusters with.
+
+    Differences of sums of several runs single such rows out first.
+    """
+    n_runs = len(context.session.runs)
+    if n_runs == 1:
+        return {}
+    labels = [
+        context.memory.within(run).get(messages.FinalRows) for run in range(n_runs)
+    ]
+    histories = np.array([each.labels for each in labels if each is not None])
+    _, shared = np.unique(histories, axis=1, return_counts=True)
+    alone = int(np.count_nonzero(shared == 1))
+    return {"rows whose clusters in all runs no other row shares": alone}
 
 
 def _last(here: RowsRound, task: messages.Totals) -> messages.Centroids:

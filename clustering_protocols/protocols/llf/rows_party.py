@@ -121,7 +121,7 @@ def local_sums(
         If the party has too few rows for sums of degrees.
     """
     params, encoding, scale = here.params, here.encoding, here.scale
-    _check_rows(params, data.n_rows, scale.offset.size)
+    _check_rows(here, data.n_rows, scale.offset.size)
     sums, weights = np.zeros_like(V), np.zeros(len(V))
     fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V))
 
@@ -145,13 +145,15 @@ def local_sums(
     return sums, weights
 
 
-def _check_rows(params: LosslessFederated, n_rows: int, width: int) -> None:
+def _check_rows(here: RowsRound, n_rows: int, width: int) -> None:
     """Refuse where the sums of one round have as many equations as unknowns.
 
     Corcuera Bárcena et al., section IV-B: N_m > k (F + 1) / F; of as many starts as
-    race in one round.
+    race in one round, and of all runs, whose rounds of one number count as one.
     """
-    needed = params.n_init * params.n_clusters * (width + 1) / width
+    params = here.params
+    k = sum(run.n_clusters for run in here.context.session.runs)
+    needed = params.n_init * k * (width + 1) / width
     if params.fuzzy and n_rows <= needed:
         raise GuardRefused(
             f"{n_rows} rows: sums of degrees over no more than {needed:.0f} rows could "

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
+    USUAL_FIGURES,
     ClusteringProtocol,
     Example,
     Exchange,
@@ -97,6 +98,12 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         if params.hide_segments:
             return len(layout.slots)
         return lagrange.needed(params.segments, params.noise)
+
+    def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
+        """Return the usual ones, the silhouette, and those of memberships."""
+        fuzzy = {"partition_coefficient", "xie_beni"}
+        several = fuzzy if params.algorithm == "fuzzy_cmeans" else set()
+        return USUAL_FIGURES | {"silhouette"} | several
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
