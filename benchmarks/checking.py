@@ -72,7 +72,9 @@ def settings() -> Iterator[Setting]:
     llf = LosslessFederated(n_clusters=5, max_iter=20, tol=0)
     yield Setting("llf, 40,000 × 20, rows of 4", llf, Layout.lattice(4), rows)
     counts = rng.poisson(0.3, size=(4_000, 400)).astype(np.float64).clip(0, 5)
-    fccm = CoClustering(n_clusters=5, lambda_u=0.1, lambda_w=100.0, r_max=5, max_iter=8)
+    fccm = CoClustering(
+        n_clusters=5, lambda_u=0.1, lambda_w=100.0, r_max=5, n_init=1, max_iter=8
+    )
     yield Setting("fccm, 4,000 × 400, columns of 4", fccm, Layout.lattice(1, 4), counts)
     dc = DataCollaboration(n_clusters=4)
     yield Setting("dc, 40,000 × 20, rows of 4", dc, Layout.lattice(4), rows)

@@ -71,6 +71,21 @@ def ones(
     return (rng.random(p.shape) < p).astype(np.float64)
 
 
+def planted(
+    seed: int,
+    shape: tuple[int, int] = (60, 60),
+    densities: tuple[float, float] = (0.6, 0.1),
+) -> tuple[Matrix, NDArray[np.int64]]:
+    """Return ones in three planted blocks, and each object's block.
+
+    ``densities``: how likely they are inside a block, and outside.
+    """
+    objects, items = (np.arange(size) * 3 // size for size in shape)
+    p = np.where(objects[:, None] == items, *densities)
+    drawn = np.random.default_rng(seed).random(shape)
+    return (drawn < p).astype(np.float64), objects
+
+
 def homogeneous(likely: float, rng: np.random.Generator) -> Matrix:
     """Return four groups of objects that all sites have items for (section 6.1)."""
     objects = np.arange(100) % 4

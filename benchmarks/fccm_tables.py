@@ -159,6 +159,7 @@ def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> fl
         lambda_u=of[0],
         lambda_w=of[1],
         normalisation=normalisation,
+        n_init=1,
         max_iter=MAX_ITER,
         tol=TOL,
     )

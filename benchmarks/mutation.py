@@ -56,7 +56,10 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/algorithms/coincidence.py": ("tests/algorithms/test_coincidence.py",),
     f"{_PURE}/protocols/dc/collaboration.py": ("tests/dc/test_mathematics.py",),
     f"{_PURE}/protocols/dc/kernels.py": ("tests/dc/test_mathematics.py",),
-    f"{_PURE}/protocols/fccm/kernels.py": ("tests/fccm/test_results.py",),
+    f"{_PURE}/protocols/fccm/kernels.py": (
+        "tests/fccm/test_results.py",
+        "tests/fccm/test_lanes.py",
+    ),
     f"{_PURE}/protocols/llf/centroids.py": (*_LLF, "tests/llf/test_rounds.py"),
     f"{_PURE}/protocols/llf/kernels.py": _LLF,
     f"{_PURE}/protocols/omnifc/lagrange.py": _OMNIFC,
@@ -138,7 +141,17 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/dc/test_whole.py",
     ),
     f"{_PURE}/protocols/dc/shared_anchors.py": ("tests/dc/test_guards.py",),
+    f"{_PURE}/protocols/fccm/following.py": (
+        "tests/fccm/test_lying_about_starts.py",
+        "tests/fccm/test_lanes.py",
+        "tests/fccm/test_rounds.py",
+    ),
+    f"{_PURE}/protocols/fccm/lanes.py": (
+        "tests/fccm/test_lying_about_starts.py",
+        "tests/fccm/test_lanes.py",
+    ),
     f"{_PURE}/protocols/fccm/party.py": (
+        "tests/fccm/test_lying_about_starts.py",
         "tests/fccm/test_rounds.py",
         "tests/fccm/test_results.py",
     ),

@@ -31,8 +31,8 @@ from clustering_protocols.protocols.fccm import (
     CoClustering,
     analyst,
     kernels,
+    lanes,
     messages,
-    party,
     shifts,
 )
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -44,7 +44,7 @@ every_view = pytest.mark.parametrize("view", ["blind", "sums"])
 
 
 def made(**more: Any) -> CoClustering:
-    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 8, "tol": 0.0}
+    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 8, "tol": 0.0, "n_init": 1}
     return CoClustering(**values | more)
 
 
@@ -201,7 +201,7 @@ def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) ->
     honest = session(analyst_view=view).follow()
     s = at(4, analyst_view=view)
     empty = np.empty(0, dtype=np.uint64)
-    tell(s, lambda _: {"overflowed": True, "total": empty})
+    tell(s, lambda _: {"overflowed": [0], "total": empty})
     s.turn()
     s.follow()
     assert s.order.tolist() == honest.order.tolist()
@@ -214,7 +214,7 @@ def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) ->
 def test_an_overflow_that_one_site_alone_is_told_of_ends_the_session(view: Any) -> None:
     empty = np.empty(0, dtype=np.uint64)
     s = at(4, analyst_view=view)
-    lie = altered(s, "r1c2", lambda _: {"overflowed": True, "total": empty})
+    lie = altered(s, "r1c2", lambda _: {"overflowed": [0], "total": empty})
     s.turn(told={"r1c2": lie})
     with pytest.raises(ProtocolFailed):
         s.turn()
@@ -226,7 +226,7 @@ def test_an_overflow_with_a_total_that_one_site_alone_is_told_of_ends_the_sessio
 ) -> None:
     """The total is the true one, so that the digest of it is the same for all."""
     s = at(4, analyst_view=view)
-    lie = altered(s, "r1c2", lambda _: {"overflowed": True})
+    lie = altered(s, "r1c2", lambda _: {"overflowed": [0]})
     with pytest.raises((ProtocolFailed, InvalidArray)):  # noqa: PT012  now or a round later
         s.turn(told={"r1c2": lie})
         s.turn()
@@ -281,14 +281,14 @@ def test_sizes_are_not_told_before_the_memberships_rest(
     """The analyst hands back the true total: it only asks for something else."""
 
     def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
-        asked = dict(task, number=now.number)
+        asked = dict(task, number=now.number, lanes=[])
         return analyst._ask_tell(session, now.tolerances, messages.Tell(**asked))
 
     s = at(number - 1, analyst_view=view)
     monkeypatch.setattr(analyst, "_ask", ask_to_tell)
     s.turn()
     for slot in s.open.tasks:
-        with pytest.raises(ProtocolFailed, match="before the memberships have come"):
+        with pytest.raises(ProtocolFailed, match="before its memberships have come"):
             s.answer(slot)
 
 
@@ -296,10 +296,10 @@ def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
     s = session(max_iter=2)
     s.until(messages.Tell)
     here, known = s.context("r1c1"), s.recall("r1c1", messages.Memberships)
-    assert party._rests(here, known)
+    assert lanes.under_way(here, known) == []
     for repeats in (1, 2):
         again = known.model_copy(update={"repeats": repeats})
-        assert not party._rests(here, again)
+        assert lanes.under_way(here, again) == [0]
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
@@ -353,12 +353,13 @@ class Plain:
     def share(self, slot: str) -> WordArray:
         s = self.session
         R = csr_array(np.vstack(list(s.data[slot].batches()))[s.order])
-        weights = s.recall(slot, messages.Memberships).weights
-        sums = kernels.aggregation(R, weights).reshape(-1)
-        of_sums, of_Z = shifts.encodings(s.session)
+        known = s.recall(slot, messages.Memberships)
+        sums = kernels.aggregation(R, known.weights).reshape(-1)
+        of_sums, of_beside = shifts.encodings(s.session)
+        beside = known.weights.sum(axis=0)
         if not s.params.is_global:
-            return of_sums.encode(sums)
-        return np.concatenate([of_sums.encode(sums), of_Z.encode(weights.sum(axis=0))])
+            beside = known.shifts.reshape(-1, s.params.n_clusters).sum(axis=1)
+        return np.concatenate([of_sums.encode(sums), of_beside.encode(beside)])
 
     @property
     def totals(self) -> list[WordArray]:
@@ -470,9 +471,11 @@ def test_with_sums_the_analyst_has_the_memberships_of_all_objects() -> None:
     assert np.array_equal(U, s.found[max(s.found)][0])
 
 
-def test_all_other_sites_together_have_a_sites_sums() -> None:
-    """The risk `other-sites-together-see-your-sums`."""
-    plain = Plain(session(analyst_view="blind"))
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
+    """The risk `other-sites-together-see-your-sums`: each start adds as many."""
+    plain = Plain(session(analyst_view="blind", n_init=n_init))
+    assert [len(total) for total in plain.totals] == 9 * [n_init * 404]
     for total, shares in zip(plain.totals, plain.shares, strict=True):
         others = np.sum([w for slot, w in shares.items() if slot != "r1c2"], axis=0)
         assert np.array_equal(total - others, shares["r1c2"])

@@ -48,13 +48,16 @@ def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataS
 
 
 def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, FloatArray]:
-    """Return iterations, U, and W of all items; sites must not differ in U."""
+    """Return iterations, U, and W of all items; sites must not differ in U.
+
+    Of all starts, C columns each; iterations of the one that took most.
+    """
     found = [memory.get(messages.Memberships) for memory in memories.values()]
     known = [each for each in found if each is not None]
     assert len({each.objects.tobytes() for each in known}) == 1
-    assert len({each.n_iterations for each in known}) == 1
+    assert len({each.n_iterations.tobytes() for each in known}) == 1
     W = np.vstack([each.items for each in known])
-    return known[0].n_iterations, known[0].objects, W
+    return int(known[0].n_iterations.max()), known[0].objects, W
 
 
 class Session(simulation.Session):

@@ -25,9 +25,10 @@ __all__ = ["PROTOCOL", "CoClustering"]
 
 
 class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
-    """Columns split; sums per iteration; equal to the pooled result."""
+    """Columns split; sums per iteration; equal to the pooled result of the best start."""
 
     title = "Collaborative fuzzy co-clustering"
+    version = 2
     summary = (
         "Sites hold co-occurrences of the same objects with different items. Objects "
         "and items are clustered together by masked sums; item memberships stay at "
@@ -38,21 +39,23 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
     learns: ClassVar = {
         "analyst": (
             "Numbers of objects and items, how far the memberships move in each "
-            "iteration, and the sizes of clusters that are large enough; with "
-            "analyst_view 'sums' also the totals, from which the memberships of all "
-            "objects follow, in a secret order."
+            "iteration and which starts have come to rest; of the best start the sizes "
+            "of clusters that are large enough, the criterion and the partition "
+            "coefficient. With analyst_view 'sums' also the totals, from which the "
+            "memberships of all objects follow, in a secret order."
         ),
         "party": (
-            "In every iteration the memberships of all objects and the totals from "
-            "which they come; the memberships of its own items."
+            "In every iteration of every start the memberships of all objects and the "
+            "totals from which they come; the memberships of its own items."
         ),
         "coordinator": "What the analyst learns of the result.",
     }
     risks: ClassVar = {
         "other-sites-together-see-your-sums": (
             "All other sites together can take their shares off the totals and read your "
-            "sums over items in every iteration; with many iterations and known rows "
-            "they can rebuild your matrix."
+            "sums over items in every iteration of every start (n_init): each start adds "
+            "as many equations. With many iterations and known rows they can rebuild "
+            "your matrix."
         ),
         "analyst-reads-totals": (
             "The analyst reads the totals of every iteration, and with them the "

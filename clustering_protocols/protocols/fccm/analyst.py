@@ -1,4 +1,4 @@
-"""The analyst role: adds up, hands totals back, until the leader says stop.
+"""The analyst role: adds up, hands totals back, until no start is under way.
 
 | task → contribution |
 |---|
@@ -26,8 +26,8 @@ from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_tagged
 
 from . import messages
+from .lanes import n_words
 from .params import CoClustering, FccmSession
-from .party import n_words
 
 Given = Mapping[str, Record]
 
@@ -39,11 +39,13 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.Adding]):
 
     def start(self, session: FccmSession) -> Ask | Finish:
         """Ask for the first sums."""
-        first = messages.Adding(number=1, telling=False, tolerances=np.empty(0))
-        nothing = np.empty(0, dtype=np.uint64)
-        return _ask(
-            session, first, messages.Add(number=1, overflowed=False, total=nothing)
+        every = list(range(session.params.n_init))
+        first = messages.Adding(
+            number=1, lanes=every, telling=False, tolerances=np.empty(0)
         )
+        nothing = np.empty(0, dtype=np.uint64)
+        task = messages.Add(number=1, lanes=every, overflowed=[], total=nothing)
+        return _ask(session, first, task)
 
     def step(
         self, session: FccmSession, state: messages.Adding, contributions: Given
@@ -56,22 +58,30 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.Adding]):
         moved = state.tolerances
         if leader.moved is not None and leader.n_iterations > len(moved):
             moved = np.append(moved, leader.moved)
-        overflowed = any(share.overflows for share in shares.values())
         total = add_tagged(share.words for share in shares.values())
-        total = total[:0] if overflowed else total
-        number = state.number + 1
-        if leader.stop:
-            task = messages.Tell(number=number, overflowed=overflowed, total=total)
+        said = {lane for share in shares.values() for lane in share.overflows}
+        overflowed, lanes = sorted(said), leader.under_way
+        if lanes is None or not {*lanes, *overflowed} <= set(state.lanes):
+            raise ProtocolFailed("A site speaks of starts that are not under way.")
+        number, kind = state.number + 1, messages.Add if lanes else messages.Tell
+        task = kind(
+            number=number,
+            lanes=lanes,
+            overflowed=overflowed,
+            total=total[:0] if overflowed else total,
+        )
+        if isinstance(task, messages.Tell):
             return _ask_tell(session, moved, task)
-        following = messages.Adding(number=number, telling=False, tolerances=moved)
-        add = messages.Add(number=number, overflowed=overflowed, total=total)
-        return _ask(session, following, add)
+        following = messages.Adding(
+            number=number, lanes=lanes, telling=False, tolerances=moved
+        )
+        return _ask(session, following, task)
 
 
 def _ask(session: FccmSession, now: messages.Adding, task: Record) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
-    words = n_words(params.is_global, n_rows, params.n_clusters)
+    words = n_words(params, n_rows, len(now.lanes))
     return Ask.everybody(
         session,
         task,
@@ -82,7 +92,7 @@ def _ask(session: FccmSession, now: messages.Adding, task: Record) -> Ask:
 
 
 def _ask_tell(session: FccmSession, moved: FloatArray, task: messages.Tell) -> Ask:
-    now = messages.Adding(number=0, telling=True, tolerances=moved)
+    now = messages.Adding(number=0, lanes=[], telling=True, tolerances=moved)
     return Ask.everybody(session, task, state=now, progress=_progress(session, now))
 
 

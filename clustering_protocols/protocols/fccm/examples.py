@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +16,24 @@ from .params import CoClustering
 
 
 def examples() -> Sequence[Example[CoClustering]]:
-    """Return both normalisations, both views, weights small enough to need repeats."""
+    """Return both normalisations, both views, several starts, weights that need repeats."""
     X = _made(np.random.default_rng(0))
-    variants = (
-        (3, CoClustering(n_clusters=3, lambda_u=0.02, lambda_w=5.0)),
-        (4, CoClustering(n_clusters=3, normalisation="site", analyst_view="sums")),
-        (3, CoClustering(n_clusters=3, lambda_u=0.05, lambda_w=0.5, max_iter=6)),
+    variants: Sequence[tuple[int, dict[str, Any]]] = (
+        (3, {"n_init": 3, "lambda_u": 0.02, "lambda_w": 5.0}),
+        (4, {"n_init": 1, "normalisation": "site", "analyst_view": "sums"}),
+        (3, {"n_init": 1, "lambda_u": 0.05, "lambda_w": 0.5, "max_iter": 6}),
     )
     given = [
-        Example(params=params, layout=Layout.lattice(1, sites), X=X)
-        for sites, params in variants
+        Example(
+            params=CoClustering(n_clusters=3, **values),
+            layout=Layout.lattice(1, sites),
+            X=X,
+        )
+        for sites, values in variants
     ]
     aligned = CoClustering(
         n_clusters=3,
+        n_init=1,
         lambda_u=0.02,
         lambda_w=5.0,
         max_iter=10,

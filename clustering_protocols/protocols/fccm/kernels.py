@@ -1,7 +1,8 @@
 """The equations of fuzzy co-clustering, on sparse co-occurrences.
 
 Memberships are kept with objects (items) as rows: U (n, C), W (m, C), so that both
-products are sparse matrix times dense matrix.
+products are sparse matrix times dense matrix. Several starts stand side by side, C
+columns each: what follows from one of them does not depend on the others, bit for bit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Final
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import softmax
+from scipy.special import softmax, xlogy
 
 from clustering_protocols.arrays import FloatArray
 
@@ -40,8 +41,8 @@ def aggregation(R: csr_array, W: FloatArray) -> FloatArray:
 
 
 def object_memberships(sums: FloatArray, lambda_u: float) -> FloatArray:
-    """Return u_ci (n, C), equation 2: a softmax that does not overflow."""
-    memberships: FloatArray = softmax(sums / lambda_u, axis=1)
+    """Return u_ci (..., C), equation 2: a softmax that does not overflow."""
+    memberships: FloatArray = softmax(sums / lambda_u, axis=-1)
     return memberships
 
 
@@ -49,6 +50,41 @@ def item_memberships(exponents: FloatArray) -> FloatArray:
     """Return w_cj (m, C), equation 3, where all items are at hand."""
     memberships: FloatArray = softmax(exponents, axis=0)
     return memberships
+
+
+def criteria(
+    sums: FloatArray,
+    before: FloatArray,
+    U: FloatArray,
+    log_normalisers: FloatArray,
+    fuzziness: tuple[float, float],
+) -> FloatArray:
+    """Return the criterion (equation 1) of each of L starts (L,), from totals alone.
+
+    Σ u s - λ_u Σ u log u - λ_w Σ w log w. No items are needed: log w_cj is an exponent
+    of equation 3 less the logarithm of its normaliser, so that
+    λ_w Σ_j w_cj log w_cj = Σ_i u'_ci s_ci - λ_w log Σ_j exp(λ_w^{-1} Σ_i u'_ci r_ij).
+
+    Parameters
+    ----------
+    sums : float64 array of shape (n, L, C)
+        s_ci = Σ_j w_cj r_ij.
+    before, U : float64 array of shape (n, L, C)
+        u' of which w was made, and u that was made of s.
+    log_normalisers : float64 array of shape (L,)
+        The logarithms of all normalisers, added up over clusters (and sites).
+    fuzziness : tuple of float
+        λ_u and λ_w.
+    """
+    lambda_u, lambda_w = fuzziness
+    of_objects = ((U - before) * sums - lambda_u * xlogy(U, U)).sum(axis=(0, 2))
+    found: FloatArray = of_objects + lambda_w * log_normalisers
+    return found
+
+
+def partition_coefficient(U: FloatArray) -> float:
+    """Return Σ u² / n of U (n, C): 1 where it is crisp, 1/C where it says nothing."""
+    return min(float(np.square(U).sum()) / len(U), 1.0)
 
 
 def first_memberships(n: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:

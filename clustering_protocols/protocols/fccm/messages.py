@@ -12,45 +12,60 @@ from clustering_protocols.records import Record
 UPDATES: Final = "updates"
 """The name of the stage of updates; it binds masks too."""
 
+Lanes = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100)]
+"""Numbers of starts, in order: lane l is start l on its way through the rounds."""
+
 
 class Add(Record):
     """Task: add your share of the next sums, given the total of the round before.
 
-    overflowed: whether a site could not encode its share of that round; then there is
-    no total.
+    lanes: those that are still under way by the leader's word; sums are asked of these.
+    overflowed: the lanes of which a site could not encode its share of that round; if
+    there is any, there is no total.
+    total: of the lanes that were under way in that round.
     """
 
     kind = "add"
+    version = 2
 
     number: int = Field(ge=1)
-    overflowed: bool
+    lanes: Lanes
+    overflowed: Lanes
     total: Annotated[WordArray, Spec("before")]
 
 
 class Share(Record):
     """Contribution: a site's masked share; the leader says how far it has come.
 
-    overflows: this site's share is too large to be encoded; its words are noise.
-    n_iterations, moved: of the leader; the largest change of an object membership
-    in the last iteration, to two digits.
-    stop: of the leader: the iteration before was the last.
+    overflows: the lanes of which this site's share is too large to be encoded; if there
+    is any, its words are noise.
+    n_iterations, moved: of the leader; the largest change of an object membership in
+    the last iteration, over all lanes that took part in it, to two digits.
+    under_way: of the leader: the lanes that have not come to rest. Words of the others
+    leave the vector with the next sums; none left: the iteration before was the last.
     """
 
     kind = "share"
+    version = 2
 
     words: Annotated[WordArray, Spec("words")]
-    overflows: bool = False
+    overflows: Lanes = Field(default_factory=list)
     n_iterations: int = Field(default=0, ge=0)
     moved: float | None = Field(default=None, ge=0)
-    stop: bool = False
+    under_way: Lanes | None = None
 
 
 class Adding(Record):
-    """The analyst's state: the number of the sums under way, and what moved so far."""
+    """The analyst's state: the number of the sums under way, and what moved so far.
+
+    lanes: those that the sums are of.
+    """
 
     kind = "adding"
+    version = 2
 
     number: int
+    lanes: Lanes
     telling: bool
     tolerances: Annotated[FloatArray, Spec("t")]
 
@@ -70,19 +85,26 @@ class Published(Record):
 
     clusters: numbers of the clusters that are large enough to be told of.
     sizes: how many objects belong most to each of them.
+    n_iterations: that the best start took.
+    criterion, partition_coefficient: equation 1 and Σ u² / n of the best start, to six
+    digits, by the leader.
     """
 
     kind = "published"
+    version = 2
 
     clusters: Annotated[IntArray, Spec("p", low=0)]
     sizes: Annotated[IntArray, Spec("p", low=0)]
     n_iterations: int = Field(ge=0)
+    criterion: float | None = None
+    partition_coefficient: float | None = Field(default=None, ge=0, le=1)
 
 
 class Told(Published):
-    """Contribution: a mark of the sizes of all clusters; the leader says large ones.
+    """Contribution: a mark of the best start and the sizes of all its clusters.
 
-    digest: HMAC-SHA256 under the row group's secret; all sites say the same one.
+    The leader says large ones. digest: HMAC-SHA256 under the row group's secret; all
+    sites say the same one.
     """
 
     kind = "told"
@@ -94,26 +116,31 @@ class Memberships(Record):
     """Memory: where a site stands while sums are under way.
 
     number, transcript: of these sums.
-    n_iterations, moved: of the last iteration that is complete.
-    objects: its U (n, C), in the order in which rows travel.
-    items: its W (m, C), of this site.
-    weights: e_cj = exp(exponent - shift) (m, C) from which the sums under way come;
-    ``site``: their W.
-    shifts: per cluster (``global``).
+    lanes: the A of all L lanes that the sums are of; the others have come to rest.
     repeats: how often this iteration's sums were asked for.
+    n_iterations, moved: of each lane's last iteration that is complete.
+    criteria: of each lane that may have come to rest (equation 1), else 0.
+    objects: U (n, L·C) of these iterations, in the order in which rows travel.
+    items: W (m, L·C), of this site.
+    weights: e_cj = exp(exponent - shift) (m, A·C) from which the sums under way come.
+    shifts: (A·C,), the same at all sites; ``site``: the logarithms of this site's own
+    normalisers, so that ``weights`` are their W.
     """
 
     kind = "memberships"
+    version = 2
 
     number: int
     transcript: str
-    n_iterations: int
-    moved: float | None
+    lanes: Lanes
     repeats: int
-    objects: Annotated[FloatArray, Spec("n", "k", low=0, high=1)]
-    items: Annotated[FloatArray, Spec("m", "k", low=0)]
-    weights: Annotated[FloatArray, Spec("m", "k", low=0)]
-    shifts: Annotated[FloatArray, Spec("k")]
+    n_iterations: Annotated[IntArray, Spec("l", low=0)]
+    moved: Annotated[FloatArray, Spec("l", low=0, high=1)]
+    criteria: Annotated[FloatArray, Spec("l")]
+    objects: Annotated[FloatArray, Spec("n", "columns", low=0, high=1)]
+    items: Annotated[FloatArray, Spec("m", "columns", low=0)]
+    weights: Annotated[FloatArray, Spec("m", "active", low=0)]
+    shifts: Annotated[FloatArray, Spec("active")]
 
 
 class Done(Record):
@@ -123,7 +150,10 @@ class Done(Record):
 
 
 class Summary(Published):
-    """What the coordinator reads; ``tolerances`` are the moves of each iteration."""
+    """What the coordinator reads; ``tolerances`` are the moves of each iteration.
+
+    The largest of all starts that took part in it.
+    """
 
     kind = "summary"
 

@@ -38,7 +38,17 @@ class CoClustering(AlignedParams):
         description="global: item memberships of a cluster sum to 1 over the items of "
         "all sites, as if pooled. site: over the items of each site, as in the paper.",
     )
-    max_iter: int = Field(default=100, ge=1, le=1000, description="Most iterations.")
+    n_init: int = Field(
+        default=10,
+        ge=1,
+        le=100,
+        description="Starts, which go through the same rounds; the one with the largest "
+        "criterion is the result. Every start makes messages longer, and shows the other "
+        "sites together as many sums again.",
+    )
+    max_iter: int = Field(
+        default=100, ge=1, le=1000, description="Most iterations of a start."
+    )
     tol: float = Field(
         default=1e-6,
         ge=0,

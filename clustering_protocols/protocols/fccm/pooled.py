@@ -6,23 +6,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import xlogy
 
 from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
 from clustering_protocols.randomness import generator
 
-from . import kernels
+from . import kernels, lanes
 from .params import CoClustering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pooled:
-    """How a pooled run went: U (n, C), W (m, C)."""
+    """How a pooled run went: U (n, C), W (m, C), and equation 1."""
 
     objects: FloatArray = field(repr=False)
     items: FloatArray = field(repr=False)
     n_iterations: int
+    criterion: float
 
 
 def labels(
@@ -35,18 +37,44 @@ def labels(
 def run(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> Pooled:
-    """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled."""
-    rng = trace.session.generator("fccm", "start") if trace else generator(0, "fccm")
+    """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled.
+
+    Of all starts the one with the largest criterion; of equals the lowest.
+    """
     R = csr_array(X)
-    U = kernels.first_memberships(R.shape[0], params.n_clusters, rng)
+    found = [run_from(params, R, U) for U in starts(params, len(X), trace)]
+    criteria = np.array([[each.criterion for each in found]])
+    return found[int(strongest(criteria, kernels.TIE)[0])]
+
+
+def starts(
+    params: CoClustering, n_rows: int, trace: Trace[CoClustering] | None
+) -> list[FloatArray]:
+    """Return U(0) (n, C) of every start: those of the session that left a trace."""
+
+    def rng(*lane: int) -> np.random.Generator:
+        if trace is None:
+            return generator(0, "fccm", *lane)
+        return trace.session.generator("fccm", "start", *lane)
+
+    return [
+        kernels.first_memberships(n_rows, params.n_clusters, rng(*lanes.start(lane)))
+        for lane in range(params.n_init)
+    ]
+
+
+def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> Pooled:
+    """Return FCCM on R (n, m) from U(0) (n, C)."""
     n_iterations = 0
     while n_iterations < params.max_iter:
         W = kernels.item_memberships(kernels.item_exponents(R, U, params.lambda_w))
-        before, U = (
-            U,
-            kernels.object_memberships(kernels.aggregation(R, W), params.lambda_u),
-        )
+        sums = kernels.aggregation(R, W)
+        before, U = U, kernels.object_memberships(sums, params.lambda_u)
         n_iterations += 1
         if np.abs(U - before).max() <= params.tol:
             break
-    return Pooled(objects=U, items=W, n_iterations=n_iterations)
+    entropies = (
+        params.lambda_u * xlogy(U, U).sum() + params.lambda_w * xlogy(W, W).sum()
+    )
+    criterion = float((U * sums).sum() - entropies)
+    return Pooled(objects=U, items=W, n_iterations=n_iterations, criterion=criterion)

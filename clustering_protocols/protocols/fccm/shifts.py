@@ -3,8 +3,10 @@
 Σ_j exp(exponent) over all sites is what the exponents of equation 3 are divided by; it
 may be as large as e^1000. So all sites take the same shift B_c off the exponents of a
 cluster, chosen so that the sum lies between a coarse and an overflowing one. They all
-know U and the totals, so all choose alike and nothing is said about it, but for one bit
-of a site whose own share would overflow.
+know U and the totals, so all choose alike and nothing is said about it, but for the
+lanes of which a site's own share would overflow.
+
+Arrays hold C clusters of each lane, side by side.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
+from .lanes import Mask
 from .params import CoClustering, FccmSession
 
 HEADROOM: Final = 512.0
@@ -39,11 +42,14 @@ def n_items(session: FccmSession) -> int:
 
 
 def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
-    """Return the encodings of the sums over items, and of the normalisers."""
+    """Return the encodings of the sums over items, and of the normalisers.
+
+    ``site``: of their logarithms, added up over the clusters of a lane.
+    """
     params = session.params
     if not params.is_global:  # weights of a site sum to 1
         of_sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
-        return of_sums, of_sums
+        return of_sums, FixedPoint.of(1.001 * _largest_logarithm(session))
     largest = largest_normaliser(session)
     return FixedPoint.of(1.001 * largest * params.r_max), FixedPoint.of(1.001 * largest)
 
@@ -53,6 +59,15 @@ def largest_normaliser(session: FccmSession) -> float:
     return max(float(n_items(session)), HEADROOM)
 
 
+def _largest_logarithm(session: FccmSession) -> float:
+    """Return the bound on Σ_t Σ_c log Σ_j exp(exponent_cj): no exponent is below 0."""
+    params = session.params
+    exponents = session.n_rows(session.slots[0]) * params.r_max / params.lambda_w
+    widths = np.array([session.member(slot).n_columns for slot in session.slots])
+    logarithms = float(np.log(widths).sum())
+    return len(widths) * exponents + params.n_clusters * logarithms
+
+
 def safe(session: FccmSession, U: FloatArray) -> FloatArray:
     """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci r_max / λ_w."""
     params = session.params
@@ -60,23 +75,27 @@ def safe(session: FccmSession, U: FloatArray) -> FloatArray:
     return bound * (1.0 + 1e-9)  # sites round U differently
 
 
-def overflows(session: FccmSession, weights: FloatArray) -> bool:
-    """Return whether a site's weights (m_t, C) exceed its part of the bound.
+def overflows(session: FccmSession, weights: FloatArray) -> Mask:
+    """Return of which lanes (A,) a site's weights (m_t, A·C) exceed its part of the bound.
 
     Its part is that of its items: with the safe shift no weight is above 1.
     """
     share = largest_normaliser(session) * len(weights) / n_items(session)
-    return not bool((weights.sum(axis=0) <= share).all())
+    fit = (weights.sum(axis=0) <= share).reshape(-1, session.params.n_clusters)
+    over: Mask = ~fit.all(axis=1)
+    return over
 
 
-def too_coarse(session: FccmSession, Z: FloatArray) -> bool:
-    """Return whether a total of normalisers (C,) has too few bits in some cluster."""
+def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
+    """Return of which lanes (A,) normalisers (A·C,) have too few bits in some cluster."""
     params = session.params
     unit = float(encodings(session)[1].unit)
     # bits with which memberships agree to 1e-6: sums are divided by lambda_u
     needed = math.log2(params.r_max / (1e-6 * params.lambda_u)) + 4
     finest = 2.0 ** min(max(FINE_BITS, needed), math.log2(unit) - 3)
-    return bool((Z * unit < finest).any())
+    few = (Z * unit < finest).reshape(-1, params.n_clusters)
+    coarse: Mask = few.any(axis=1)
+    return coarse
 
 
 def lowered(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:

@@ -1,0 +1,282 @@
+"""Starts of `fccm` side by side: each goes as it would alone, and the best one counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from support.coclusters import Session, blocks, columns_of, kind_of, sites
+
+from benchmarks.fccm_experiments import planted
+from clustering_protocols import packets, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.preparation.alignment import digests
+from clustering_protocols.protocols.fccm import (
+    CoClustering,
+    kernels,
+    lanes,
+    messages,
+    pooled,
+    shifts,
+)
+
+GROUPS = (27, 24, 21, 18)
+X = blocks()
+DEGREES = X * np.random.default_rng(3).random(X.shape)
+both = pytest.mark.parametrize("normalisation", ["global", "site"])
+
+
+def made(**more: Any) -> CoClustering:
+    values: dict[str, Any] = {"n_clusters": 4, "max_iter": 60, "n_init": 4}
+    return CoClustering(**values | more)
+
+
+def memory(s: Session, slot: str = "r1c1") -> messages.Memberships:
+    return s.recall(slot, messages.Memberships)
+
+
+def lane_of(array: FloatArray, lane: int, k: int = 4) -> FloatArray:
+    return array[:, lane * k : (lane + 1) * k]
+
+
+# One start alone, in fixed point, as version 1 of the protocol ran it
+
+
+def alone(s: Session, lane: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield U and W after every iteration of a start."""
+    drawn = s.session.generator("fccm", "start", *([lane] if lane else []))
+    n, k = len(s.X), s.params.n_clusters
+    U = drawn.random((n, k))
+    U = U / U.sum(axis=1, keepdims=True)
+    parts = [csr_array(s.X[s.order][:, own]) for own in columns_of(GROUPS)]
+    step = in_fixed_point if s.params.is_global else at_each_site
+    B = shifts.safe(s.session, U)
+    while True:
+        U, W, B = step(s, parts, U, B)
+        yield U, W
+
+
+def in_fixed_point(
+    s: Session, parts: Sequence[csr_array], U: FloatArray, B: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    of_sums, of_Z = shifts.encodings(s.session)
+    while True:
+        with np.errstate(over="ignore"):
+            e = [np.exp((R.T @ U) / s.params.lambda_w - B) for R in parts]
+        if any(shifts.overflows(s.session, each).any() for each in e):
+            B = shifts.safe(s.session, U)
+            continue
+        words = [of_sums.encode(R @ each) for R, each in zip(parts, e, strict=True)]
+        Z = of_Z.decode(np.sum([of_Z.encode(w.sum(axis=0)) for w in e], axis=0))
+        if not shifts.too_coarse(s.session, Z).any():
+            break
+        B = shifts.lowered(s.session, B, Z)
+    sums = of_sums.decode(np.sum(words, axis=0)) / Z
+    U = kernels.object_memberships(sums, s.params.lambda_u)
+    return U, np.vstack(e) / Z, shifts.tracking(B, Z)
+
+
+def at_each_site(
+    s: Session, parts: Sequence[csr_array], U: FloatArray, B: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    of_sums, _ = shifts.encodings(s.session)
+    W = [kernels.item_memberships((R.T @ U) / s.params.lambda_w) for R in parts]
+    words = [of_sums.encode(R @ each) for R, each in zip(parts, W, strict=True)]
+    sums = of_sums.decode(np.sum(words, axis=0))
+    return kernels.object_memberships(sums, s.params.lambda_u), np.vstack(W), B
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"lambda_u": 0.01, "analyst_view": "sums"},
+    {"lambda_w": 0.05},  # sums are asked for again
+    {"lambda_w": 0.3, "lambda_u": 0.05},
+    {"normalisation": "site", "lambda_w": 2.0, "lambda_u": 0.05},
+]
+
+
+@pytest.mark.parametrize("n_init", [1, 4])
+@pytest.mark.parametrize("more", SETTINGS, ids=str)
+def test_every_start_goes_as_it_would_alone_bit_for_bit(
+    more: dict[str, Any], n_init: int
+) -> None:
+    s = Session(made(n_init=n_init, **more), DEGREES, GROUPS).follow()
+    known = memory(s)
+    W = np.vstack([memory(s, slot).items for slot in s.data])
+    for lane in range(n_init):
+        taken = int(known.n_iterations[lane])
+        [(U, own)] = islice(alone(s, lane), taken - 1, taken)
+        assert lane_of(known.objects, lane).tobytes() == U.tobytes(), lane
+        assert lane_of(W, lane).tobytes() == own.tobytes(), lane
+
+
+def test_shares_that_overflow_disturb_no_other_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    s = Session(made(lambda_w=0.3, lambda_u=0.05), X, GROUPS).follow()
+    over = [each["overflows"] for each in said(s)]
+    assert any(0 < len(each) < 4 for each in over)
+    for lane, taken in enumerate(memory(s).n_iterations):
+        [(U, _)] = islice(alone(s, lane), taken - 1, taken)
+        assert lane_of(memory(s).objects, lane).tobytes() == U.tobytes()
+
+
+def said(s: Session) -> list[dict[str, Any]]:
+    """Return the values of all shares."""
+    records = [packets.read(m.payload).header.record for m in s.received]
+    return [each["values"] for each in records if each["kind"] == "share"]
+
+
+def test_one_start_is_that_of_a_session_without_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever else goes through its rounds; rows travel in the sites' own order."""
+    own = digests.RowOrder(order=np.arange(len(X)))
+    monkeypatch.setattr(digests, "row_order", lambda *_: own)
+    one, four = (Session(made(n_init=n), X, GROUPS).follow() for n in (1, 4))
+    U = lane_of(memory(four).objects, 0)
+    assert memory(one).objects.tobytes() == U.tobytes()
+    assert memory(one).criteria[0] == memory(four).criteria[0]
+
+
+# Coming to rest
+
+
+def test_a_start_at_rest_is_frozen_and_its_words_leave_the_vector() -> None:
+    s = Session(made(lambda_u=0.01, n_init=6), X, GROUPS)
+    s.until(messages.Add)
+    kept: dict[int, tuple[bytes, bytes]] = {}
+    sizes = []
+    while kind_of(s.open.tasks["r1c1"]) == messages.Add.kind:
+        asked = packets.read(s.open.tasks["r1c1"]).header.record["values"]["lanes"]
+        s.turn()
+        words = packets.read(s.received[-1].payload).arrays["words"]
+        assert len(words) == len(asked) * (100 * 4 + 4) + 1
+        sizes.append(len(asked))
+        known = memory(s)
+        assert known.lanes == asked
+        for lane in set(range(6)) - set(asked):
+            own = lane_of(known.objects, lane), lane_of(known.items, lane)
+            bits = own[0].tobytes(), own[1].tobytes()
+            assert kept.setdefault(lane, bits) == bits
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) > 2
+    taken = memory(s).n_iterations
+    assert len(set(taken.tolist())) > 1
+    assert taken.max() < s.params.max_iter
+    assert len(sizes) == taken.max() + 1  # no iteration was asked for again
+    assert (memory(s).moved <= s.params.tol).all()
+
+
+def test_starts_that_do_not_rest_end_with_max_iter() -> None:
+    s = Session(made(max_iter=5, tol=0.0), X, GROUPS).follow()
+    assert memory(s).n_iterations.tolist() == [5] * 4
+    assert s.kinds().count("share") == 6 * 4
+
+
+# The criterion
+
+
+def criterion(R: FloatArray, U: FloatArray, W: FloatArray, params: CoClustering) -> Any:
+    """Return equation 1."""
+    total = np.einsum("ic,jc,ij->", U, W, R)
+    entropies = [
+        fuzziness * sum(x * np.log(x) for x in array.flat if x > 0)
+        for fuzziness, array in ((params.lambda_u, U), (params.lambda_w, W))
+    ]
+    return total - entropies[0] - entropies[1]
+
+
+@both
+@pytest.mark.parametrize(
+    ("lambda_u", "lambda_w"),
+    [(0.001, 100.0), (0.05, 0.3), (0.01, 0.05), (1.0, 5.0), (0.1, 1e6)],
+)
+def test_the_criterion_of_every_start_follows_from_totals(
+    normalisation: Any, lambda_u: float, lambda_w: float
+) -> None:
+    params = made(normalisation=normalisation, lambda_u=lambda_u, lambda_w=lambda_w)
+    s = Session(params, DEGREES, GROUPS).follow()
+    W = np.vstack([memory(s, slot).items for slot in s.data])
+    for lane, found in enumerate(memory(s).criteria):
+        U = lane_of(memory(s).objects, lane)
+        direct = criterion(DEGREES[s.order], U, lane_of(W, lane), params)
+        assert found == pytest.approx(direct, rel=1e-9)
+    assert len({memory(s, slot).criteria.tobytes() for slot in s.data}) == 1
+
+
+def test_the_pooled_criterion_is_equation_1() -> None:
+    for params in (made(), made(lambda_u=0.05, lambda_w=0.5)):
+        found = pooled.run(params, DEGREES, None)
+        direct = criterion(DEGREES, found.objects, found.items, params)
+        assert found.criterion == pytest.approx(direct, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_start_is_that_of_the_pooled_run(seed: int) -> None:
+    R, _ = planted(seed)
+    params = CoClustering(n_clusters=3, n_init=6)
+    layout, data = sites(R, (20, 20, 20))
+    run = simulation.run(params, layout, data, seed)
+    order = run.orders["r1c1"]
+    reference = pooled.run(params, R[order], run.trace)
+    starts = pooled.starts(params, len(R), run.trace)
+    each = [pooled.run_from(params, csr_array(R[order]), U) for U in starts]
+    assert reference.criterion == pytest.approx(max(e.criterion for e in each))
+    W = np.hstack([run.outcomes[slot].item_memberships for slot in layout.names])
+    assert np.abs(W - reference.items.T).max() <= 1e-6
+    for outcome in run.outcomes.values():
+        assert np.abs(outcome.memberships[order] - reference.objects).max() <= 1e-6
+        report = dict(outcome.report)
+        won = each[report["start"]]
+        assert report["criterion"] == pytest.approx(reference.criterion, rel=1e-9)
+        assert won.criterion == reference.criterion
+        assert report["n_init"] == 6
+        assert report["n_iterations"] == reference.n_iterations
+        coefficient = np.square(reference.objects).sum() / len(R)
+        assert report["partition_coefficient"] == pytest.approx(coefficient)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "best"),
+    [
+        ([3.0, 7.0, 5.0], 1),
+        ([7.0, 7.0, 7.0], 0),
+        ([5.0, 7.0 * (1 - 0.9e-9), 7.0], 1),
+        ([5.0, 7.0 * (1 - 1.1e-9), 7.0], 2),
+        ([-1e-17, -1e-17, 0.0], 2),
+        ([-2e-17, -1e-17, -3e-17], 0),  # nothing occurs at all: rounding
+    ],
+)
+def test_of_equal_criteria_the_lowest_start_wins(
+    criteria: list[float], best: int
+) -> None:
+    s = Session(made(n_init=3, max_iter=1), X, GROUPS).follow()
+    known = memory(s).model_copy(update={"criteria": np.array(criteria)})
+    assert lanes.best(known) == best
+
+
+def test_more_starts_find_what_one_start_misses() -> None:
+    """Planted co-clusters, 0.6 inside and 0.1 outside; sessions equal the pooled run."""
+    for n_init, expected in ((1, 19), (5, 20)):
+        assert sum(finds(seed, n_init) for seed in range(20)) == expected
+
+
+def finds(seed: int, n_init: int) -> bool:
+    R, groups = planted(seed)
+    rngs = [np.random.default_rng(1000 * seed + lane) for lane in range(n_init)]
+    runs = [
+        pooled.run_from(
+            CoClustering(n_clusters=3),
+            csr_array(R),
+            kernels.first_memberships(len(R), 3, rng),
+        )
+        for rng in rngs
+    ]
+    best = max(runs, key=lambda each: each.criterion)
+    return len(set(zip(groups, best.objects.argmax(axis=1), strict=True))) == 3

@@ -1,0 +1,379 @@
+"""Starts of `fccm` that are not those under way: an analyst, or a leader, gets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from support.attacks import looks_like_noise
+from support.coclusters import Session, blocks, kind_of
+from support.lies import alter, altered, tell
+
+from clustering_protocols import engine, packets
+from clustering_protocols.contract import Ask
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.errors import CoterieError, InvalidArray, ProtocolFailed
+from clustering_protocols.protocols.fccm import (
+    CoClustering,
+    analyst,
+    lanes,
+    messages,
+    shifts,
+)
+
+GROUPS = (10, 8, 6)
+X = blocks(60, 24, groups=3)
+N_WORDS = 60 * 3 + 3
+"""Words of a start: sums and normalisers."""
+EMPTY = np.empty(0, dtype=np.uint64)
+
+
+def made(**more: Any) -> CoClustering:
+    values: dict[str, Any] = {
+        "n_clusters": 3,
+        "lambda_u": 0.02,
+        "lambda_w": 10.0,
+        "n_init": 6,
+    }
+    return CoClustering(**values | more)
+
+
+def at(number: int, **more: Any) -> Session:
+    """Return a session of one's own that asks for the sums of a number."""
+    return deepcopy(_at(number, **more))
+
+
+@cache
+def _at(number: int, **more: Any) -> Session:
+    s = Session(made(**more), X, GROUPS)
+    s.until(messages.Add, number)
+    return s
+
+
+def some_rest(**more: Any) -> Session:
+    """Return one that asks for the first sums of fewer starts than before."""
+    return deepcopy(_some_rest(**more))
+
+
+@cache
+def _some_rest(**more: Any) -> Session:
+    s = at(2, **more)
+    while asked(s) == list(range(6)):
+        s.turn()
+    assert 1 < len(asked(s)) < 6
+    return s
+
+
+def asked(s: Session) -> list[int]:
+    task = s.open.tasks["r1c1"]
+    return list(packets.read(task).header.record["values"]["lanes"])
+
+
+def all_refuse(s: Session, match: str) -> None:
+    for slot in s.open.tasks:
+        with pytest.raises(ProtocolFailed, match=match):
+            s.answer(slot)
+
+
+Naming = Callable[[list[int]], list[int]]
+OTHERS: dict[str, tuple[Naming, str]] = {
+    "one that rests": (lambda on: sorted([min({*range(6)} - {*on}), *on]), "to rest"),
+    "all that ever were": (lambda _: list(range(6)), "come to rest"),
+    "one that never was": (lambda on: [*on, 6], "not under way"),
+    "one twice": (lambda on: [*on, on[-1]], "not under way"),
+    "in another order": (lambda on: on[::-1], "not under way"),
+    "one less": (lambda on: on[1:], "leaves out"),
+    "one alone": (lambda on: on[-1:], "leaves out"),
+    "none": (lambda _: [], "out of order"),
+}
+
+
+@pytest.mark.parametrize("view", ["blind", "sums"])
+@pytest.mark.parametrize("lie", OTHERS)
+def test_other_starts_than_those_under_way_are_refused_by_every_site(
+    lie: str, view: Any
+) -> None:
+    """Everybody is told the same lie: the transcript shows nothing."""
+    name, match = OTHERS[lie]
+    s = some_rest(analyst_view=view)
+    tell(s, lambda task: {"lanes": name(task.lanes)})
+    all_refuse(s, match)
+
+
+@pytest.mark.parametrize("lie", ["one less", "all that ever were", "one twice"])
+def test_one_site_alone_that_is_told_other_starts_refuses(lie: str) -> None:
+    s = some_rest()
+    change = {"r1c3": altered(s, "r1c3", lambda t: {"lanes": OTHERS[lie][0](t.lanes)})}
+    with pytest.raises(ProtocolFailed):
+        s.turn(told=change)
+
+
+@pytest.mark.parametrize("named", [[], [0], [1, 2, 3, 4, 5], list(range(7))])
+def test_a_session_begins_with_every_start(named: list[int]) -> None:
+    s = at(1)
+    tell(s, lambda _: {"lanes": named})
+    all_refuse(s, "out of order")
+
+
+@pytest.mark.parametrize("number", [3, 5])
+@pytest.mark.parametrize(
+    ("named", "match"), [([], "leaves out"), (list(range(6)), "under way")]
+)
+def test_sizes_are_not_told_while_a_start_is_under_way(
+    number: int, named: list[int], match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
+        lie = messages.Tell(**dict(task, lanes=named))
+        return analyst._ask_tell(session, now.tolerances, lie)
+
+    s = at(number - 1)
+    monkeypatch.setattr(analyst, "_ask", ask_to_tell)
+    s.turn()
+    all_refuse(s, match)
+
+
+def test_sizes_are_not_told_once_only_some_starts_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
+        lie = messages.Tell(**dict(task, lanes=[]))
+        return analyst._ask_tell(session, now.tolerances, lie)
+
+    s = some_rest()
+    monkeypatch.setattr(analyst, "_ask", ask_to_tell)
+    s.turn()
+    all_refuse(s, "leaves out")
+
+
+@pytest.mark.parametrize("more", [{"n_init": 1}, {}, {"max_iter": 3, "tol": 0.0}])
+def test_no_iteration_follows_the_last_one(
+    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the last start has come to rest, or ``max_iter`` is reached."""
+
+    def ask_on(session: Any, moved: Any, task: messages.Tell) -> Ask:
+        every = list(range(session.params.n_init))
+        now = messages.Adding(
+            number=task.number, lanes=every, telling=False, tolerances=moved
+        )
+        return analyst._ask(session, now, messages.Add(**dict(task, lanes=every)))
+
+    monkeypatch.setattr(analyst, "_ask_tell", ask_on)
+    s = at(2, **more)
+    while on(s):
+        s.turn()
+    monkeypatch.undo()
+    lie = asked(s)
+    assert lie == list(range(s.params.n_init))
+    last = s.recall("r1c1", messages.Memberships).lanes
+    all_refuse(s, "come to rest" if last == lie else "not under way")
+    tell(s, lambda _: {"lanes": last})
+    all_refuse(s, "come to rest")
+
+
+def on(s: Session) -> list[int]:
+    """Return the starts of which the leader says that they are under way."""
+    known = s.recall("r1c1", messages.Memberships)
+    return lanes.under_way(s.context("r1c1"), known)
+
+
+# Overflows
+
+
+def test_an_overflow_of_a_start_that_did_not_happen_costs_a_round_and_no_more() -> None:
+    honest = Session(made(), X, GROUPS).follow()
+    s = at(4)
+    tell(s, lambda _: {"overflowed": [1, 3], "total": EMPTY})
+    s.follow()
+    U = s.recall("r1c1", messages.Memberships).objects
+    expected = honest.recall("r1c1", messages.Memberships).objects
+    np.testing.assert_allclose(U, expected, atol=1e-6)
+    assert len(s.received) == len(honest.received) + 3
+
+
+def test_no_start_leaves_while_sums_are_asked_for_again() -> None:
+    s = at(4)
+    tell(s, lambda _: {"overflowed": [1], "total": EMPTY})
+    s.turn()
+    tell(s, lambda task: {"lanes": task.lanes[1:]})
+    all_refuse(s, "leaves out")
+
+
+@pytest.mark.parametrize("named", [[6], [0, 6]])
+def test_overflows_of_starts_that_are_not_under_way_are_refused(
+    named: list[int],
+) -> None:
+    s = at(4)
+    tell(s, lambda _: {"overflowed": named, "total": EMPTY})
+    all_refuse(s, "of other sums that they overflowed")
+
+
+def test_an_overflow_that_is_hidden_is_refused_by_whose_share_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without that share, the total would be taken for everybody's."""
+    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    s = at(1, lambda_w=0.3)
+    while not any(overflows(s, slot) for slot in s.data):
+        s.turn()
+    who = [slot for slot in s.data if overflows(s, slot)]
+    total = analyst.add_tagged(
+        packets.read(m.payload).arrays["words"] for m in s.received[-3:]
+    )
+    tell(s, lambda _: {"overflowed": [], "total": total})
+    for slot in who:
+        with pytest.raises(ProtocolFailed, match="overflowed"):
+            s.answer(slot)
+
+
+def overflows(s: Session, slot: str) -> bool:
+    """Return whether the share that a site sent last was too large."""
+    known = s.memories[slot].get(messages.Memberships)
+    return known is not None and bool(shifts.overflows(s.session, known.weights).any())
+
+
+# A leader that lies, and machines that round otherwise
+
+
+@pytest.mark.parametrize("named", [None, [6], [0, 9], [], [0, 1, 2], [1, 0]])
+def test_a_leader_that_names_other_starts_ends_the_session(
+    named: list[int] | None,
+) -> None:
+    s = at(4)
+    answers = {slot: s.ask(slot, task) for slot, task in s.open.tasks.items()}
+    s.memories |= {slot: answer.memory for slot, answer in answers.items()}
+    given = {slot: answer.contribution for slot, answer in answers.items()}
+    given["r1c1"] = alter(s.agreement, given["r1c1"], lambda _: {"under_way": named})
+    with pytest.raises(ProtocolFailed, match="start"):  # noqa: PT012  now or next
+        s.advance(given)
+        s.turn()
+
+
+def test_a_start_that_a_site_alone_says_overflowed_has_to_be_under_way() -> None:
+    s = at(4)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r1c2"] = alter(s.agreement, given["r1c2"], lambda _: {"overflows": [7]})
+    with pytest.raises(ProtocolFailed, match="not under way"):
+        s.advance(given)
+
+
+def remembering(s: Session, slot: str, moved: float, lane: int) -> None:
+    """Let a site have seen a start move by so much in its last iteration."""
+    known = s.recall(slot, messages.Memberships)
+    found = known.moved.copy()
+    found[lane] = moved
+    changed = known.model_copy(update={"moved": found})
+    s.memories[slot] = Memory(s.memories[slot].entries).remember([changed])
+
+
+@pytest.mark.parametrize("way", [-1, 1])
+def test_a_site_whose_exp_differs_in_the_last_digit_takes_the_leaders_word(
+    way: int,
+) -> None:
+    """About a start at rest, and one under way; further off it stops."""
+    s = some_rest()
+    before = s.recall("r1c2", messages.Memberships).lanes
+    lane = asked(s)[0] if way < 0 else next(iter({*before} - {*asked(s)}))
+    tol = s.params.tol
+    remembering(s, "r1c2", tol + way * 0.9e-9, lane)
+    s.answer("r1c2")
+    remembering(s, "r1c2", tol + way * 1.1e-9, lane)
+    with pytest.raises(ProtocolFailed, match="start"):
+        s.answer("r1c2")
+    s.answer("r1c3")
+
+
+def test_the_leader_allows_no_list_but_its_own() -> None:
+    s = some_rest()
+    lane = asked(s)[0]
+    remembering(s, "r1c1", s.params.tol * (1 - 1e-12), lane)
+    with pytest.raises(ProtocolFailed, match="come to rest"):
+        s.answer("r1c1")
+
+
+# At the end
+
+
+def at_the_end(**more: Any) -> Session:
+    s = Session(made(**more), X, GROUPS)
+    s.until(messages.Tell)
+    return s
+
+
+def test_marks_cover_which_start_won() -> None:
+    """Sites that agree on sizes, and not on the start, get no result."""
+    s = at_the_end(n_init=2, min_cluster_rows=1)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    known = s.recall("r1c3", messages.Memberships)
+    twice = np.tile(known.objects[:, lanes.best(known) * 3 :][:, :3], 2)
+    other = np.roll([2.0, 1.0], 1 - lanes.best(known))
+    same_sizes = known.model_copy(update={"objects": twice, "criteria": other})
+    s.memories["r1c3"] = Memory(s.memories["r1c3"].entries).remember([same_sizes])
+    assert lanes.best(same_sizes) != lanes.best(known)
+    given["r1c3"] = s.answer("r1c3").contribution
+    with pytest.raises(ProtocolFailed, match="do not agree"):
+        s.advance(given)
+
+
+def test_the_leader_alone_says_criterion_and_partition_coefficient() -> None:
+    s = at_the_end()
+    read = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
+    leader, *others = [each.read([messages.Told]) for each in read]
+    assert isinstance(leader, messages.Told)
+    for each in others:
+        assert isinstance(each, messages.Told)
+        assert each.criterion is each.partition_coefficient is None
+    run = s.to_the_end()
+    report = run.outcomes["r1c2"].report
+    summary = run.trace.summary
+    assert isinstance(summary, messages.Summary)
+    for name in ("criterion", "partition_coefficient"):
+        found = getattr(summary, name)
+        assert found == getattr(leader, name) == float(f"{report[name]:.6g}")
+    assert summary.n_iterations == report["n_iterations"] <= len(summary.tolerances)
+
+
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+def test_shares_of_several_starts_are_noise(normalisation: Any) -> None:
+    params = made(normalisation=normalisation, n_init=3, max_iter=3, tol=0.0)
+    s = Session(params, blocks(800, 60), (20, 20, 20)).follow()
+    words = [
+        packets.read(m.payload).arrays["words"]
+        for m in s.received
+        if kind_of(m.payload) == "share"
+    ]
+    for each in words:
+        looks_like_noise(each)
+    looks_like_noise(words[0] - words[3])
+
+
+def test_a_total_of_another_number_of_starts_is_refused() -> None:
+    s = some_rest()
+    n_words = packets.read(s.open.tasks["r1c1"]).arrays["total"].size
+    for size in (
+        n_words - N_WORDS,
+        n_words + N_WORDS,
+        len(asked(s)) * N_WORDS + 1,
+        N_WORDS + 1,
+    ):
+        tell(s, lambda task, size=size: {"total": np.resize(task.total, size)})
+        for slot in s.open.tasks:
+            with pytest.raises(InvalidArray, match="total has"):
+                s.answer(slot)
+
+
+def test_words_of_more_starts_than_were_asked_are_refused() -> None:
+    s = some_rest()
+    assert isinstance(s.move, engine.Opened)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r1c2"] = alter(
+        s.agreement,
+        given["r1c2"],
+        lambda r: {"words": np.resize(r.words, 6 * N_WORDS + 1)},
+    )
+    with pytest.raises(CoterieError, match="words"):
+        s.advance(given)
