@@ -280,3 +280,11 @@ def finds(seed: int, n_init: int) -> bool:
     ]
     best = max(runs, key=lambda each: each.criterion)
     return len(set(zip(groups, best.objects.argmax(axis=1), strict=True))) == 3
+
+
+def test_a_criterion_is_there_where_only_the_leader_saw_a_start_at_rest() -> None:
+    """Its move may be at most the tolerance there, and a last digit more here."""
+    params = made(tol=1e-6, max_iter=9)
+    moved = 1e-6 + np.array([0.0, 0.9e-9, 1.1e-9, 1.0])
+    found = lanes.may_rest(params, np.array([3, 3, 3, 9]), moved)
+    assert found.tolist() == [True, True, False, True]
