@@ -111,7 +111,8 @@ def _told(session: FccmSession, now: messages.Adding, contributions: Given) -> F
         raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
     shown = dict(leader)
     del shown["digest"]
+    figures = shown.pop("figures")
     summary = messages.Summary(**shown, tolerances=now.tolerances)
     done = messages.Done()
     results = dict.fromkeys(session.slots, done)
-    return Finish(runs=[Run(results=results, summary=summary)])
+    return Finish(runs=[Run(results=results, summary=summary, figures=figures)])

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 
 UPDATES: Final = "updates"
@@ -86,30 +87,27 @@ class Published(Record):
     clusters: numbers of the clusters that are large enough to be told of.
     sizes: how many objects belong most to each of them.
     n_iterations: that the best start took.
-    criterion, partition_coefficient: equation 1 and Σ u² / n of the best start, to six
-    digits, by the leader.
     """
 
     kind = "published"
-    version = 2
 
     clusters: Annotated[IntArray, Spec("p", low=0)]
     sizes: Annotated[IntArray, Spec("p", low=0)]
     n_iterations: int = Field(ge=0)
-    criterion: float | None = None
-    partition_coefficient: float | None = Field(default=None, ge=0, le=1)
 
 
 class Told(Published):
     """Contribution: a mark of the best start and the sizes of all its clusters.
 
-    The leader says large ones. digest: HMAC-SHA256 under the row group's secret; all
-    sites say the same one.
+    The leader says large ones, and the figures of that start to six digits. digest:
+    HMAC-SHA256 under the row group's secret; all sites say the same one.
     """
 
     kind = "told"
+    version = 2
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    figures: Figures | None = None
 
 
 class Memberships(Record):

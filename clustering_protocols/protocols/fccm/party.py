@@ -14,6 +14,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
+from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_mark
 from clustering_protocols.preparation.sums import share
@@ -65,10 +66,9 @@ class FccmParty(
                 "n_init": params.n_init,
                 "start": best,
                 "n_iterations": int(known.n_iterations[best]),
-                "criterion": float(known.criteria[best]),
-                "partition_coefficient": kernels.partition_coefficient(travelled),
                 "n_coinciding": n_alike(U, kernels.TIE),
             },
+            figures=(_figures(context, known, best),),
         )
 
 
@@ -82,25 +82,34 @@ def _tell(context: FccmContext, task: messages.Tell) -> Reply:
     sizes = _sizes(U)
     mark = group_mark(context, "row", "told", np.append(sizes, best).tobytes())
     n_iterations, none = int(known.n_iterations[best]), sizes[:0]
+    figures = _figures(context, known, best)
     if context.session.slots[0] != context.slot.name:
         mute = messages.Told(
             clusters=none, sizes=none, n_iterations=n_iterations, digest=mark
         )
-        return Reply(contribution=mute)
+        return Reply(contribution=mute, remember=[figures])
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
     told = messages.Told(
         clusters=large,
         sizes=sizes[large],
         n_iterations=n_iterations,
-        criterion=_six_digits(known.criteria[best]),
-        partition_coefficient=_six_digits(kernels.partition_coefficient(U)),
+        figures=figures.rounded(),
         digest=mark,
     )
-    return Reply(contribution=told)
+    return Reply(contribution=told, remember=[figures])
 
 
-def _six_digits(number: float) -> float:
-    return float(f"{number:.6g}")
+def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
+    """Return what the best start came to; no centroids, so no distances to them."""
+    params = context.session.params
+    U = lanes.part(known.objects, [best], params.n_clusters)
+    return Figures(
+        n_clusters=int(np.count_nonzero(_sizes(U))),
+        criterion=float(known.criteria[best]),
+        partition_coefficient=kernels.partition_coefficient(U),
+        n_iter=int(known.n_iterations[best]),
+        converged=bool(known.moved[best] <= params.tol),
+    )
 
 
 def _sizes(U: FloatArray) -> IntArray:
