@@ -67,6 +67,7 @@ def examples() -> Sequence[Example[Llf]]:
             ),
         ),
         ((2, 1), Llf(n_clusters=2, allow_two_parties=True, publish="sizes")),
+        ((3, 1), Llf(n_clusters=3, n_init=4)),
         ((1, 3), Llf(n_clusters=3)),
         (
             (1, 3),
