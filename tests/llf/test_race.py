@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris, load_wine
 from support.dictionaries import within
 from support.lies import altered
 from support.llf_sessions import SEED, blobs, plus, rows
@@ -14,6 +15,7 @@ from support.tables import cut
 
 from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import matrix
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidArray,
@@ -186,6 +188,72 @@ def test_the_analyst_reads_neither_starts_nor_their_sums(view: Any) -> None:
     assert [len(each) for each in race] == [5 * (4 * 3 + 1) + 1] * 3 + [0] * 3
     for share in race[:3]:  # noise: half of the bits are set
         assert abs(np.unpackbits(share.view(np.uint8)).mean() - 0.5) < 0.05
+
+
+# What a curious party reads
+
+
+Cells = list[np.ndarray[Any, np.dtype[np.int64]]]
+
+
+def run_of(Z: FloatArray, V: FloatArray) -> Cells:
+    """Return the cells of each update, and of the closing sums."""
+    found = []
+    while True:
+        found.append(cdist(Z, V).argmin(axis=1))
+        counts = np.bincount(found[-1], minlength=len(V))
+        after = np.array(
+            [
+                Z[found[-1] == c].mean(axis=0) if n > 9 else V[c]
+                for c, n in enumerate(counts)
+            ]
+        )
+        if np.linalg.norm(after - V) <= 1e-5:
+            return [*found, cdist(Z, after).argmin(axis=1)]
+        V = after
+
+
+def read_off(k: int, cells: Cells) -> int:
+    """Return how many rows are the difference of two sums of cells."""
+    A = np.unique([labels == c for labels in cells for c in range(k)], axis=0)
+    counts, common = A.sum(axis=1), A.astype(np.int64) @ A.T.astype(np.int64)
+    one_more = (counts[:, None] - counts == 1) & (common == counts)
+    return len(
+        {
+            int(np.argmax(A[a] & ~A[b]))
+            for a, b in zip(*np.nonzero(one_more), strict=True)
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+def test_a_party_that_subtracts_sums_of_starts_reads_few_rows_more(name: str) -> None:
+    """It takes its own rows off each sum; two that differ by a row of others show it."""
+    X = (load_iris if name == "iris" else load_wine)().data
+    more, five_runs = [], []
+    for seed in range(3):
+        parts = simulation.split(X, LAYOUT, seed).data
+        s = Session(Llf(n_clusters=3, n_init=5), LAYOUT, parts, seed)
+        while s.open.stage != "race":
+            s.turn()
+        s.turn()
+        lanes = s.recall("r1c1", messages.LaneStarts).centroids
+        s.until(messages.Update)
+        V = s.recall("r1c1", messages.StartCentroids).centroids
+        others = np.vstack([matrix(parts[slot]) for slot in ("r2c1", "r3c1")])
+        pooled = np.vstack([matrix(parts["r1c1"]), others])
+        Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
+        hidden = slice(len(pooled) - len(others), None)
+
+        def cells(runs: Cells, hidden: slice = hidden) -> Cells:
+            return [labels[hidden] for labels in runs]
+
+        one, first = run_of(Z, V), [run_of(Z, lane)[0] for lane in lanes]
+        alone = read_off(3, cells(one))
+        more.append(read_off(3, cells(one + first)) - alone)
+        five_runs.append(read_off(3, cells(sum((run_of(Z, V) for V in lanes), []))))
+    assert 0 <= min(more) <= max(more) <= 6
+    assert max(five_runs) > 6
 
 
 # Lies and guards

@@ -53,7 +53,7 @@ def examples() -> Sequence[Example[Llf]]:
                 scaling="minmax",
                 init="bounds",
                 analyst_view="sums",
-                max_iter=14,
+                max_iter=12,
             ),
         ),
         (

@@ -66,8 +66,8 @@ RISKS: Final[Mapping[str, str]] = {
     ),
     "starts-race": (
         "Several starts race: every party also reads the totals of one update of each, "
-        "and can subtract them from each other to single out rows. In our trials that "
-        "showed no more rows than one run does."
+        "and can subtract them from each other to single out rows. In our trials, with "
+        "five starts, it read up to 11 more rows of 100 to 2,000 than of one run."
     ),
     "runs-single-out-rows": (
         "Runs with several numbers of clusters: other parties subtract the sums of "
