@@ -36,6 +36,9 @@ ITS_WORD = {
 }
 
 
+STOP = {"measure", "scatter"}
+"""Tasks of which the analyst says which one comes: one more update, or the end."""
+
 HIDDEN = frozenset({"words", "distances"})
 """Arrays under masks."""
 
@@ -84,12 +87,14 @@ def asked(drawn: Drawn, at: Stand, task: bytes) -> tuple[Sent, Stand]:
 def is_its_word(drawn: Drawn) -> bool:
     """Return whether a lie is about nothing but what is the analyst's to say."""
     kind = packets.read(drawn.at.task).header.record["kind"]
+    if {kind, packets.read(drawn.lie.task).header.record["kind"]} == STOP:
+        return True
     params = drawn.session.session.params
     its_word = list(ITS_WORD.get(kind, []))
     if getattr(params, "quorum", None) is not None:
         its_word += [{"members"}]  # who was away
     if getattr(params, "aggregation", "masked") == "plain":
-        its_word += [{"totals"}, {"closing"}]  # they carry no tag
+        its_word += [{"totals"}, {"closing"}, {"gathered"}]  # they carry no tag
     return drawn.changed in its_word
 
 

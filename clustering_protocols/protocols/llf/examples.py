@@ -66,8 +66,10 @@ def examples() -> Sequence[Example[Llf]]:
                 aggregation="plain",
             ),
         ),
-        ((2, 1), Llf(n_clusters=2, allow_two_parties=True, publish="sizes")),
-        ((3, 1), Llf(n_clusters=3, n_init=4)),
+        (
+            (2, 1),
+            Llf(n_clusters=2, n_init=4, allow_two_parties=True, publish="sizes"),
+        ),
         ((1, 3), Llf(n_clusters=3)),
         (
             (1, 3),
