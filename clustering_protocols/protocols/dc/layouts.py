@@ -10,7 +10,7 @@ from .params import (
 )
 
 LEAST_WIDTH = 2
-"""Columns of a party: of one alone every map is the column, up to shift and scale."""
+"""Columns of a party that leaves one dimension out: of one alone it could not."""
 
 
 def widths(session: DcSession) -> list[int]:
@@ -40,19 +40,27 @@ def n_anchors(session: DcSession) -> int:
 
 
 def check(session: DcSession) -> None:
-    """Refuse single columns, and anchors or clusters that do not fit.
+    """Refuse single columns where one dimension stays at home, and what does not fit.
+
+    Of one column alone every map is that column, up to shift and scale. Terms that let
+    all dimensions out say so by a risk code; under others nobody has accepted it.
 
     Raises
     ------
     ProtocolFailed
     """
-    narrow = [s for s in session.slots if session.member(s).n_columns < LEAST_WIDTH]
-    if narrow:
-        raise ProtocolFailed(
-            f"One column alone of {', '.join(narrow)}: whatever the map, it would be "
-            f"sent as it is. It takes {LEAST_WIDTH} at every party."
-        )
+    if session.params.leaves_one_out:
+        _check_widths(session)
     n_anchors(session)
     n_rows, wanted = sum(row_counts(session)), session.params.n_clusters
     if wanted > n_rows:
         raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
+
+
+def _check_widths(session: DcSession) -> None:
+    narrow = [s for s in session.slots if session.member(s).n_columns < LEAST_WIDTH]
+    if narrow:
+        raise ProtocolFailed(
+            f"One column alone of {', '.join(narrow)}: whatever the map, it would be "
+            f"sent as it is. It takes {LEAST_WIDTH} at every party, or dimensions 'all'."
+        )

@@ -57,6 +57,13 @@ class DataCollaboration(AlignedParams):
         "text; parties then disagree on units. none: as given.",
     )
     anchor: Anchor = Anchor()
+    dimensions: Literal["all_but_one", "all"] = Field(
+        default="all_but_one",
+        description="How many dimensions of its rows a party sends. all_but_one: one less "
+        "than they have, so that some of each row stays at home. all: as many as there "
+        "are columns, also a single one; distances are then exactly those of the rows (a "
+        "risk).",
+    )
     map: Literal["affine", "linear"] = Field(
         default="affine", description="The form of the collaboration maps g_i."
     )
@@ -101,6 +108,11 @@ class DataCollaboration(AlignedParams):
         """Refuse fields without ranges, where anchors are drawn from them."""
         if self.anchor.ranges == "declared":
             check_bounded(dictionary, "anchor.ranges 'declared'")
+
+    @property
+    def leaves_one_out(self) -> bool:
+        """Return whether parties send one dimension less than their rows have."""
+        return self.dimensions == "all_but_one"
 
     @property
     def synthesises_anchors(self) -> bool:

@@ -33,8 +33,8 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     Raises
     ------
     GuardRefused
-        If the data have one dimension, or the party's own transformer leaves none out
-        or adds some.
+        If a dimension has to be left out and the data have one only, or the party's own
+        transformer leaves none out or adds some.
     """
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
@@ -42,14 +42,13 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     R = kernels.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = kernels.principal_axes(R, data.n_rows, shift)
-    width = kernels.reduced_width(rank, data.n_rows)
-    if rank == 1 and not context.choices.get("allow_full_width"):
-        raise GuardRefused(
-            "The data have one dimension: whatever the map, they would be sent as they "
-            "are; the choice 'allow_full_width' overrides this."
-        )
+    if params.leaves_one_out:
+        _check_rank(context, rank)
     if "transformer" in context.choices:
         return _own_transformer(context, data, rank)
+    width = len(own.mean)
+    if params.leaves_one_out:
+        width = kernels.reduced_width(rank, data.n_rows)
     rotation = context.lasting_stream("rotation").rotation(width)
     if params.reduction == "autoencoder":
         rows = (matrix(data) - offset) / scale
@@ -59,7 +58,11 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
             function=lambda X: encode((X - offset) / scale), rotation=rotation
         )
         return Fitted(function=function, width=width, rank=rank)
-    if params.reduction == "svd":
+    if not params.leaves_one_out:
+        # Every reduction to all columns is a rotation. To the rank alone would not do:
+        # anchors vary in all columns, and what they lose differs from party to party.
+        axes = np.eye(width)
+    elif params.reduction == "svd":
         R = kernels.triangular_factor(data, offset, scale)
         axes, _ = kernels.principal_axes(R, data.n_rows)
     elif params.reduction == "random":
@@ -71,6 +74,14 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         axes = reductions.locality_preserving_axes(rows, width)
     linear = kernels.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
     return Fitted(function=linear, width=width, rank=rank)
+
+
+def _check_rank(context: DcContext, rank: int) -> None:
+    if rank == 1 and not context.choices.get("allow_full_width"):
+        raise GuardRefused(
+            "The data have one dimension: whatever the map, they would be sent as they "
+            "are; the choice 'allow_full_width' overrides this."
+        )
 
 
 def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
