@@ -45,6 +45,9 @@ CHOICES: Final[Mapping[str, str]] = {
 }
 """What a party may decide alone in any protocol."""
 
+LIMITS: Final = frozenset({OTHER_UNITS})
+"""Those that say only whether an answer may leave."""
+
 
 def risks_of(
     layout: Layout, identities: Identities, plans: Sequence[Plan] = ()

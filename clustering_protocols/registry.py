@@ -156,6 +156,11 @@ def check_choices(name: str, given: Iterable[str]) -> None:
             )
 
 
+def limits_of(name: str) -> frozenset[str]:
+    """Return the choices of a protocol that say only whether an answer may leave."""
+    return protocol(name).limits | house.LIMITS
+
+
 def draw_up(session: str, proposal: Proposal) -> bytes:
     """Return the terms of a session as canonical bytes, with the risks that they bring.
 

@@ -27,7 +27,7 @@ from clustering_protocols.errors import (
     Unauthenticated,
 )
 from clustering_protocols.preparation.arrival import Arrival
-from clustering_protocols.registry import check_choices, check_terms
+from clustering_protocols.registry import check_choices, check_terms, limits_of
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.terms import Terms, read_terms
@@ -205,7 +205,7 @@ class Party:
             self._policy.epsilon_total,
         )
         if known.token is not None:
-            self._choices = same_choices(known.choices, self._choices)
+            self._go_on()
             return arrival
         member = known.member or enrolment.enrol(
             self.invitation.secret,
@@ -234,6 +234,11 @@ class Party:
             raise
         self._remember(self._identity.model_copy(update={"token": token}))
         return arrival
+
+    def _go_on(self) -> None:
+        """Keep to the choices that this party began with."""
+        limits = limits_of(self.terms.protocol.name)
+        self._choices = same_choices(self._identity.choices, self._choices, limits)
 
     def _arrival(self, data: DataSource) -> Arrival:
         return arrival_of(self.terms, self.invitation.slot, data)
@@ -308,7 +313,7 @@ class Party:
         data = open_by(self.agreed, table, id_column, columns)
         if self._identity.token is None:
             raise NotReady("This party has not joined yet: run it once with its data.")
-        self._choices = same_choices(self._identity.choices, self._choices)
+        self._go_on()
         client = self._client.as_party(self._identity.token)
         agreement = self._agreement(
             client, Watch(client, self.invitation.session, None)

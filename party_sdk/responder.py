@@ -37,12 +37,17 @@ class Oversight:
     on_notes: OnNotes | None = None
     confirm: Confirm | None = None
 
-    def show(self, contribution: bytes, notes: Mapping[str, Any]) -> None:
-        """Let the operator read what leaves, and stop it where they are asked."""
-        if self.on_notes is not None and notes:
-            self.on_notes(notes)
-        ask = self.confirm
-        if ask is not None and not ask(Inspection.of(contribution, notes)):
+    def show(self, answer: engine.Answer) -> None:
+        """Let the operator read what leaves, and stop it where they are asked.
+
+        What a protocol asks about leaves only once somebody has agreed to it.
+        """
+        if self.on_notes is not None and answer.notes:
+            self.on_notes(answer.notes)
+        if self.confirm is None:
+            if answer.asks:
+                raise GuardRefused(answer.asks)
+        elif not self.confirm(Inspection.of(answer.contribution, answer.notes)):
             raise GuardRefused("The operator did not let this contribution go.")
 
 
@@ -120,7 +125,7 @@ class Responder:
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows))
         # before it counts as answered
-        self.oversight.show(answer.contribution, answer.notes)
+        self.oversight.show(answer)
         self._spend(answer.memory)
         self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
         self.folder.save_answered(fresh, answer.contribution, answer.journal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -31,10 +31,14 @@ def fingerprint(choices: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _mark(value) for name, value in choices.items()}
 
 
-def same_choices(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def same_choices(
+    kept: Mapping[str, Any], given: Mapping[str, Any], limits: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the choices of a party that goes on: those that it began with.
 
-    Values need not be given again; an object (a fitted transformer) must be.
+    Values need not be given again; an object (a fitted transformer) must be. ``limits``
+    are the names of those that say no more than whether an answer may leave: who was
+    stopped by one may lift it.
 
     Raises
     ------
@@ -43,6 +47,7 @@ def same_choices(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
     """
     again = {**kept, **fingerprint(given)}
     changed = {name for name, mark in again.items() if kept.get(name) != mark}
+    changed.difference_update(limits)
     absent = {n for n, mark in kept.items() if mark == _OBJECT and n not in given}
     if changed | absent:
         named = ", ".join(sorted(changed | absent))

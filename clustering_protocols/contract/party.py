@@ -176,7 +176,8 @@ class Reply:
 
     ``awaits`` names the slots of which envelopes have to come with the next task: an
     analyst that withholds one gets no answer. ``notes`` are for the operator, who reads
-    them before the contribution is sent.
+    them before the contribution is sent; ``asks`` says why they have to agree to this one,
+    and by which choice they do.
     """
 
     contribution: Record
@@ -184,6 +185,7 @@ class Reply:
     awaits: Sequence[str] = ()
     remember: Sequence[Record] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
+    asks: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

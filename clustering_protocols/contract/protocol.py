@@ -163,6 +163,8 @@ class ClusteringProtocol(ABC, Generic[P]):
         The closed list of risk codes, without the protocol's name, a sentence each.
     choices : mapping of str to str
         What a party may decide alone, a sentence each.
+    limits : frozenset of str
+        Those choices that say only whether an answer may leave, never what is in it.
     methods : tuple of Method
         What it is good for: empty for a protocol that nobody should be advised to use.
     """
@@ -175,6 +177,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
     choices: ClassVar[Mapping[str, str]] = {}
+    limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()
 
     @abstractmethod

@@ -63,12 +63,16 @@ class Awaited(Record):
 
 
 class Answer(NamedTuple):
-    """What follows from a task: journal, memory, bytes to send, notes for the operator."""
+    """What follows from a task: journal, memory, bytes to send, notes for the operator.
+
+    ``asks`` is why the operator has to agree before the bytes are sent, if that is so.
+    """
 
     journal: Journal
     memory: Memory
     contribution: bytes
     notes: Mapping[str, Any]
+    asks: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +147,7 @@ class PartyEngine:
         packets.check_answers(asked, packets.read(contribution), stage)
         awaited = Awaited(slots=list(reply.awaits))
         memory = _remembered(memory, stage, reply.remember).remember([awaited])
-        return Answer(journal, memory, contribution, reply.notes)
+        return Answer(journal, memory, contribution, reply.notes, reply.asks)
 
     def conclude(
         self,

@@ -57,7 +57,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         "colluding-party-opens-column-group": (
             "An analyst who works together with one party of your column group, or who "
             "knows as many of its rows as you send dimensions and one more, can rebuild "
-            "your rows but for the one dimension that is left out."
+            "your rows but for what is left out of them: one dimension, or nothing where "
+            "the terms say dimensions 'all'."
+        ),
+        "all-dimensions-are-sent": (
+            "FIXME"
         ),
         "uniform-anchors-can-be-unmixed": (
             "From projections of uniform anchors alone an analyst can separate your "
@@ -92,9 +96,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         ),
         "rebuild_limit": (
             "The largest share of rows that the self-check may find rebuilt within 10 %, "
-            "or of which it may so find the feature that comes out best."
+            "or of which it may so find the feature that comes out best. Where the terms "
+            "say dimensions 'all', a half unless you say otherwise."
         ),
     }
+
+    limits: ClassVar = frozenset({"allow_full_width", "rebuild_limit"})
 
     methods: ClassVar = METHODS
 
@@ -112,6 +119,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         codes = ["upload-shows-distances", "colluding-party-opens-column-group"]
+        if not params.leaves_one_out:
+            codes.append("all-dimensions-are-sent")
         if params.anchor.kind == "uniform":
             codes.append("uniform-anchors-can-be-unmixed")
         if params.scaling == "local" and layout.n_row_groups > 1:

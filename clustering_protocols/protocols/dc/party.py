@@ -19,7 +19,7 @@ from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.recipe import Ranges
 from clustering_protocols.records import Record
 
-from . import anchors, kernels, layouts, messages, private_map, selfcheck
+from . import anchors, kernels, layouts, left_out, messages, private_map, selfcheck
 from .params import (
     DataCollaboration,
     DcContext,
@@ -34,7 +34,8 @@ class Projector(
 
     Knows the choices ``transformer`` (a fitted scikit-learn transformer of the party's
     own), ``allow_full_width`` and ``rebuild_limit`` (the largest share of rows that the
-    self-check may find rebuilt within 10 %, or of which it may so find some one feature).
+    self-check may find rebuilt within 10 %, or of which it may so find some one feature;
+    under ``dimensions: all`` the operator is asked above a half, unless there is one).
     """
 
     def reply(
@@ -49,6 +50,7 @@ class Projector(
         rows, images = fitted.function.rows(data), fitted.function(drawn)
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
         _check_limit(context, rebuilt)
+        compared = left_out.compare(context, data, drawn, rebuilt)
         order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Projections(rows=rows[order], anchors=images),
@@ -56,7 +58,8 @@ class Projector(
                 messages.Reduction(width=fitted.width, rank=fitted.rank),
                 *(_kept_map(fitted) if params.predictor else []),
             ],
-            notes={**rebuilt.notes(), **_one_dimension(fitted.rank)},
+            notes={**rebuilt.notes(), **compared.notes, **_one_dimension(fitted.rank)},
+            asks=compared.asks,
         )
 
     def conclude(
@@ -129,8 +132,7 @@ def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:
     limit = context.choices.get("rebuild_limit")
     if limit is not None and rebuilt.worst > float(limit):
         raise GuardRefused(
-            f"The self-check rebuilds {rebuilt.close_rows:.1%} of the rows within 10 %, "
-            f"and one feature of {rebuilt.close_values:.1%}; 'rebuild_limit' is "
+            f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
             f"{float(limit):.1%}."
         )
 

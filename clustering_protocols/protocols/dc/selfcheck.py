@@ -43,6 +43,14 @@ class Rebuilt:
         """Return the larger share: a single feature may be what must not come out."""
         return max(self.close_rows, self.close_values)
 
+    @property
+    def sentence(self) -> str:
+        """Return the shares in words."""
+        return (
+            f"{self.close_rows:.1%} of your rows within 10 %, and one feature of "
+            f"{self.close_values:.1%}"
+        )
+
     def notes(self) -> dict[str, Any]:
         """Return the numbers in the words in which the operator reads them."""
         return {
