@@ -148,7 +148,7 @@ def recovery() -> None:
                     n_clusters=2, sub_dim=sub_dim, codebook_size=size
                 )
                 codes = kernels.encode(params, X, KeyedStream(bytes(32))).codes
-                cells = subspaces.cut(X.shape[1], sub_dim)
+                cells = subspaces.of(params, X.shape[1])
                 r2 = selfcheck.recovered(X, codes, cells)
                 line += f"  dim {sub_dim}: {np.median(r2):5.2f} {r2.max():5.2f}"
             print(line)

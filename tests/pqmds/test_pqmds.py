@@ -164,7 +164,7 @@ def test_equal_rows_get_equal_codes() -> None:
 def test_coordinates_are_those_of_classical_scaling() -> None:
     centres = RNG.normal(size=(40, 6)) * np.arange(1, 7)
     reference = ClassicalMDS(n_components=1).fit_transform(centres)[:, 0]
-    found = kernels.first_coordinate(centres, np.ones(40))
+    found = kernels.coordinates(centres, np.ones(40), 1)[:, 0]
     sign = np.sign(found @ reference)
     assert found == pytest.approx(sign * reference, abs=1e-9)
 
@@ -173,9 +173,9 @@ def test_a_weight_counts_as_so_many_points() -> None:
     centres = RNG.normal(size=(12, 3))
     often = RNG.integers(1, 9, size=12)
     points = np.repeat(centres, often, axis=0)
-    found = kernels.first_coordinate(centres, often.astype(np.float64))
-    expected = kernels.first_coordinate(points, np.ones(len(points)))
-    assert np.repeat(found, often) == pytest.approx(expected)
+    found = kernels.coordinates(centres, often.astype(np.float64), 3)
+    expected = kernels.coordinates(points, np.ones(len(points)), 3)
+    assert np.repeat(found, often, axis=0) == pytest.approx(expected)
 
 
 def test_a_constant_subspace_is_zero() -> None:
@@ -334,11 +334,11 @@ def test_one_feature_per_subspace_is_a_risk_that_the_self_check_shows() -> None:
     found = {}
     for params in (single, single.model_copy(update={"sub_dim": 4})):
         codes = kernels.encode(params, WINE, stream()).codes
-        cells = subspaces.cut(WINE.shape[1], params.sub_dim)
+        cells = subspaces.of(params, WINE.shape[1])
         found[params.sub_dim] = selfcheck.recovered(WINE, codes, cells)
     assert np.median(found[1]) > 0.9
     assert np.median(found[4]) < 0.5
-    told = selfcheck.notes(found[1], 16, len(WINE), single=True)
+    told = selfcheck.notes(single, found[1], 16, len(WINE))
     assert "sub_dim is 1" in told["warning"]
     assert told["small cells"].startswith("178 rows share 16 centres")
-    assert "warning" not in selfcheck.notes(found[4], 4, len(WINE), single=False)
+    assert "warning" not in selfcheck.notes(PARAMS, found[4], 4, len(WINE))

@@ -28,21 +28,21 @@ __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
 
 class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
-    """One upload of one number per sub-vector; k-means on all of them."""
+    """One upload of a few numbers per sub-vector; k-means on all of them."""
 
     title = "Product quantisation with one-dimensional scaling"
     summary = (
         "Columns split. Each party replaces a few features at a time by one coordinate "
-        "of the nearest of some centres, which stay at home, and uploads the "
-        "coordinates once; the analyst clusters them."
+        "(or, as the terms say, several) of the nearest of some centres, which stay at "
+        "home, and uploads the coordinates once; the analyst clusters them."
     )
     params = ProductQuantisation
     partitionings = ("vertical",)
     learns: ClassVar = {
         "analyst": (
             "Numbers of rows and features; for each row, in a secret order, one "
-            "coordinate per subspace: which rows share a cell there, and how far cells "
-            "lie apart along one direction."
+            "coordinate per subspace, or as many as the terms say: which rows share a "
+            "cell there, and how far cells lie apart along so many directions."
         ),
         "party": (
             "The cluster of each of its rows, the sizes of all clusters, and the "
@@ -63,6 +63,9 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         "single-feature-codes": (
             "Each feature has codes of its own (sub_dim 1): from a public sample of the "
             "feature the analyst recovers its values up to the width of a cell."
+        ),
+        "codes-give-features": (
+            "FIXME"
         ),
         "noise-covers-one-row-once": (
             "The noise bounds what this session tells of one row. Other sessions and "
@@ -97,6 +100,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("colluding-party-names-rows")
         if params.sub_dim == 1:
             codes.append("single-feature-codes")
+        if params.coordinates > 1:
+            codes.append("codes-give-features")
         if params.privacy.mechanism != "none":
             codes.append("noise-covers-one-row-once")
         codes += shared_risks.brought(layout, totals=False, labels=True)

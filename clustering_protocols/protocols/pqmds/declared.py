@@ -17,10 +17,9 @@ from clustering_protocols.arrays import FloatArray
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.recipe import Ranges
 
-from . import kernels
+from . import kernels, subspaces
 from .kernels import Encoded
 from .params import ProductQuantisation
-from .subspaces import cut
 
 _PER_CENTRE: Final = 16  # rows that are drawn for each centre of a codebook
 
@@ -49,21 +48,16 @@ def encode(
         _scaled(params, given, divisor, values)
         for values in (given.low, given.high, np.clip(X, given.low, given.high))
     )
-    subspaces = cut(X.shape[1], params.sub_dim)
-    codes = np.empty((len(X), len(subspaces)))
-    bounds = np.empty((len(subspaces), 2))
-    sizes = np.empty(len(subspaces), dtype=np.int64)
     drawn_rows = _PER_CENTRE * params.codebook_size
-    for number, features in enumerate(subspaces):
-        width = features.stop - features.start
-        even = stream.uniform(drawn_rows * width).reshape(drawn_rows, width)
+    books, codes = [], []
+    for features, width in subspaces.of(params, X.shape[1]):
+        size = features.stop - features.start
+        even = stream.uniform(drawn_rows * size).reshape(drawn_rows, size)
         even = low[features] + even * (high[features] - low[features])
-        book = kernels.codebook(params, even, stream)
-        cells = nearest(rows[:, features], book.centres)
-        codes[:, number] = book.coordinates[cells]
-        bounds[number] = book.coordinates.min(), book.coordinates.max()
-        sizes[number] = len(book.centres)
-    return Encoded(codes=codes, sizes=sizes, bounds=bounds)
+        book = kernels.codebook(params, even, stream, width)
+        books.append(book)
+        codes.append(book.coordinates[nearest(rows[:, features], book.centres)])
+    return Encoded.of(codes, books)
 
 
 def _scaled(

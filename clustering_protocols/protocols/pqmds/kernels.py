@@ -1,19 +1,21 @@
-"""A party's codes: scaling, a codebook per subspace, one coordinate per centre."""
+"""A party's codes: scaling, a codebook per subspace, coordinates of its centres."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.randomness import KeyedStream
 
-from . import lloyd, one_dimension
+from . import lloyd, one_dimension, subspaces
 from .lloyd import Quantised
 from .params import ProductQuantisation
-from .subspaces import cut
+
+_ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,23 +25,44 @@ class Encoded:
     Attributes
     ----------
     codes : float64 array of shape (n, s)
-    sizes : int64 array of shape (s,)
+        The coordinates of each row's centres, subspace by subspace.
+    sizes : int64 array
         Centres of each subspace.
     bounds : float64 array of shape (s, 2)
-        Least and largest coordinate of each subspace's centres.
+        Least and largest value of each coordinate among its subspace's centres.
     """
 
     codes: FloatArray = field(repr=False)
     sizes: IntArray
     bounds: FloatArray = field(repr=False)
 
+    @classmethod
+    def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> Encoded:
+        """Return the codes (n, c) of each subspace, and its codebook, side by side."""
+        return cls(
+            codes=np.hstack(codes),
+            sizes=np.array([len(book.centres) for book in books]),
+            bounds=np.concatenate([book.bounds for book in books]),
+        )
+
 
 class Codebook(NamedTuple):
-    """Centres (size, d), their coordinates (size,), and whose centre is each row's (n,)."""
+    """Centres (size, d), their coordinates (size, c), and whose centre is each row's (n,)."""
 
     centres: FloatArray
     coordinates: FloatArray
     codes: IntArray
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Return least and largest value (c, 2) of each coordinate.
+
+        A coordinate in which no centres differ has those of the last before it in which
+        some do: noise then hides it as well as that one.
+        """
+        low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
+        last = np.maximum.accumulate(np.where(high > low, np.arange(len(low)), 0))
+        return np.column_stack([low[last], high[last]])
 
 
 def encode(
@@ -52,29 +75,28 @@ def encode(
 
     ``units`` (m,) stand for the features' own spreads, where the terms prepare them.
     """
-    subspaces = cut(X.shape[1], params.sub_dim)
     Z = scaled(params, X, units)
-    books = [codebook(params, Z[:, f], stream) for f in subspaces]
-    return Encoded(
-        codes=np.stack([book.coordinates[book.codes] for book in books], axis=1),
-        sizes=np.array([len(book.centres) for book in books]),
-        bounds=np.array(
-            [(book.coordinates.min(), book.coordinates.max()) for book in books]
-        ),
-    )
+    books = [
+        codebook(params, Z[:, features], stream, width)
+        for features, width in subspaces.of(params, X.shape[1])
+    ]
+    return Encoded.of([book.coordinates[book.codes] for book in books], books)
 
 
 def codebook(
-    params: ProductQuantisation, rows: FloatArray, stream: KeyedStream
+    params: ProductQuantisation, rows: FloatArray, stream: KeyedStream, width: int
 ) -> Codebook:
-    """Return the codebook of rows (n, d) of one subspace, in units of distances."""
+    """Return the codebook of rows (n, d) of one subspace, in units of distances.
+
+    ``width`` is the number of its coordinates that are sent.
+    """
     found = quantise(rows, params.codebook_size, stream)
     rows_of = np.bincount(found.codes, minlength=len(found.centres))
     weights = rows_of if params.weights == "rows" else np.ones(len(rows_of))
-    coordinates = first_coordinate(found.centres, weights.astype(np.float64))
+    placed = coordinates(found.centres, weights.astype(np.float64), width)
     if params.normalise == "minmax":
-        coordinates = unit_range(coordinates)
-    return Codebook(found.centres, coordinates, found.codes)
+        placed = unit_range(placed)
+    return Codebook(found.centres, placed, found.codes)
 
 
 def scaled(
@@ -101,24 +123,32 @@ def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Quantised:
     return Quantised(means[:, np.newaxis], codes)
 
 
-def first_coordinate(centres: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the classical one-dimensional scaling (size,) of centres (size, d).
+def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatArray:
+    """Return the classical scaling (size, width) of centres (size, d).
 
-    The first principal coordinate √λ₁ v₁ of the doubly centred squared distances is the
-    projection of the centred centres on their first right singular vector, found without
-    a matrix of size × size. The vector's largest entry is made positive. A centre of
-    weight w (size,) counts as w points in one place.
+    The principal coordinates √λ_i v_i of the doubly centred squared distances are the
+    projections of the centred centres on their right singular vectors, found without a
+    matrix of size × size. Each vector's largest entry is made positive. A centre of
+    weight w (size,) counts as w points in one place. All that vary keep the distances
+    between centres; those beyond are zero.
     """
     centred = centres - np.average(centres, axis=0, weights=weights)
     spread = np.sqrt(weights)[:, np.newaxis] * centred
-    axis = np.linalg.svd(spread, full_matrices=False)[2][0]
-    projected: FloatArray = centred @ (axis * np.sign(axis[np.argmax(np.abs(axis))]))
-    return projected
+    _, values, axes = np.linalg.svd(spread, full_matrices=False)
+    rounding = _ROUNDING * np.abs(centres).max() * np.sqrt(weights.sum())
+    kept = axes[:width][values[:width] > rounding]
+    signs = np.sign(kept[np.arange(len(kept)), np.abs(kept).argmax(axis=1)])
+    placed = np.zeros((len(centres), width))
+    placed[:, : len(kept)] = centred @ (signs[:, np.newaxis] * kept).T
+    return placed
 
 
-def unit_range(coordinates: FloatArray) -> FloatArray:
-    """Return coordinates moved and scaled to [0, 1]; all 0 where they are equal."""
-    moved: FloatArray = coordinates - coordinates.min()
+def unit_range(placed: FloatArray) -> FloatArray:
+    """Return coordinates (size, c) moved and scaled to [0, 1]; 0 where they are equal.
+
+    One factor for all of a subspace: the widest runs to 1.
+    """
+    moved: FloatArray = placed - placed.min(axis=0)
     largest = moved.max()
     if largest > 0:
         moved /= largest

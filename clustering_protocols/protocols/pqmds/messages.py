@@ -15,7 +15,7 @@ class Encode(Record):
 
 
 class Codes(Record):
-    """Contribution: for each row and subspace the coordinate of its centre."""
+    """Contribution: for each row and subspace the coordinates of its centre."""
 
     kind = "codes"
 

@@ -61,6 +61,14 @@ class ProductQuantisation(AlignedParams):
         le=4096,
         description="Centres per subspace; fewer where fewer different values exist.",
     )
+    coordinates: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="How many coordinates of each subspace's centres are sent, at most "
+        "sub_dim. 1: as in the paper. As many as sub_dim: all, so that distances between "
+        "the centres of a subspace are kept. More than 1 give features away (a risk).",
+    )
     scaling: Literal["standard", "none"] = Field(
         default="standard",
         description="standard: each feature by its mean and spread, before it is "
@@ -69,16 +77,26 @@ class ProductQuantisation(AlignedParams):
     normalise: Literal["scale", "minmax"] = Field(
         default="scale",
         description="scale: the codes of each subspace keep their own spread, as the "
-        "distances of pooled data do. minmax: all run from 0 to 1, as in the paper.",
+        "distances of pooled data do. minmax: all run from 0 to 1, as in the paper; several "
+        "coordinates of a subspace by one factor, the widest to 1.",
     )
     weights: Literal["rows", "centres"] = Field(
         default="rows",
-        description="What the one coordinate of a subspace should keep apart. rows: the "
+        description="What the first coordinates of a subspace should keep apart. rows: the "
         "quantised rows. centres: the centres, each counted once, as in the paper.",
     )
     privacy: Privacy = Privacy()
     n_init: int = Field(default=10, ge=1, le=1000, description="Starts of k-means.")
     max_iter: int = Field(default=300, ge=1, le=100_000, description="Of k-means.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.coordinates > self.sub_dim:
+            raise ValueError(
+                f"coordinates is {self.coordinates}; a subspace of sub_dim "
+                f"{self.sub_dim} has no more than that"
+            )
+        return self
 
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units, and what no noise covers: means of all rows fill gaps."""

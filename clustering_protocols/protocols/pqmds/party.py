@@ -1,4 +1,4 @@
-"""The party role: quantise the rows, send a coordinate per sub-vector."""
+"""The party role: quantise the rows, send coordinates of each sub-vector."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ class Encoder(
         if context.memory.get(messages.CodebookSizes) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
-        single = params.sub_dim == 1
-        if len(data.columns) == 1 and not single:
+        if len(data.columns) == 1 and params.sub_dim > 1:
             raise GuardRefused(
                 "The data have one feature, which would have codes of its own; the terms "
                 "do not list that risk, because sub_dim is larger than 1."
             )
         X = matrix(data)
         encoded, released = _encoded(context, X)
-        cells = subspaces.cut(X.shape[1], params.sub_dim)
+        cells = subspaces.of(params, X.shape[1])
         found = selfcheck.recovered(X, released, cells)
         largest = int(encoded.sizes.max())
         order = context.recall(RowOrder).order
@@ -50,7 +49,7 @@ class Encoder(
                 _spent(params.privacy),
             ],
             notes={
-                **selfcheck.notes(found, largest, len(X), single=single),
+                **selfcheck.notes(params, found, largest, len(X)),
                 **_privacy(context, params.privacy),
             },
         )
@@ -61,13 +60,14 @@ class Encoder(
         """Return the labels in the order of the party's own rows."""
         order = context.recall(RowOrder)
         sizes = context.recall(messages.CodebookSizes).sizes
-        result.require({"n": len(order.order), "s": len(sizes)})
+        width = subspaces.counts(context.session)[context.slot.name]
+        result.require({"n": len(order.order), "s": width})
         return Outcome(
             labels=order.restore(result.labels),
             cluster_sizes=result.cluster_sizes,
             centroids=result.centroids,
             report={
-                "codes per row": len(sizes),
+                "codes per row": width,
                 "centres per subspace": f"{sizes.min()} to {sizes.max()}",
                 "new rows": _NEW_ROWS,
                 **_privacy(context, context.session.params.privacy),

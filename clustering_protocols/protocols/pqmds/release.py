@@ -3,8 +3,8 @@
 Two tables that differ in the row of one person, with the same ids, give uploads that
 cannot be told apart beyond the budget. Where a code may lie follows from the ranges of
 the data dictionary (:mod:`.declared`), so that one row moves its own codes alone. Every
-code of a person costs its share: codes of all subspaces and of all parties are about the
-same people and add up; those of different people do not.
+code of a person costs its share: codes of all coordinates, subspaces and parties are about
+the same people and add up; those of different people do not.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from clustering_protocols.errors import ProtocolFailed
 
 from .params import (
     PqmdsSession,
+    ProductQuantisation,
 )
 
 
@@ -25,11 +26,24 @@ def cut(n_features: int, sub_dim: int) -> Sequence[slice]:
     return [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
+def of(params: ProductQuantisation, n_features: int) -> list[tuple[slice, int]]:
+    """Return the features of each subspace, and how many coordinates are sent of it.
+
+    Both follow from the terms and the number of features alone, so that the analyst and
+    the budget know them: where the centres of a subspace span less, the rest are zeros.
+    A subspace that one more feature has joined has one more where all are sent.
+    """
+    whole = params.coordinates == params.sub_dim
+    return [
+        (f, f.stop - f.start if whole else min(params.coordinates, f.stop - f.start))
+        for f in cut(n_features, params.sub_dim)
+    ]
+
+
 def counts(session: PqmdsSession) -> dict[str, int]:
-    """Return how many subspaces each slot has."""
-    sub_dim = session.params.sub_dim
+    """Return how many codes of a row each slot sends."""
     return {
-        slot: len(cut(session.member(slot).n_columns, sub_dim))
+        slot: sum(width for _, width in of(session.params, session.member(slot).n_columns))
         for slot in session.slots
     }
 
