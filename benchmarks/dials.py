@@ -306,7 +306,8 @@ def main() -> int:
         given.protocols, here(given.sets), given.seeds, given.rows
     ):
         found[protocol][name] = line
-        print(f"{protocol} {name} measured", file=sys.stderr, flush=True)
+        cells = ", ".join(f"{column} {ends.cell}" for column, ends in line.items())
+        print(f"{protocol} {name}: {cells}", file=sys.stderr, flush=True)
     for protocol, lines in found.items():
         for title, columns in TABLES[protocol].items():
             print(f"\n{protocol}: {title}\n")

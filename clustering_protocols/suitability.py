@@ -90,6 +90,9 @@ class Method:
         Parameters to begin with, beside the number of clusters.
     counted : bool
         Whether the number of clusters is a parameter, ``n_clusters``.
+    dial : str
+        A parameter that trades exposure for agreement with pooled clustering, and what
+        either end of it gives and takes, in sentences; empty if there is none.
     """
 
     name: str
@@ -101,6 +104,7 @@ class Method:
     exposure_with_one_party: Exposure
     params: Mapping[str, Any] = field(default_factory=dict)
     counted: bool = True
+    dial: str = ""
 
     def parameters(self, n_clusters: int) -> dict[str, Any]:
         """Return the parameters for so many clusters."""

@@ -184,6 +184,7 @@ def _fit_document(fit: Fit) -> dict[str, Any]:
             }
             for each in fit.figures
         ],
+        "dial": fit.way.dial,
         "command": fit.command,
     }
 
@@ -217,6 +218,7 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
         ("rounds", f"{way.rounds.word}: {way.rounds.sentence}{_seen(fit)}"),
         ("stages", ", ".join(fit.stages)),
     ]
+    facts += [("dial", way.dial)] if way.dial else []
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
     facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
     return [*facts, *_measured(fit)]

@@ -61,7 +61,13 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "the terms say dimensions 'all'."
         ),
         "all-dimensions-are-sent": (
-            "FIXME"
+            "No dimension of your rows is left out: an analyst who works together with "
+            "one party of your column group rebuilds all of them. Leaving one out keeps "
+            "between .01 and .91 of the rows (as measured on our tables) further off than "
+            "10 %, and next to nothing from an analyst who unmixes the upload. A single "
+            "column is sent as it is, up to shift and scale; and of a column that is "
+            "constant at one party, the analyst reads what the others of its column "
+            "group have, as far."
         ),
         "uniform-anchors-can-be-unmixed": (
             "From projections of uniform anchors alone an analyst can separate your "

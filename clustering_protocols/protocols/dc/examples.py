@@ -44,6 +44,10 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         (5, 1): DataCollaboration(
             n_clusters=3, anchor=Anchor(kind="rotated"), reduction="autoencoder"
         ),
+        (1, 3): DataCollaboration(n_clusters=3, dimensions="all"),
+        (3, 2): DataCollaboration(
+            n_clusters=3, dimensions="all", scaling="center", algorithm="spectral"
+        ),
     }
     X = _made(np.random.default_rng(0))
     regular = [

@@ -46,7 +46,9 @@ def compare(
         if less
         else "with 'all_but_one' such data would be refused: they have one dimension"
     )
-    found = f"an analyst with one party of your column group rebuilds {rebuilt.sentence}"
+    found = (
+        f"an analyst with one party of your column group rebuilds {rebuilt.sentence}"
+    )
     notes = {"  left out": f"nothing (dimensions 'all'): {found}; {other}."}
     if rebuilt.worst <= _LIMIT or "rebuild_limit" in context.choices:
         return Compared(notes=notes)

@@ -21,7 +21,7 @@ _FARTHEST = 40.0
 
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
-    """Return the defaults, the paper's setting, features left over, noise, alignment."""
+    """Return the defaults, the paper's setting, and each alternative at least once."""
     variants = {
         2: ProductQuantisation(n_clusters=3, codebook_size=16),
         3: ProductQuantisation(
@@ -43,7 +43,24 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         ),
     }
     X = _made(np.random.default_rng(0))
-    given = [_example(params, parties, X) for parties, params in variants.items()]
+    several = {
+        2: ProductQuantisation(
+            n_clusters=3, coordinates=2, codebook_size=16, normalise="minmax"
+        ),
+        # all of a subspace that one more feature joins, and more than three centres span
+        3: ProductQuantisation(
+            n_clusters=3,
+            sub_dim=4,
+            coordinates=4,
+            codebook_size=3,
+            privacy=Privacy(mechanism="gaussian", epsilon=400.0, delta=1e-5),
+        ),
+    }
+    given = [
+        _example(params, parties, X)
+        for each in (variants, several)
+        for parties, params in each.items()
+    ]
     aligned = [_aligned("ecdh", 3, X), _aligned("rsa", 2, X[:40])]
     return [*given, *aligned, _prepared(X)]
 

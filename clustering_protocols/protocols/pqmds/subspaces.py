@@ -43,7 +43,9 @@ def of(params: ProductQuantisation, n_features: int) -> list[tuple[slice, int]]:
 def counts(session: PqmdsSession) -> dict[str, int]:
     """Return how many codes of a row each slot sends."""
     return {
-        slot: sum(width for _, width in of(session.params, session.member(slot).n_columns))
+        slot: sum(
+            width for _, width in of(session.params, session.member(slot).n_columns)
+        )
         for slot in session.slots
     }
 

@@ -1,0 +1,265 @@
+"""The dial `dimensions` of `dc`: exact distances, what it costs, who is asked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
+from support.attacks import correlations, principal, uploads
+
+from clustering_protocols import registry, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.protocols.dc import DataCollaboration, messages, party
+from clustering_protocols.simulation import Session, Split, numbered
+from clustering_protocols.terms import Layout
+
+SEED = 0
+SETS = {
+    "iris": load_iris().data,
+    "wine": load_wine().data,
+    "breast cancer": load_breast_cancer().data[:240],
+    "digits": load_digits().data[:240],  # some pixels are constant, here or at a party
+}
+LAYOUTS = {
+    "horizontal": Layout.lattice(4, 1),
+    "vertical": Layout.lattice(1, 4),  # a single column each, of iris
+    "mixed": Layout.lattice(2, 2),
+    "ragged": Layout(slots=Layout.lattice(2, 2).slots[:-1]),
+}
+every_set = pytest.mark.parametrize("name", SETS)
+
+
+def params(dimensions: str = "all", **more: Any) -> DataCollaboration:
+    return DataCollaboration.model_validate(
+        {"n_clusters": 3, "dimensions": dimensions, **more}
+    )
+
+
+def split(name: str, layout: str) -> Split:
+    return simulation.split(SETS[name], LAYOUTS[layout], SEED)
+
+
+# With all dimensions nothing is lost
+
+
+@pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
+@pytest.mark.parametrize("layout", ["horizontal", "vertical", "mixed"])
+@every_set
+def test_all_dimensions_give_the_labels_of_the_pooled_rows(
+    name: str, layout: str, algorithm: str
+) -> None:
+    given, parts = params(algorithm=algorithm), split(name, layout)
+    assert simulation.evaluate(given, SETS[name], parts, SEED).fidelity == 1.0
+
+
+@pytest.mark.parametrize("reduction", ["pca", "svd", "lpp", "random"])
+@pytest.mark.parametrize("layout", ["horizontal", "mixed"])
+def test_distances_are_those_of_the_standardised_pooled_rows(
+    layout: str, reduction: str
+) -> None:
+    """Beside scikit-learn; of digits, whose columns are constant at some party."""
+    X, parts = SETS["digits"], split("digits", layout)
+    given = params(reduction=reduction, output="coordinates")
+    run = simulation.run(given, parts.layout, parts.data, SEED)
+    Z = np.empty((len(X), 64))
+    for row, held in enumerate(parts.rows):
+        coordinates = run.outcomes[parts.layout.row_group(row)[0]].coordinates
+        assert coordinates is not None
+        Z[held, : coordinates.shape[1]] = coordinates
+        Z[held, coordinates.shape[1] :] = 0
+    expected = pdist(StandardScaler().fit_transform(X))
+    np.testing.assert_allclose(pdist(Z), expected, rtol=1e-9)
+
+
+def test_rows_that_lack_no_column_keep_their_distances_on_a_ragged_lattice() -> None:
+    parts = split("wine", "ragged")
+    given = params(scaling="none", output="coordinates")
+    first = simulation.run(given, parts.layout, parts.data, SEED).outcomes["r1c1"]
+    np.testing.assert_allclose(
+        pdist(first.coordinates), pdist(SETS["wine"][parts.rows[0]]), rtol=1e-9
+    )
+
+
+@every_set
+def test_as_many_dimensions_travel_as_there_are_columns(name: str) -> None:
+    """Whatever rank the rows have: it is nobody's business but the party's."""
+    for upload in uploads(params(), split(name, "mixed"), SEED).values():
+        assert upload.rows.shape == upload.truth.shape
+
+
+def test_terms_of_today_mean_what_they_did() -> None:
+    assert registry.chosen(DataCollaboration(n_clusters=3)) == {"n_clusters": 3}
+    assert DataCollaboration(n_clusters=3).dimensions == "all_but_one"
+
+
+def test_a_single_column_takes_terms_that_say_so() -> None:
+    parts = split("iris", "vertical")
+    with pytest.raises(ProtocolFailed, match=r"One column alone.*dimensions 'all'"):
+        simulation.run(params("all_but_one"), parts.layout, parts.data, SEED)
+    outcomes = simulation.run(params(), parts.layout, parts.data, SEED).outcomes
+    assert "one dimension" in str(outcomes["r1c1"].report["warning"])
+
+
+# What it costs
+
+
+def test_the_terms_bring_a_risk_of_their_own() -> None:
+    risks = registry.protocol("dc").risks_of
+    for layout in LAYOUTS.values():
+        assert "all-dimensions-are-sent" in risks(params(), layout)
+        assert "all-dimensions-are-sent" not in risks(params("all_but_one"), layout)
+
+
+def at_the_upload(given: DataCollaboration, parts: Split, **more: Any) -> Session:
+    running = Session(given, parts.layout, parts.data, SEED, **more)
+    running.until(messages.Project)
+    return running
+
+
+SHARES = {("wine", "mixed"): 0.55, ("iris", "mixed"): 0.3, ("wine", "vertical"): 0.4}
+"""With one dimension less, no more than so many of a party's rows, in the mean."""
+
+
+@pytest.mark.threat(104)
+@pytest.mark.parametrize(("name", "layout"), SHARES)
+def test_an_analyst_with_one_party_rebuilds_all_rows_or_a_share(
+    name: str, layout: str
+) -> None:
+    found = {d: rebuilt(name, layout, d) for d in ("all_but_one", "all")}
+    assert found["all"] == 1.0
+    assert found["all_but_one"] <= SHARES[name, layout]
+
+
+def rebuilt(name: str, layout: str, dimensions: str) -> float:
+    """Return the share of rows within 10 %, from uploads and the anchors of a colluder."""
+    given, parts = params(dimensions), split(name, layout)
+    running = at_the_upload(given, parts)
+    sent = uploads(given, parts, SEED)
+    shares = []
+    for slot, upload in sent.items():
+        memory = running.answer(slot).memory
+        context = replace(running.context(slot), memory=memory)
+        anchors = party._anchors(context, given)  # any member has them
+        fitted = LinearRegression().fit(upload.anchors, anchors)
+        scaler = StandardScaler().fit(upload.truth)
+        truth = scaler.transform(upload.truth)
+        error = scaler.transform(fitted.predict(upload.rows)) - truth
+        far = np.linalg.norm(error, axis=1) > 0.1 * np.linalg.norm(truth, axis=1)
+        shares.append(1 - far.mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.threat(104)
+@pytest.mark.parametrize("name", ["wine", "breast cancer"])
+def test_an_analyst_alone_finds_about_as_much_either_way(name: str) -> None:
+    """Principal components of the uploaded rows: what is left out hides little of it."""
+    found = {
+        d: np.mean(
+            [
+                np.median(correlations(principal(each), each.truth))
+                for each in uploads(params(d), split(name, "mixed"), SEED).values()
+            ]
+        )
+        for d in ("all_but_one", "all")
+    }
+    assert found["all_but_one"] > 0.6
+    assert abs(found["all"] - found["all_but_one"]) < 0.15
+
+
+@pytest.mark.threat(104)
+def test_a_column_that_is_constant_at_one_party_is_read_of_the_others() -> None:
+    """All dimensions: the direction in which its rows do not vary is that column."""
+    found = {d: constant_column(d) for d in ("all_but_one", "all")}
+    assert found["all"] > 0.999
+    assert found["all_but_one"] < 0.9
+
+
+def constant_column(dimensions: str) -> float:
+    """Return |r| of the fifth feature of one party and what the analyst takes for it."""
+    parts = simulation.split(SETS["wine"], Layout.lattice(2), SEED)
+    first, second = parts.layout.names
+    own = matrix(parts.data[first]).copy()
+    own[:, 4] = 7.0
+    source = MatrixSource(own, parts.data[first].columns, ids=parts.data[first].ids)
+    changed = Split(
+        layout=parts.layout,
+        rows=parts.rows,
+        columns=parts.columns,
+        held=parts.held,
+        data={**parts.data, first: source},
+    )
+    sent = uploads(params(dimensions), changed, SEED)
+    constant, varied = sent[first], sent[second]
+    flat = np.linalg.svd(constant.rows - constant.rows.mean(axis=0))[2][-1]
+    along = LinearRegression().fit(varied.anchors, constant.anchors @ flat)
+    guess = along.predict(varied.rows)
+    return float(abs(np.corrcoef(guess, varied.truth[:, 4])[0, 1]))
+
+
+# Who is asked
+
+
+def told(given: DataCollaboration, parts: Split, **choices: Any) -> tuple[str, str]:
+    """Return the sentence about the dial, and what the operator is asked."""
+    answer = at_the_upload(given, parts, choices={"r1c1": choices}).answer("r1c1")
+    return answer.notes.get("  left out", ""), answer.asks
+
+
+def test_a_party_reads_both_ends_of_the_dial_and_is_asked_above_a_half() -> None:
+    parts = split("wine", "mixed")
+    sentence, asks = told(params(), parts)
+    assert sentence.startswith("nothing (dimensions 'all'): an analyst with one party")
+    assert "rebuilds 100.0% of your rows" in sentence
+    less, _ = told(params("all_but_one"), parts)
+    shares = [
+        float(said) for said in re.findall(r"([0-9.]+)% of your", sentence + less)
+    ]
+    assert shares[0] == 100
+    assert shares[1] == pytest.approx(shares[2], abs=15)  # of other anchors
+    assert sentence.split(": ", 1)[1] in asks
+    assert "--choice rebuild_limit=1" in asks
+
+
+def test_with_one_dimension_less_nobody_is_asked() -> None:
+    sentence, asks = told(params("all_but_one"), split("wine", "mixed"))
+    assert sentence.startswith("one dimension (dimensions 'all_but_one')")
+    assert sentence.endswith("with 'all' it would be every row.")
+    assert not asks
+
+
+def test_who_has_said_a_limit_is_not_asked_and_a_lower_one_refuses() -> None:
+    parts = split("wine", "mixed")
+    assert told(params(), parts, rebuild_limit=1)[1] == ""
+    with pytest.raises(GuardRefused, match=r"'rebuild_limit' is 90\.0%"):
+        told(params(), parts, rebuild_limit=0.9)
+
+
+@pytest.mark.parametrize("columns", [[0], [0, 0]], ids=["single", "twice the same"])
+def test_a_party_of_one_dimension_is_asked_although_less_would_be_refused(
+    columns: list[int],
+) -> None:
+    X = SETS["iris"]
+    ids = numbered(len(X))
+    pieces: dict[str, FloatArray] = {"r1c1": X[:, columns], "r1c2": X[:, 1:]}
+    data = {slot: MatrixSource(piece, ids=ids) for slot, piece in pieces.items()}
+    running = Session(params(), Layout.lattice(1, 2), data, SEED)
+    running.until(messages.Project)
+    answer = running.answer("r1c1")
+    assert "would be refused: they have one dimension" in answer.notes["  left out"]
+    assert "would be refused" in answer.asks
+
+
+def test_a_network_that_hides_more_is_not_asked_about() -> None:
+    given = params(reduction="autoencoder")
+    sentence, asks = told(given, split("wine", "horizontal"))
+    assert "with 'all_but_one' it would be" in sentence
+    assert not asks

@@ -1,0 +1,291 @@
+"""The dial `coordinates` of `pqmds`: distances kept, one factor, the budget, what it shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.linear_model import LinearRegression
+from sklearn.manifold import ClassicalMDS
+from support.dictionaries import within
+
+from clustering_protocols import packets, registry, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols.protocols.pqmds import (
+    Privacy,
+    ProductQuantisation,
+    declared,
+    kernels,
+    messages,
+    party,
+    release,
+    subspaces,
+)
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.recipe import Ranges
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+SETS = {"wine": load_wine().data, "breast cancer": load_breast_cancer().data}
+every_set = pytest.mark.parametrize("name", SETS)
+RNG = np.random.default_rng(0)
+
+
+def stream() -> KeyedStream:
+    return KeyedStream(bytes(32))
+
+
+def several(coordinates: int, sub_dim: int, **more: Any) -> ProductQuantisation:
+    given = {"n_clusters": 3, "sub_dim": sub_dim, "coordinates": coordinates}
+    return ProductQuantisation.model_validate(given | more)
+
+
+# Coordinates
+
+
+@pytest.mark.parametrize("weights", ["rows", "centres"])
+@pytest.mark.parametrize("size", [2, 3, 8, 64])
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_all_coordinates_keep_the_distances_between_centres(
+    d: int, size: int, weights: str
+) -> None:
+    rows = RNG.normal(size=(300, d)) * np.arange(1, d + 1) + 10
+    params = several(d, d, codebook_size=size, weights=weights)
+    book = kernels.codebook(params, rows, stream(), d)
+    assert book.coordinates.shape == (size, d)
+    np.testing.assert_allclose(
+        pdist(book.coordinates), pdist(book.centres), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_coordinates_are_those_of_classical_scaling(width: int) -> None:
+    centres = RNG.normal(size=(40, 4)) * [4.0, 3.0, 2.0, 1.0]
+    expected = ClassicalMDS(n_components=width).fit_transform(centres)
+    found = kernels.coordinates(centres, np.ones(40), width)
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-9)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_what_centres_do_not_span_is_zero(far: float) -> None:
+    line = far + np.outer(RNG.normal(size=20), [1.0, 2.0, -1.0])
+    found = kernels.coordinates(line, np.ones(20), 3)
+    assert found[:, 0].any()
+    assert not found[:, 1:].any()
+    np.testing.assert_allclose(pdist(found), pdist(line), atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_few_centres_span_one_dimension_less_than_they_are(size: int) -> None:
+    centres = RNG.normal(size=(size, 5))
+    found = kernels.coordinates(centres, np.ones(size), 5)
+    assert np.count_nonzero(found.any(axis=0)) == size - 1
+    np.testing.assert_allclose(pdist(found), pdist(centres), atol=1e-12)
+
+
+def test_minmax_scales_a_subspace_by_one_factor() -> None:
+    rows = RNG.normal(size=(400, 2)) * [1.0, 7.0]
+    kept = several(2, 2, codebook_size=32, scaling="none")
+    given = kernels.codebook(kept, rows, stream(), 2)
+    minmax = kept.model_copy(update={"normalise": "minmax"})
+    found = kernels.codebook(minmax, rows, stream(), 2).coordinates
+    assert found.min(axis=0).tolist() == [0.0, 0.0]
+    assert found.max() == 1.0
+    ratios = pdist(found) / pdist(given.centres)
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
+
+
+# What is sent
+
+
+@pytest.mark.parametrize(
+    ("n_features", "sub_dim", "coordinates", "widths"),
+    [
+        (8, 4, 1, [1, 1]),
+        (8, 4, 3, [3, 3]),
+        (7, 4, 3, [3, 3]),
+        (6, 4, 3, [3, 2]),
+        (9, 4, 3, [3, 3]),
+        (9, 4, 4, [4, 5]),
+        (3, 2, 2, [3]),
+        (3, 1, 1, [1, 1, 1]),
+        (2, 8, 5, [2]),
+    ],
+)
+def test_how_many_are_sent_follows_from_the_terms_and_the_features(
+    n_features: int, sub_dim: int, coordinates: int, widths: list[int]
+) -> None:
+    params = several(coordinates, sub_dim)
+    assert [w for _, w in subspaces.of(params, n_features)] == widths
+
+
+@pytest.mark.parametrize("rows", ["as they are", "all equal", "on a line"])
+def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
+    X = SETS["wine"][:, :7].copy()
+    if rows != "as they are":
+        X[:] = np.outer(X[:, 0] if rows == "on a line" else np.ones(len(X)), np.ones(7))
+    ids = simulation.numbered(len(X))
+    data = {"r1c1": MatrixSource(X, ids=ids), "r1c2": MatrixSource(X[:, :2], ids=ids)}
+    params = several(3, 3, n_clusters=1)
+    run = simulation.run(params, Layout.lattice(1, 2), data, 1)
+    sent = [packets.read(m.payload) for m in run.sent]
+    codes = [p.arrays["codes"] for p in sent if p.header.record["kind"] == "codes"]
+    assert [each.shape for each in codes] == [(178, 7), (178, 2)]
+    assert run.outcomes["r1c1"].report["codes per row"] == 7
+    assert run.outcomes["r1c1"].centroids is not None
+    assert run.outcomes["r1c1"].centroids.shape == (1, 7)
+
+
+@pytest.mark.parametrize("coordinates", [0, 3, 65])
+def test_more_coordinates_than_features_of_a_subspace_are_refused(
+    coordinates: int,
+) -> None:
+    with pytest.raises(ValidationError):
+        several(coordinates, 2)
+
+
+def test_terms_of_today_mean_what_they_did() -> None:
+    assert ProductQuantisation(n_clusters=3).coordinates == 1
+    assert registry.chosen(ProductQuantisation(n_clusters=3)) == {"n_clusters": 3}
+
+
+@every_set
+def test_all_coordinates_come_nearer_to_the_pooled_labels(name: str) -> None:
+    parts = simulation.split(SETS[name], Layout.lattice(1, 2), 1)
+    found = {
+        c: simulation.evaluate(several(c, 4), SETS[name], parts, 1).fidelity
+        for c in (1, 4)
+    }
+    assert found[4] > max(found[1], 0.9)
+
+
+# The budget
+
+
+def context(params: ProductQuantisation, widths: tuple[int, ...]) -> Any:
+    """Return where the first of some parties of so many columns stands."""
+    layout = Layout.lattice(1, len(widths))
+    ids = simulation.numbered(30)
+    data = {
+        slot: MatrixSource(RNG.uniform(-1, 1, size=(30, width)), ids=ids)
+        for slot, width in zip(layout.names, widths, strict=True)
+    }
+    said = within(-3.0, 3.0, data, layout)
+    running = Session(params, layout, data, 1, dictionary=said)
+    return replace(running.context("r1c1"), stage="upload", round=3)
+
+
+def noisy(coordinates: int, sub_dim: int, **more: Any) -> ProductQuantisation:
+    privacy = Privacy(mechanism="laplace", epsilon=12.0)
+    return several(coordinates, sub_dim, privacy=privacy, **more)
+
+
+def test_the_budget_goes_over_all_coordinates_of_all_parties(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    params = noisy(2, 3, codebook_size=8)  # 2 + 2 codes of the first, 2 of the second
+    here = context(params, (6, 3))
+    scales = []
+
+    def scale(_: Any, steps: int, share: Any) -> float:
+        scales.append((steps, share))
+        return 1.0
+
+    monkeypatch.setattr(release, "noise_scale", scale)
+    encoded, _ = party._encoded(here, RNG.uniform(-1, 1, size=(30, 6)))
+    assert encoded.codes.shape == (30, 4)
+    assert scales == [(1024, (2.0, 0.0))]
+    assert release.own_share(here, params.privacy) == (8.0, 0.0)
+
+
+def test_a_coordinate_that_no_centres_span_gets_noise_as_well() -> None:
+    params = noisy(4, 4, codebook_size=2)
+    here = context(params, (4,))
+    encoded, released = party._encoded(here, RNG.uniform(-1, 1, size=(30, 4)))
+    assert not encoded.codes[:, 1:].any()
+    assert (encoded.bounds == encoded.bounds[0]).all()
+    assert all(len(np.unique(column)) > 10 for column in released.T)
+
+
+def test_one_row_moves_its_own_codes_alone() -> None:
+    X = RNG.normal(size=(40, 7))
+    ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
+    params = noisy(2, 3, codebook_size=16)
+    before = declared.encode(params, ranges, X, stream())
+    for value in (-3.0, 3.0, 1e300):
+        moved = X.copy()
+        moved[5] = value
+        after = declared.encode(params, ranges, moved, stream())
+        others = np.arange(40) != 5
+        assert np.array_equal(after.codes[others], before.codes[others])
+        assert np.array_equal(after.bounds, before.bounds)
+        assert (after.codes >= after.bounds[:, 0]).all()
+        assert (after.codes <= after.bounds[:, 1]).all()
+
+
+# What it shows
+
+
+def test_the_terms_bring_a_risk_of_their_own() -> None:
+    risks = registry.protocol("pqmds").risks_of
+    for coordinates in (1, 2, 4):
+        brought = risks(several(coordinates, 4), Layout.lattice(1, 2))
+        assert ("codes-give-features" in brought) == (coordinates > 1)
+
+
+def codes_of(name: str, coordinates: int, sub_dim: int) -> FloatArray:
+    return kernels.encode(several(coordinates, sub_dim), SETS[name], stream()).codes
+
+
+def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatArray:
+    """Return R² of features, guessed from the codes of all rows and some known rows."""
+    X, codes = SETS[name], codes_of(name, coordinates, sub_dim)
+    rows = np.random.default_rng(1).choice(len(X), known, replace=False)
+    found, begin = [], 0
+    for features, width in subspaces.of(several(coordinates, sub_dim), X.shape[1]):
+        own, begin = codes[:, begin : begin + width], begin + width
+        guess = LinearRegression().fit(own[rows], X[rows, features]).predict(own)
+        error = ((guess - X[:, features]) ** 2).mean(axis=0)
+        found += list(1 - error / X[:, features].var(axis=0))
+    return np.array(found)
+
+
+@pytest.mark.threat(105)
+@every_set
+@pytest.mark.parametrize("sub_dim", [2, 4])
+def test_who_knows_twenty_rows_reads_features_off_all_coordinates(
+    name: str, sub_dim: int
+) -> None:
+    assert np.median(known_rows(name, sub_dim, sub_dim, 20)) > 0.9
+    assert np.median(known_rows(name, 1, sub_dim, 20)) < 0.75
+
+
+@pytest.mark.threat(105)
+@every_set
+def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
+    X = SETS[name]
+    parts = simulation.split(X, Layout.lattice(1, 2), 1)
+    running = Session(several(2, 2), parts.layout, parts.data, 1)
+    running.until(messages.Encode)
+    answer = running.answer("r1c1")
+    notes = answer.notes
+    assert notes["self-check"].startswith("what an analyst who knows some of your rows")
+    assert "coordinates is 2" in notes["warning"]
+    codes = packets.read(answer.contribution).arrays["codes"]
+    rows = matrix(running.data["r1c1"])[running.recall("r1c1", RowOrder).order]
+    expected, begin = [], 0
+    for features, width in subspaces.of(several(2, 2), rows.shape[1]):
+        own, begin = codes[:, begin : begin + width], begin + width
+        model = LinearRegression().fit(own, rows[:, features])
+        guess = model.predict(own)
+        left = ((rows[:, features] - guess) ** 2).mean(axis=0)
+        expected += list(1 - left / rows[:, features].var(axis=0))
+    assert notes["  features, median R²"] == pytest.approx(np.median(expected))
+    assert notes["  features, largest R²"] == pytest.approx(max(expected))
