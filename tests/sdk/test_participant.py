@@ -51,6 +51,7 @@ from clustering_protocols.terms import (
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
 from party_sdk._transport import Transport
+from party_sdk.inspection import Inspection
 from party_sdk.resume_checks import fingerprint, same_choices
 
 if TYPE_CHECKING:
@@ -850,6 +851,8 @@ def test_the_same_rows_in_another_order_are_refused_when_a_party_goes_on(
 @pytest.mark.parametrize(
     ("kept", "given", "refused"),
     [
+        ({}, {"lifted": 0.9}, False),
+        ({"lifted": 0.1}, {"lifted": 0.9}, False),
         ({"limit": 0.1}, {}, False),
         ({"limit": 0.1}, {"limit": 0.1}, False),
         ({"limit": 0.1}, {"limit": 0.9}, True),
@@ -864,6 +867,51 @@ def test_a_party_goes_on_with_the_choices_that_it_began_with(
     remembered = json.loads(json.dumps(fingerprint(kept)))
     if refused:
         with pytest.raises(GuardRefused, match="|".join({**kept, **given})):
-            same_choices(remembered, given)
+            same_choices(remembered, given, ["lifted"])
         return
-    assert set(same_choices(remembered, given)) == set(kept)
+    assert same_choices(remembered, given, ["lifted"]) == {**kept, **given}
+
+
+# What a protocol asks about
+
+ALL = DataCollaboration(n_clusters=2, dimensions="all")
+
+
+def asking(running: Api, home: Path) -> tuple[Table, Policy]:
+    """Return a party of a session in which nothing of the rows is left out."""
+    accepted = frozenset({*terms(ALL).risks, "house.open-slot"})
+    return Table(running, home, PAIR, ALL), Policy(accepted_risks=accepted)
+
+
+@pytest.mark.threat(104)
+def test_what_a_protocol_asks_about_leaves_only_once_it_is_agreed_to(
+    running: Api, home: Path
+) -> None:
+    table, policy = asking(running, home)
+    notes: list[Any] = []
+    with pytest.raises(GuardRefused, match="--choice rebuild_limit=1"):
+        table.run(policy=policy, on_notes=notes.append)
+    assert "with 'all_but_one' it would be" in str(notes[-1])
+    sent = len(table.between.sent("/contributions"))
+    with pytest.raises(GuardRefused, match=r"'rebuild_limit' is 20\.0%"):
+        table.run(policy=policy, choices={"rebuild_limit": 0.2})
+    assert len(table.between.sent("/contributions")) == sent
+    with pytest.raises(GuardRefused, match="chose otherwise when it joined: transf"):
+        table.run(policy=policy, choices={"transformer": object()})
+    assert len(table.run(policy=policy, choices={"rebuild_limit": 1}).labels) == 20
+
+
+def test_an_operator_who_reads_every_answer_agrees_by_saying_yes(
+    running: Api, home: Path
+) -> None:
+    table, policy = asking(running, home)
+    seen: list[Inspection] = []
+
+    def confirm(found: Inspection) -> bool:
+        seen.append(found)
+        return found.stage != "upload" or len(seen) > 20
+
+    with pytest.raises(GuardRefused, match="did not let this contribution go"):
+        table.run(policy=policy, confirm=confirm)
+    assert "  left out" in seen[-1].notes
+    assert len(table.run(policy=policy, confirm=lambda _: True).labels) == 20

@@ -2,7 +2,6 @@
 
 from clustering_protocols.suitability import Exposure, Method, RoundBudget, Shape
 
-
 _DIAL = (
     "With dimensions 'all_but_one' (the default) each party leaves one dimension of its "
     "rows out: an analyst together with a party of its column group does not rebuild all "
