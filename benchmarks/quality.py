@@ -28,7 +28,6 @@ from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params, Trace
 from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.preparation.statistics.moments import PartialMoments
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -101,17 +100,18 @@ def expected(Z: Any, labels: Any) -> dict[str, float]:
 
 def differences(params: Params, layout: Layout, X: Any) -> dict[str, float]:
     """Return how far each figure of a session is from that of its labels, relatively."""
-    found = simulation.evaluate(params, X, simulation.split(X, layout, 0), 0)
+    parts = simulation.split(X, layout, 0)
+    found = simulation.evaluate(params, X, parts, 0)
     Z = standardised(X)
     if isinstance(params, OmniFC):
-        Z = rounded(X, found.simulated.trace)
-    # parties of llf remember all digits of what they add up
-    own = next(iter(found.simulated.trace.memories.values())).get(Figures)
-    figures = (own or found.simulated.figures[0]).values
+        Z = rounded(X[:, parts.columns[0]], found.simulated.trace)
+    # what parties know has all digits, what their leader tells has six
+    outcome = next(iter(found.simulated.outcomes.values()))
+    (figures,) = outcome.figures or found.simulated.figures
     return {
-        name: abs(figures[name] / value - 1.0)
+        name: abs(getattr(figures, name) / value - 1.0)
         for name, value in expected(Z, found.labels).items()
-        if figures[name] is not None
+        if getattr(figures, name) is not None
     }
 
 

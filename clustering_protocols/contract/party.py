@@ -44,7 +44,7 @@ class Memory:
     def within(self, run: int | None) -> Memory:
         """Return the same memory as it is within a run; None is outside of all."""
         seen = Memory(self.entries)
-        seen._run = "" if run is None else f"@{run}"
+        seen._run = "" if run is None else f".{run}"
         seen._decoded = self._decoded
         return seen
 

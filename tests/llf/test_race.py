@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris, load_wine
 from support.dictionaries import within
 from support.lies import altered
 from support.llf_sessions import SEED, blobs, plus, rows
+from support.reading_off import Cells, read_off, run_of
 from support.tables import cut
 
 from clustering_protocols import packets, registry, simulation
@@ -193,39 +194,6 @@ def test_the_analyst_reads_neither_starts_nor_their_sums(view: Any) -> None:
 # What a curious party reads
 
 
-Cells = list[np.ndarray[Any, np.dtype[np.int64]]]
-
-
-def run_of(Z: FloatArray, V: FloatArray) -> Cells:
-    """Return the cells of each update, and of the closing sums."""
-    found = []
-    while True:
-        found.append(cdist(Z, V).argmin(axis=1))
-        counts = np.bincount(found[-1], minlength=len(V))
-        after = np.array(
-            [
-                Z[found[-1] == c].mean(axis=0) if n > 9 else V[c]
-                for c, n in enumerate(counts)
-            ]
-        )
-        if np.linalg.norm(after - V) <= 1e-5:
-            return [*found, cdist(Z, after).argmin(axis=1)]
-        V = after
-
-
-def read_off(k: int, cells: Cells) -> int:
-    """Return how many rows are the difference of two sums of cells."""
-    A = np.unique([labels == c for labels in cells for c in range(k)], axis=0)
-    counts, common = A.sum(axis=1), A.astype(np.int64) @ A.T.astype(np.int64)
-    one_more = (counts[:, None] - counts == 1) & (common == counts)
-    return len(
-        {
-            int(np.argmax(A[a] & ~A[b]))
-            for a, b in zip(*np.nonzero(one_more), strict=True)
-        }
-    )
-
-
 @pytest.mark.parametrize("name", ["iris", "wine"])
 def test_a_party_that_subtracts_sums_of_starts_reads_few_rows_more(name: str) -> None:
     """It takes its own rows off each sum; two that differ by a row of others show it."""
@@ -251,7 +219,8 @@ def test_a_party_that_subtracts_sums_of_starts_reads_few_rows_more(name: str) ->
         one, first = run_of(Z, V), [run_of(Z, lane)[0] for lane in lanes]
         alone = read_off(3, cells(one))
         more.append(read_off(3, cells(one + first)) - alone)
-        five_runs.append(read_off(3, cells(sum((run_of(Z, V) for V in lanes), []))))
+        five = [labels for lane in lanes for labels in run_of(Z, lane)]
+        five_runs.append(read_off(3, cells(five)))
     assert 0 <= min(more) <= max(more) <= 6
     assert max(five_runs) > 6
 
