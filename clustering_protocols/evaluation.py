@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -71,10 +71,8 @@ class Evaluation(Section):
                 f"{', '.join(sorted(figures))}."
             )
 
-    def best(self, runs: Sequence[Figures]) -> int:
-        """Return the number of the run that the rule chooses, 'usual' where it is later.
-
-        Among those that have the figure: none compares one cluster with others.
+    def rule(self, runs: Sequence[Figures]) -> Rule:
+        """Return the figure that decides among runs, 'usual' where it is later.
 
         Raises
         ------
@@ -82,11 +80,24 @@ class Evaluation(Section):
             If no run has it.
         """
         named = self.choose not in {"usual", "later"}
-        for rule in (self.choose,) if named else USUAL:
-            values = {n: getattr(run, rule) for n, run in enumerate(runs)}
-            known = {n: value for n, value in values.items() if value is not None}
-            if known:
-                sign = 1 if rule in LEAST_IS_BEST else -1
-                return min(known, key=lambda run: (sign * known[run], run))
+        for rule in cast("Sequence[Rule]", (self.choose,)) if named else USUAL:
+            if any(getattr(run, rule) is not None for run in runs):
+                return rule
         asked = self.choose if named else f"of {', '.join(USUAL)}"
         raise InvalidParameters(f"choose: no run of this session has {asked}.")
+
+    def best(self, runs: Sequence[Figures]) -> int:
+        """Return the number of the run that the rule chooses.
+
+        Among those that have its figure: none compares one cluster with others.
+
+        Raises
+        ------
+        InvalidParameters
+            If no run has it.
+        """
+        rule = self.rule(runs)
+        values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
+        known = {run: value for run, value in values.items() if value is not None}
+        sign = 1 if rule in LEAST_IS_BEST else -1
+        return min(known, key=lambda run: (sign * known[run], run))

@@ -31,16 +31,12 @@ def draw(data: DataSource, result: Result, path: Path) -> Path:
     InvalidParameters
         If matplotlib is not installed, or does not know the ending.
     """
-    figure = _figure()
+    figure = new_figure(8, 6)
     if result.item_memberships is not None:
         _draw_blocks(figure, data, result, result.item_memberships)
     else:
         _draw_points(figure, data, result.labels)
-    try:
-        figure.savefig(path, dpi=150, bbox_inches="tight")
-    except ValueError:
-        raise InvalidParameters(f"No picture is written as {path.suffix!r}.") from None
-    return path
+    return save(figure, path)
 
 
 def block_order(result: Result) -> tuple[IntArray, IntArray]:
@@ -60,14 +56,30 @@ def block_order(result: Result) -> tuple[IntArray, IntArray]:
     return rows.astype(np.int64), columns.astype(np.int64)
 
 
-def _figure() -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches.
+
+    Raises
+    ------
+    InvalidParameters
+        If matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise InvalidParameters(
             "Pictures need matplotlib: install coterie[pictures]."
         ) from None
-    return Figure(figsize=(8, 6))
+    return Figure(figsize=(width, height))
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure by the ending of the path; :class:`InvalidParameters` if unknown."""
+    try:
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+    except ValueError:
+        raise InvalidParameters(f"No picture is written as {path.suffix!r}.") from None
+    return path
 
 
 def _draw_blocks(

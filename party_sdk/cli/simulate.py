@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from party_sdk.cli.evaluating import choose_option
 from party_sdk.cli.options import (
     SEED,
     column_groups_option,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 @row_groups_option(default=2)
 @column_groups_option
 @param_option
+@choose_option
 @click.option(
     "--seed", type=SEED, default=0, show_default=True, help="Seed of split and session."
 )
@@ -60,6 +63,7 @@ def simulate(
     row_groups: int,
     column_groups: int,
     params: tuple[str, ...],
+    choose: str | None,
     seed: int,
     labels: Path | None,
     *,
@@ -70,34 +74,39 @@ def simulate(
 
     Rows and columns are shuffled by the seed and dealt out to row groups × column
     groups. Fidelity is the adjusted Rand index between the labels and those of the same
-    clustering on the pooled table: 1 means that nothing was lost.
+    clustering on the pooled table: 1 means that nothing was lost. Of several numbers of
+    clusters (--param n_clusters=2..8) the figures of all are told, and the run that
+    counts. 'coterie compare' tries several methods and splits.
     """
-    from party_sdk.cli import trial
+    from party_sdk.cli import simulating
     from party_sdk.cli.session_values import read_preparation
 
     schemas = None if how.schema is None else [how.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
     try_outputs([labels], data, force=force)
     keep_others([labels], None, force=force)
-    report = trial.simulate(
+    trial = simulating.simulate(
         protocol,
         data,
         replace(how, preparation=prepared[0] if prepared else None),
         read_values(params),
         (row_groups, column_groups),
         seed,
+        choose=choose,
         truth=truth,
         labels=labels,
     )
     if as_json:
-        click.echo(json.dumps(report))
+        click.echo(json.dumps(trial.report))
         return
-    for warning in report["warnings"]:
+    for warning in trial.report["warnings"]:
         say(f"warning: {warning}", err=True)
-    _print(report)
+    for line in trial.runs:
+        say(line)
+    _print(trial.report)
 
 
-def _print(report: dict[str, Any]) -> None:
+def _print(report: Mapping[str, Any]) -> None:
     click.echo(f"fidelity  {report['fidelity']:.4f}   (1: equal to pooled clustering)")
     for name in report.get("truth", {}):
         here, pooled = report["truth"][name], report["pooled_truth"][name]

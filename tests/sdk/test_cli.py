@@ -124,7 +124,7 @@ COMMANDS = {" ".join(("coterie", *path)): (path, found) for path, found in comma
 
 def test_all_commands_are_found() -> None:
     groups = {path[0] for path, _ in COMMANDS.values() if path}
-    party = {"advise", "demo", "example", "party", "session", "simulate"}
+    party = {"advise", "compare", "demo", "example", "party", "session", "simulate"}
     assert groups >= party | {"key", "migrate", "serve"}
     assert {"coterie party run", "coterie session create"} <= COMMANDS.keys()
 

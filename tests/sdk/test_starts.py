@@ -103,6 +103,7 @@ def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[s
         ["identity"],
         ["identity", "trust"],
         ["simulate"],
+        ["compare"],
         ["table"],
         ["schema", "infer"],
         ["demo"],

@@ -1,0 +1,160 @@
+"""What comes of cases as one table of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from clustering_protocols.figures import Figures
+from party_sdk.cli.cases import LeftOut
+from party_sdk.cli.comparing import Failed, Lane, Tried
+
+NOT_SHOWN: Final = frozenset(
+    {"n_clusters", "n_iter", "converged", "gap_error", "gap_of_one"}
+)
+"""Figures that do not say how good a partition is, or only beside another."""
+_COSTS: Final = ("rounds", "bytes_sent", "analyst_seconds", "slowest_party's_seconds")
+
+Cells = Sequence[str]
+
+
+def shown_figures(lanes: Sequence[Lane]) -> list[str]:
+    """Return the names of the figures that some run has."""
+    return [
+        name
+        for name in Figures.model_fields
+        if name not in NOT_SHOWN
+        and any(getattr(lane.figures, name, None) is not None for lane in lanes)
+    ]
+
+
+def lines(results: Sequence[Tried | Failed]) -> Iterator[str]:
+    """Yield a table: a line for each case and number of clusters, the chosen one marked.
+
+    What is told of a case (fidelity, costs) stands beside the run that counts.
+    """
+    done = [result for result in results if isinstance(result, Tried)]
+    names = shown_figures([lane for result in done for lane in result.lanes])
+    with_truth = any(result.truth for result in done)
+    of_case = ("fidelity", *(("ARI",) if with_truth else ()), *_COSTS)
+    head = ["case", "k", "", *names, *of_case]
+    rows: list[Cells | str] = []
+    files = {result.case.file for result in results}
+    for result in results:
+        name = _name(result)
+        if len(files) > 1:
+            name = f"{result.case.file} {name}"
+        if isinstance(result, Tried):
+            rows += _of_case(name, result, names, with_truth=with_truth)
+        else:
+            rows.append(f"{name}: {result.reason}")
+    yield from _laid_out(head, rows)
+
+
+def _of_case(
+    name: str, result: Tried, names: Sequence[str], *, with_truth: bool
+) -> Iterator[Cells]:
+    nothing = [""] * (1 + with_truth + len(_COSTS))
+    for number, lane in enumerate(result.lanes):
+        counts = number == result.chosen
+        figures = [_number(getattr(lane.figures, each, None)) for each in names]
+        yield [
+            name if number == 0 else "",
+            "" if lane.n_clusters is None else str(lane.n_clusters),
+            "*" if counts else "",
+            *figures,
+            *(_told(result, with_truth=with_truth) if counts else nothing),
+        ]
+
+
+def _told(result: Tried, *, with_truth: bool) -> list[str]:
+    """Return what is told of a case beside the run that counts."""
+    truth = [f"{result.truth['ARI']:.4f}" if result.truth else ""]
+    analyst, slowest = result.seconds
+    return [
+        f"{result.fidelity:.4f}",
+        *(truth if with_truth else []),
+        str(result.rounds),
+        f"{result.sent_bytes:,}",
+        f"{analyst:.3f}",
+        f"{slowest:.3f}",
+    ]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"
+
+
+def _laid_out(head: Cells, rows: Sequence[Cells | str]) -> Iterator[str]:
+    """Yield lines of aligned columns; the names at the top break at their underscores.
+
+    A row that is one text is written as it is.
+    """
+    words = [name.split("_") for name in head]
+    height = max(map(len, words))
+    broken = [["", *parts][-1:] if len(parts) == 1 else parts for parts in words]
+    tops = [[""] * (height - len(parts)) + parts for parts in broken]
+    titles = [[column[row] for column in tops] for row in range(height)]
+    cells = [*titles, *(row for row in rows if not isinstance(row, str))]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
+    for line in (*titles, *rows):
+        if isinstance(line, str):
+            yield line
+            continue
+        first, *rest = zip(line, widths, strict=True)
+        numbers = (cell.rjust(width) for cell, width in rest)
+        yield "  ".join([first[0].ljust(first[1]), *numbers]).rstrip()
+
+
+# Beneath the table
+
+
+def notes(
+    results: Sequence[Tried | Failed], others: Sequence[LeftOut]
+) -> Iterator[str]:
+    """Yield what has to be said of the table, a line each."""
+    done = [result for result in results if isinstance(result, Tried)]
+    rules = dict.fromkeys(result.rule for result in done if result.rule)
+    if rules:
+        yield f"* the run that counts: the best by {' or '.join(rules)}"
+    yield from without_clusters(done)
+    yield from several_runs(results)
+    yield from left_out(others)
+
+
+def without_clusters(done: Sequence[Tried]) -> Iterator[str]:
+    """Yield a sentence for each case whose rows are as one cluster."""
+    for result in done:
+        if result.no_clusters:
+            yield (
+                f"no clusters: in {_name(result)} the gap statistic says that all rows "
+                "are one cluster; what was found are parts of it"
+            )
+
+
+def _name(result: Tried | Failed) -> str:
+    return f"{result.case.protocol} {result.case.layout}"
+
+
+def several_runs(results: Sequence[Tried | Failed]) -> Iterator[str]:
+    """Yield the risks that several runs bring, and for which cases."""
+    codes: dict[str, list[str]] = {}
+    for result in results:
+        for code in result.case.of_runs:
+            name = _name(result)
+            known = codes.setdefault(f"{code}: {result.case.risks[code]}", [])
+            known += [name] if name not in known else []
+    for said, names in codes.items():
+        yield f"several runs in one session bring a risk ({', '.join(names)}): {said}"
+
+
+def left_out(others: Sequence[LeftOut]) -> Iterator[str]:
+    """Yield what was left out, cases of one reason together."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for each in others:
+        layouts = reasons.setdefault((each.protocol, each.reason), [])
+        layouts += [each.layout] if each.layout not in layouts else []
+    for (protocol, reason), layouts in reasons.items():
+        yield f"left out: {protocol} {', '.join(layouts)}: {reason}"

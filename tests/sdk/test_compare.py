@@ -1,0 +1,379 @@
+"""`coterie compare`, and `coterie simulate` over several numbers of clusters."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, make_blobs
+
+from clustering_protocols import registry
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dc import PROTOCOL as DC
+from clustering_protocols.schema import numbers
+from party_sdk.cli import compare, main
+from party_sdk.cli.cases import usual_lattices
+
+IRIS = load_iris()
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def coterie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs commands as an operator does, within this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object, expect: int = 0) -> Result:
+        texts = [str(word) for word in words]
+        monkeypatch.setattr(sys, "argv", ["coterie", *texts])
+        done = CliRunner().invoke(main, texts, prog_name="coterie")
+        if done.exit_code == 1 and done.exception is not None:
+            raise done.exception
+        assert done.exit_code == expect, done.output
+        return done
+
+    return run
+
+
+def table(path: Path, X: FloatArray, classes: Sequence[int]) -> Path:
+    """Write rows with ids and classes."""
+    names = ",".join(f"x{number}" for number in range(X.shape[1]))
+    lines = [
+        ",".join([f"p{row:04}", *(f"{value:.6g}" for value in values), f"c{kind}"])
+        for row, (values, kind) in enumerate(zip(X, classes, strict=True))
+    ]
+    path.write_text("\n".join([f"id,{names},class", *lines, ""]))
+    return path
+
+
+@pytest.fixture
+def iris(tmp_path: Path) -> Path:
+    return table(tmp_path / "iris.csv", IRIS.data, IRIS.target)
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> Path:
+    X, kinds = make_blobs(60, 4, centers=3, cluster_std=0.5, random_state=3)
+    return table(tmp_path / "blobs.csv", X, kinds)
+
+
+READ = ("--id-column", "id", "--truth", "class")
+QUICK = (*READ, "--protocol", "dc", "--layout", "2x2", "--n-clusters", "2..4")
+
+
+def simplified_silhouette(X: FloatArray, labels: Any) -> float:
+    """Plain numpy, with means of the labels: shares nothing with the package."""
+    means = np.array([X[labels == c].mean(axis=0) for c in range(labels.max() + 1)])
+    D = np.sqrt(((X[:, None] - means) ** 2).sum(axis=2))
+    a = D[np.arange(len(X)), labels].copy()
+    D[np.arange(len(X)), labels] = np.inf
+    b = D.min(axis=1)
+    return float(((b - a) / np.maximum(a, b)).mean())
+
+
+def pooled_figures(X: FloatArray, numbers: Sequence[int]) -> list[float]:
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    return [
+        simplified_silhouette(Z, KMeans(k, n_init=20, random_state=0).fit(Z).labels_)
+        for k in numbers
+    ]
+
+
+def test_methods_choose_the_number_that_pooled_k_means_would(
+    coterie: Run, iris: Path
+) -> None:
+    numbers = list(range(2, 5))
+    figures = pooled_figures(IRIS.data, numbers)
+    words = (iris, *READ, "--n-clusters", "2..4", "--json")
+    names = ("--protocol", "dc", "--protocol", "omnifc", "--protocol", "pqmds")
+    document = json.loads(coterie("compare", *words, *names).stdout)
+    cases = {(case["protocol"], case["layout"]): case for case in document["cases"]}
+    assert cases.keys() == {
+        ("dc", "3x1"),
+        ("dc", "1x2"),
+        ("dc", "2x2"),
+        ("omnifc", "3x1"),
+        ("pqmds", "1x2"),
+    }
+    for case in cases.values():
+        assert case["chosen"] == numbers[int(np.argmax(figures))]
+        assert case["chosen_by"] == "simplified_silhouette"
+    exact = [lane["simplified_silhouette"] for lane in cases["omnifc", "3x1"]["lanes"]]
+    assert exact == pytest.approx(figures, abs=1e-6)
+    assert cases["omnifc", "3x1"]["fidelity"] == 1
+
+
+def test_the_document_holds_each_case_with_its_runs_and_costs(
+    coterie: Run, blobs: Path
+) -> None:
+    shown = coterie("compare", blobs, *QUICK, "--json")
+    assert shown.stderr == ""
+    document = json.loads(shown.stdout)
+    known = document["tables"][str(blobs)]
+    assert known["rows"] == known["tried_rows"] == 60
+    assert known["columns"] == ["x0", "x1", "x2", "x3"]
+    [case] = document["cases"]
+    assert (case["protocol"], case["layout"]) == ("dc", "2x2")
+    assert case["params"] == {"n_clusters": 4}
+    assert [lane["n_clusters"] for lane in case["lanes"]] == [2, 3, 4]
+    assert all(lane["inertia"] > 0 for lane in case["lanes"])
+    assert case["chosen"] == 3
+    assert case["fidelity"] == case["truth"]["ARI"] == 1
+    assert case["pooled_truth"]["ARI"] == 1
+    assert case["rounds"] > 2
+    assert case["sent_bytes"] > 10_000
+    assert case["seconds"].keys() == {"analyst", "slowest_party"}
+    assert "dc.upload-shows-distances" in case["risks"]
+    assert case["risks_of_several_runs"] == []
+
+
+def test_people_read_one_table_with_the_chosen_run_marked(
+    coterie: Run, blobs: Path
+) -> None:
+    shown = coterie("compare", blobs, *QUICK)
+    assert "blobs.csv: 60 rows; 4 columns" in shown.stderr
+    assert "1 case, 2 to 4 clusters" in shown.stderr
+    assert "1/1" in shown.stderr
+    lines = shown.stdout.splitlines()
+    [chosen] = [line for line in lines if "*" in line and not line.startswith("*")]
+    assert chosen.split()[:2] == ["3", "*"]
+    assert [line.split()[0] for line in lines if line.startswith("dc")] == ["dc"]
+    for word in ("simplified", "bouldin", "fidelity", "ARI", "rounds", "slowest"):
+        assert word in shown.stdout
+    assert "best by simplified_silhouette" in shown.stdout
+
+
+def test_another_figure_can_choose(coterie: Run, blobs: Path) -> None:
+    words = ("compare", blobs, *QUICK, "--choose", "davies_bouldin", "--json")
+    [case] = json.loads(coterie(*words).stdout)["cases"]
+    values = [lane["davies_bouldin"] for lane in case["lanes"]]
+    assert case["chosen"] == 2 + int(np.argmin(values))
+    assert case["chosen_by"] == "davies_bouldin"
+
+
+def test_all_protocols_that_fit_are_tried_and_the_others_named(
+    coterie: Run, blobs: Path
+) -> None:
+    words = ("compare", blobs, *READ, "--layout", "3x1", "--n-clusters", "2..3")
+    document = json.loads(coterie(*words, "--json").stdout)
+    tried = {case["protocol"] for case in document["cases"]}
+    left = {each["protocol"]: each["reason"] for each in document["left_out"]}
+    advised = {name for name, known in registry.catalogue().items() if known.methods}
+    assert tried | left.keys() == advised
+    assert {"dc", "llf", "omnifc"} <= tried
+    assert "below 0" in left["fccm"]
+    assert "split columns" in left["pqmds"]
+
+
+def test_a_case_that_cannot_choose_says_why_in_the_table(
+    coterie: Run, blobs: Path
+) -> None:
+    both = ("--protocol", "dummy", "--protocol", "dc", "--layout", "2x2")
+    words = ("compare", blobs, *READ, *both, "--n-clusters", "2..3")
+    shown = coterie(*words).stdout
+    assert "dummy 2x2: choose: not every run of this session has one of" in shown
+    alone = ("compare", blobs, *READ, *both[:2], *both[4:], "--n-clusters", "2..3")
+    [case] = json.loads(coterie(*alone, "--json", expect=4).stdout)["cases"]
+    assert "lanes" not in case
+    assert case["error"].startswith("choose: ")
+
+
+def test_one_number_of_clusters_needs_no_choice(coterie: Run, blobs: Path) -> None:
+    words = ("compare", blobs, *READ, "--protocol", "dummy", "--layout", "3x1")
+    [case] = json.loads(coterie(*words, "--n-clusters", "3", "--json").stdout)["cases"]
+    assert case["lanes"] == [{"n_clusters": 3}]
+    assert (case["chosen"], case["chosen_by"]) == (3, None)
+    shown = coterie(*words, "--n-clusters", "3").stdout
+    assert "dummy 3x1" in shown
+
+
+def test_parameters_go_to_all_protocols_or_to_one(coterie: Run, blobs: Path) -> None:
+    own = ("--param", "dc.anchor.kind=uniform", "--param", "scaling=none")
+    more = ("--layout", "3x1", "--protocol", "dc", "--protocol", "llf")
+    words = ("compare", blobs, *READ, *more, *own, "--n-clusters", "[2,3]", "--json")
+    document = json.loads(coterie(*words).stdout)
+    params = {case["protocol"]: case["params"] for case in document["cases"]}
+    assert params["dc"]["anchor"]["kind"] == "uniform"
+    assert params["dc"]["scaling"] == "none"
+    left = {each["protocol"]: each["reason"] for each in document["left_out"]}
+    assert "--schema" in left["llf"]  # which takes ranges from a dictionary
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--n-clusters", "few"), "no range such as 2..8"),
+        (("--protocol", "unknown"), "Known protocols: "),
+        (("--protocol", "dc", "--layout", "1x9"), "4 columns do not make 9 column"),
+        (("--protocol", "dc", "--layout", "99x1"), "60 rows do not make 99 row"),
+        (("--protocol", "dc", "--param", "llf.scaling=none"), "'llf' is not compared"),
+        (("--protocol", "dc", "--param", "odd=1"), "odd: "),
+        (("--protocol", "dc", "--choose", "beauty"), "davies_bouldin"),
+        (("--n-clusters", "3", "--choose", "inertia"), "several n_clusters"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_what_cannot_be_compared_is_told_in_a_sentence(
+    coterie: Run, blobs: Path, words: tuple[str, ...], said: str
+) -> None:
+    shown = coterie("compare", blobs, *READ, *words, expect=5)
+    assert said in shown.stderr
+    assert "Traceback" not in shown.output
+
+
+@pytest.mark.parametrize("text", ["3", "3x", "x2", "0x2", "3 x 2"])
+def test_a_layout_of_another_form_is_wrong_usage(
+    coterie: Run, blobs: Path, text: str
+) -> None:
+    shown = coterie("compare", blobs, *READ, "--layout", text, expect=2)
+    assert "is not ROWSxCOLUMNS" in shown.stderr
+
+
+def test_a_broken_table_is_told_before_anything_runs(
+    coterie: Run, blobs: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.csv"
+    broken.write_text("id,x0,x1,class\na,1,2,c0\nb,what,4,c1\n")
+    shown = coterie("compare", blobs, broken, *QUICK, expect=5)
+    assert Problem.INVALID_DATA.title in shown.stderr
+    assert "1/" not in shown.stderr
+    coterie("compare", tmp_path / "none.csv", *QUICK, expect=5)
+
+
+def test_a_large_table_is_drawn_from_and_that_is_said(
+    coterie: Run, blobs: Path
+) -> None:
+    words = ("compare", blobs, *QUICK, "--row-limit", "40")
+    assert "40 of 60 rows, drawn by the seed" in coterie(*words).stderr
+    first, again, other = (
+        json.loads(coterie(*words, "--json", "--seed", seed).stdout)
+        for seed in (1, 1, 2)
+    )
+    assert first["tables"][str(blobs)]["tried_rows"] == 40
+    lanes = [each["cases"][0]["lanes"] for each in (first, again, other)]
+    assert lanes[0] == lanes[1] != lanes[2]
+
+
+def test_several_tables_are_compared_apart(
+    coterie: Run, blobs: Path, iris: Path
+) -> None:
+    picture = blobs.with_name("both.svg")
+    shown = coterie("compare", blobs, iris, *QUICK, "--picture", picture).stdout
+    assert f"{blobs} dc 2x2" in shown
+    assert f"{iris} dc 2x2" in shown
+    assert "iris.csv" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")]
+)
+def test_a_picture_is_written(
+    coterie: Run, blobs: Path, name: str, begins: bytes
+) -> None:
+    picture = blobs.with_name(name)
+    coterie("compare", blobs, *QUICK, "--picture", picture)
+    assert picture.read_bytes().startswith(begins)
+    before = picture.read_bytes()
+    shown = coterie("compare", blobs, *QUICK, "--picture", picture, expect=3)
+    assert "--force" in shown.stderr
+    assert picture.read_bytes() == before
+
+
+def test_a_picture_that_cannot_be_written_is_refused(coterie: Run, blobs: Path) -> None:
+    shown = coterie("compare", blobs, *QUICK, "--picture", "a.doc", expect=5)
+    assert "No picture is written as '.doc'" in shown.stderr
+    coterie("compare", blobs, *QUICK, "--picture", "no/a.png", expect=5)
+
+
+def test_a_terminal_shows_how_far_it_is(
+    coterie: Run, blobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "_in_terminal", lambda: True)
+    assert "1/1" not in coterie("compare", blobs, *QUICK).stderr.splitlines()[-1]
+    assert coterie("compare", blobs, *QUICK, "--json").stderr == ""
+
+
+def test_risks_that_several_runs_bring_stand_beneath_the_table(
+    coterie: Run, blobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "anchors-from-first-slots-rows"
+    monkeypatch.setattr(type(DC), "risks_of_runs", lambda *_: (code,))
+    shown = coterie("compare", blobs, *QUICK).stdout
+    assert f"several runs in one session bring a risk (dc 2x2): dc.{code}: " in shown
+    [case] = json.loads(coterie("compare", blobs, *QUICK, "--json").stdout)["cases"]
+    assert case["risks_of_several_runs"] == [f"dc.{code}"]
+
+
+def test_usual_layouts_leave_each_party_two_columns() -> None:
+    assert usual_lattices(3) == [(3, 1)]
+    assert usual_lattices(4) == [(3, 1), (1, 2), (2, 2)]
+    assert usual_lattices(6) == [(3, 1), (1, 3), (2, 2)]
+
+
+def test_that_there_are_no_clusters_is_said_in_a_sentence(
+    coterie: Run, blobs: Path, tmp_path: Path
+) -> None:
+    even = np.random.default_rng(0).normal(size=(60, 4))
+    words = ("compare", table(tmp_path / "even.csv", even, [0] * 60), *QUICK)
+    assert "no clusters: in dc 2x2 the gap statistic says" in coterie(*words).stdout
+    [case] = json.loads(coterie(*words, "--json").stdout)["cases"]
+    assert case["no_clusters"] is True
+    assert all(lane["gap_error"] > 0 for lane in case["lanes"])
+    [case] = json.loads(coterie("compare", blobs, *QUICK, "--json").stdout)["cases"]
+    assert case["no_clusters"] is False
+    assert max(lane["stability"] for lane in case["lanes"]) == 1
+
+
+def test_a_dictionary_is_dealt_out_and_gaps_are_filled(
+    coterie: Run, tmp_path: Path
+) -> None:
+    X, kinds = make_blobs(60, 4, centers=3, cluster_std=0.5, random_state=3)
+    path = table(tmp_path / "gaps.csv", X, kinds)
+    path.write_text(path.read_text().replace(f"{X[5, 1]:.6g}", ""))
+    schema = tmp_path / "schema.json"
+    schema.write_text(numbers(["x0", "x1", "x2", "x3"], -20.0, 20.0).model_dump_json())
+    words = ("compare", path, *QUICK, "--schema", schema)
+    coterie(*words, expect=5)
+    [case] = json.loads(coterie(*words, "--missing", "mean", "--json").stdout)["cases"]
+    assert (case["chosen"], case["fidelity"]) == (3, 1)
+
+
+# One method, several numbers of clusters
+
+
+def test_simulating_several_numbers_tells_all_runs_and_the_chosen(
+    coterie: Run, blobs: Path
+) -> None:
+    words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=2..4")
+    document = json.loads(coterie(*words, "--json").stdout)
+    assert [lane["n_clusters"] for lane in document["lanes"]] == [2, 3, 4]
+    assert (document["chosen"], document["fidelity"]) == (3, 1)
+    assert sorted(document["cluster_sizes"]) == [20, 20, 20]
+    assert document["roles"].keys() == {"analyst", "r1c1", "r2c1"}
+    shown = coterie(*words, "--choose", "calinski_harabasz").stdout
+    assert "best by calinski_harabasz" in shown
+    assert "clusters  20, 20, 20 rows" in shown
+
+
+def test_a_choice_among_one_number_is_refused(coterie: Run, blobs: Path) -> None:
+    words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=3")
+    assert "lanes" not in json.loads(coterie(*words, "--json").stdout)
+    shown = coterie(*words, "--choose", "inertia", expect=5)
+    assert "several n_clusters" in shown.stderr
+
+
+def test_a_layout_of_more_parties_than_a_session_takes_is_refused(
+    coterie: Run, tmp_path: Path
+) -> None:
+    path = table(tmp_path / "long.csv", np.arange(4400.0).reshape(1100, 4), [0] * 1100)
+    words = ("--protocol", "dummy", "--allow", "running-number")
+    shown = coterie("compare", path, *READ, *words, "--layout", "1001x1", expect=5)
+    assert "at most 1000" in shown.stderr
