@@ -28,6 +28,9 @@ class Figures(Record):
     partition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
     xie_beni: X. L. Xie and G. Beni, 1991.
     criterion: what the algorithm itself optimises, where that is not the inertia.
+    gap, gap_error: the gap statistic and the standard error of its reference; gap_of_one
+        that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.
+    stability: mean adjusted Rand index of clusterings of halves. Of several runs.
     n_iter: how many updates were made.
     converged: whether they stopped before the last one that was allowed.
     """
@@ -43,6 +46,10 @@ class Figures(Record):
     partition_coefficient: float | None = Field(default=None, ge=0, le=1)
     xie_beni: float | None = Field(default=None, ge=0)
     criterion: float | None = None
+    gap: float | None = None
+    gap_error: float | None = Field(default=None, ge=0)
+    gap_of_one: float | None = None
+    stability: float | None = Field(default=None, ge=-1, le=1)
     n_iter: int | None = Field(default=None, ge=0)
     converged: bool | None = None
 

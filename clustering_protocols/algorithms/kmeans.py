@@ -8,6 +8,7 @@ outcome does not depend on the number of processors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
@@ -57,7 +58,9 @@ def draw_starts(
     return np.array(drawn, dtype=np.int64)
 
 
-def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
+def kmeans(
+    X: FloatArray, starts: IntArray, max_iter: int, *, threads: Literal[1, 2] = 2
+) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
     Each run goes on until no label changes (or ``max_iter``): a tolerance would stop
@@ -71,11 +74,13 @@ def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers of X.
     max_iter : int
+    threads : int
+        1 where rows are few: threads then wait for each other more than they work.
     """
     centers = [X[rows] for rows in starts]
     # Each thread adds up its share and the shares are added in the order in which
     # threads finish. The sum of two does not depend on their order; of three it does.
-    with threadpool_limits(limits=2, user_api="openmp"):
+    with threadpool_limits(limits=threads, user_api="openmp"):
         runs = [_run(X, center, max_iter) for center in centers]
     best = min(runs, key=lambda run: run.inertia_)
     return Clustering(

@@ -20,6 +20,7 @@ from clustering_protocols.errors import InvalidArray
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering
+from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
 
 from . import collaboration, layouts, messages
@@ -57,6 +58,9 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         X_hat = common_space(row_groups, maps)
         magnitudes.check("The common space", X_hat)
         runs = [_run(session, params, X_hat, maps) for params in session.runs]
+        if session.params.algorithm == "kmeans":
+            numbers = [params.n_clusters for params in session.runs]
+            runs = across(session, X_hat, numbers, runs)
         return Finish(runs=runs)
 
 

@@ -18,6 +18,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.quality.rows import of_rows
+from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
 
 from . import clustering, decoding, lagrange, messages, rosters
@@ -63,6 +64,8 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
             )
             figures = _figures(X, found)
             runs.append(_run(session, params, found, figures, bits))
+        if params.algorithm == "kmeans" and params.features == "embedding":
+            runs = across(session, X, [each.k for each in session.runs], runs)
         return Finish(runs=runs)
 
 

@@ -18,6 +18,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering
+from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
 
 from . import messages, subspaces
@@ -49,7 +50,9 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
         for slot in session.slots:
             magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
         Z = np.hstack([contributions[slot].codes for slot in session.slots])
-        return Finish(runs=[_run(session, params, Z) for params in session.runs])
+        runs = [_run(session, params, Z) for params in session.runs]
+        numbers = [params.n_clusters for params in session.runs]
+        return Finish(runs=across(session, Z, numbers, runs))
 
 
 def _run(session: PqmdsSession, params: ProductQuantisation, Z: FloatArray) -> Run:

@@ -1,0 +1,161 @@
+"""Whether there are clusters at all: the gap statistic.
+
+R. Tibshirani, G. Walther, T. Hastie, "Estimating the number of clusters in a data set
+via the gap statistic", 2001. With W_k the inertia of k clusters, and W_k* that of rows
+drawn uniformly from the box around X along its principal axes (their variant b):
+
+    gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B),
+
+and the number of clusters is the smallest k with gap(k) ≥ gap(k') - s_k', k' the next
+number. That of one cluster is always computed: it may be the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.figures import Figures
+
+REFERENCES: Final = 10
+"""B: how many sets of rows without clusters are drawn."""
+_STARTS: Final = 2
+_MAX_ITER: Final = 30  # rows without clusters take long to rest, and move little
+_ROUNDING: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """The gap of one number of clusters, and the standard error s_k of its reference."""
+
+    n_clusters: int
+    gap: float
+    error: float
+
+
+def gaps(
+    X: FloatArray,
+    numbers: Sequence[int],
+    rng: np.random.Generator,
+    n_references: int = REFERENCES,
+) -> list[Gap]:
+    """Return the gaps of one cluster and of these numbers, ascending.
+
+    A number that leaves no inertia, of the rows or of a reference, is left out, and so
+    are those after it; nothing is returned for rows that are all equal.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, width)
+        Moved to its mean and back in place, see
+        :func:`~clustering_protocols.algorithms.kmeans.kmeans`.
+    numbers : sequence of int
+        Numbers of clusters k, at least 1.
+    """
+    wanted = sorted({1, *numbers})
+    found = _inertias(X, wanted, rng)
+    box = _Box.around(X)
+    drawn = [_inertias(box.draw(len(X), rng), wanted, rng) for _ in range(n_references)]
+    rounding = _ROUNDING * found[0]
+    told: list[Gap] = []
+    for place, k in enumerate(wanted):
+        references = np.array([inertias[place] for inertias in drawn])
+        if not min(found[place], references.min()) > rounding:
+            break
+        logs = np.log(references)
+        told.append(
+            Gap(
+                n_clusters=k,
+                gap=float(logs.mean() - np.log(found[place])),
+                error=float(logs.std() * np.sqrt(1 + 1 / n_references)),
+            )
+        )
+    return told
+
+
+def number_of_clusters(found: Sequence[Gap]) -> int | None:
+    """Return the smallest k with gap(k) ≥ gap(k') - s_k', k' the next; None of none.
+
+    The last number if no other is: then more would have to be tried.
+    """
+    for own, following in pairwise(found):
+        if own.gap >= following.gap - following.error:
+            return own.n_clusters
+    return found[-1].n_clusters if found else None
+
+
+def says_one(runs: Sequence[Figures]) -> bool | None:
+    """Return whether one cluster is the answer, given the figures of runs by ascending k.
+
+    None where the figures do not tell.
+    """
+    more = [run for run in runs if run.gap is not None and run.n_clusters > 1]
+    if not more or more[0].gap_of_one is None:
+        return None
+    told = [
+        Gap(n_clusters=1, gap=more[0].gap_of_one, error=0.0),
+        *(
+            Gap(
+                n_clusters=run.n_clusters,
+                gap=run.gap or 0.0,
+                error=run.gap_error or 0.0,
+            )
+            for run in more
+        ),
+    ]
+    return number_of_clusters(told) == 1
+
+
+def _inertias(
+    X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
+) -> list[float]:
+    """Return the least inertia found of each number of clusters; 0 of too many."""
+    found, n_different = [], len(np.unique(X, axis=0))
+    for k in numbers:
+        if k == 1:
+            found.append(float(np.square(X - X.mean(axis=0)).sum()))
+        elif k >= n_different:
+            found.append(0.0)
+        else:
+            starts = draw_starts(X, k, _STARTS, rng)
+            found.append(kmeans(X, starts, _MAX_ITER, threads=1).inertia)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Box:
+    """The box of rows along their principal axes.
+
+    Attributes
+    ----------
+    axes : float64 array of shape (r, width)
+        Orthonormal rows.
+    least, most : float64 arrays of shape (r,)
+    """
+
+    axes: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+    @classmethod
+    def around(cls, X: FloatArray) -> _Box:
+        centred = X - X.mean(axis=0)
+        # of the columns' products: a few numbers, however many rows
+        _, vectors = np.linalg.eigh(centred.T @ centred)
+        # an axis may point either way; the largest part says which, on every machine
+        largest = np.abs(vectors).argmax(axis=0)
+        signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+        axes = (vectors * signs).T
+        turned = centred @ axes.T
+        return cls(axes=axes, least=turned.min(axis=0), most=turned.max(axis=0))
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
+        """Return uniform rows (n, width); where their mean lies does not matter."""
+        drawn = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
+        return np.ascontiguousarray(drawn @ self.axes)

@@ -1,0 +1,62 @@
+"""What is told of several runs together: whether there are clusters, and stable ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Run, SessionContext
+
+from .gap import gaps
+from .stability import stability
+
+_MOST_ROWS: Final = 5_000
+_MOST_NUMBERS: Final = 1_000_000
+
+
+def across(
+    session: SessionContext, X: FloatArray, numbers: Sequence[int], runs: Sequence[Run]
+) -> list[Run]:
+    """Return the runs of k-means of rows with gap and stability among their figures.
+
+    A session of one run stays as it is: its figures compare nothing. Of many rows some
+    are drawn, for both: what they cost grows with rows, runs and references.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, width)
+        What was clustered.
+    numbers : sequence of int
+        The number of clusters of each run.
+    """
+    if len(runs) < 2:
+        return list(runs)
+    X = _some(X, session.generator("quality", "rows"))
+    found = gaps(X, numbers, session.generator("quality", "gap"))
+    gap_of_one = next((each.gap for each in found if each.n_clusters == 1), None)
+    by_number = {each.n_clusters: each for each in found}
+    told = []
+    for k, run in zip(numbers, runs, strict=True):
+        own = by_number.get(k)
+        rng = session.generator("quality", "stability", k)
+        more = {
+            "gap": None if own is None else own.gap,
+            "gap_error": None if own is None else own.error,
+            "gap_of_one": gap_of_one,
+            "stability": stability(X, k, rng),
+        }
+        figures = run.figures and run.figures.model_copy(update=more)
+        told.append(replace(run, figures=figures))
+    return told
+
+
+def _some(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return a copy of the rows, of many some."""
+    most = min(_MOST_ROWS, max(_MOST_NUMBERS // X.shape[1], 1))
+    if len(X) <= most:
+        return X.copy()
+    return X[np.sort(rng.permutation(len(X))[:most])]

@@ -1,0 +1,216 @@
+"""Gap and stability against plain numpy and scikit-learn, and what they say of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
+
+from benchmarks import datasets
+from clustering_protocols import simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.contract import Params
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.figures import Figures
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.quality.gap import (
+    Gap,
+    gaps,
+    number_of_clusters,
+    says_one,
+)
+from clustering_protocols.quality.stability import stability
+from clustering_protocols.terms import Layout
+
+IRIS = load_iris().data
+SEEDS = range(20)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Few rows: threads would wait for each other more than they work."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+# The gap statistic
+
+
+def pooled_gap(X: FloatArray, k: int, seed: int) -> tuple[float, float]:
+    """Tibshirani's variant b in numpy and scikit-learn: gap and s_k of 30 references."""
+
+    def log_inertia(rows: FloatArray) -> float:
+        return float(np.log(KMeans(k, n_init=5, random_state=seed).fit(rows).inertia_))
+
+    centred = X - X.mean(axis=0)
+    _, _, V = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ V.T
+    draw = np.random.default_rng(seed)
+    logs = [
+        log_inertia(draw.uniform(turned.min(axis=0), turned.max(axis=0), X.shape) @ V)
+        for _ in range(30)
+    ]
+    return float(np.mean(logs) - log_inertia(X)), float(np.std(logs))
+
+
+def test_the_gap_is_that_of_plain_numpy_but_for_the_draw() -> None:
+    for found in gaps(IRIS.copy(), [2, 3], rng()):
+        gap, spread = pooled_gap(IRIS, found.n_clusters, seed=1)
+        # the mean of 10 references differs from that of 30 by about a third of a spread
+        assert abs(found.gap - gap) < 1.5 * spread
+        assert 0.3 < found.error / spread < 2.5
+
+
+def test_one_cluster_is_always_told_and_rows_stay_as_they_are() -> None:
+    X = IRIS.copy()
+    found = gaps(X, [3], rng())
+    assert [each.n_clusters for each in found] == [1, 3]
+    np.testing.assert_allclose(X, IRIS, rtol=1e-12)
+    assert found == gaps(X.copy(), [3], rng())
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal", "correlated"])
+def test_rows_without_structure_are_one_cluster(kind: str) -> None:
+    said = []
+    for seed in SEEDS:
+        draw = rng(seed)
+        X = (
+            draw.uniform(size=(200, 3))
+            if kind == "uniform"
+            else draw.normal(size=(200, 3))
+        )
+        X = X @ draw.normal(size=(3, 3)) if kind == "correlated" else X
+        said.append(number_of_clusters(gaps(X, [2], rng(100 + seed))))
+    assert said.count(1) >= 19
+
+
+@pytest.mark.parametrize("name", ["iris", "xclara"])
+def test_rows_with_clusters_are_not_one(name: str) -> None:
+    X, _ = datasets.load(name)
+    X = X[rng().permutation(len(X))[:600]]
+    found = gaps((X - X.mean(axis=0)) / X.std(axis=0), [2, 3, 4], rng())
+    assert number_of_clusters(found) != 1
+
+
+def test_the_rule_is_the_first_that_the_next_does_not_exceed() -> None:
+    def told(*values: float, error: float = 0.1) -> int | None:
+        return number_of_clusters(
+            [Gap(n_clusters=k, gap=v, error=error) for k, v in enumerate(values, 1)]
+        )
+
+    assert told(0.5, 0.59) == 1
+    assert told(0.5, 0.61, 0.7) == 2
+    assert told(0.0, 1.0, 2.0) == 3  # no other is, so the last
+    assert told() is None
+
+
+@pytest.mark.parametrize(
+    ("X", "numbers"),
+    [
+        (np.ones((10, 2)), []),
+        (np.repeat(np.eye(3), 5, axis=0), [1, 2]),
+        (np.eye(2), [1]),
+    ],
+    ids=["equal rows", "three rows", "two rows"],
+)
+def test_numbers_that_leave_no_inertia_are_left_out(
+    X: FloatArray, numbers: list[int]
+) -> None:
+    found = gaps(X.copy(), [2, 3, 4], rng())
+    assert [each.n_clusters for each in found] == numbers
+
+
+def test_figures_tell_whether_there_are_clusters() -> None:
+    def run(k: int, gap: float | None, of_one: float | None) -> Figures:
+        return Figures(n_clusters=k, gap=gap, gap_error=0.1, gap_of_one=of_one)
+
+    assert says_one([run(2, 0.55, 0.5), run(3, 2.0, 0.5)]) is True
+    assert says_one([run(2, 0.65, 0.5)]) is False
+    assert says_one([run(1, 0.5, 0.5), run(2, 0.55, 0.5)]) is True
+    assert says_one([run(2, None, None)]) is None
+    assert says_one([]) is None
+
+
+# Stability
+
+
+def test_separate_clusters_are_stable_and_cuts_through_one_are_not() -> None:
+    X, _ = make_blobs(150, 2, centers=3, cluster_std=0.3, random_state=3)
+    assert stability(X, 3, rng()) == 1
+    even = rng().uniform(size=(150, 2))
+    cut = stability(even, 3, rng())
+    assert cut is not None
+    assert cut < 0.8
+
+
+def test_stability_is_the_mean_over_pairs_of_halves() -> None:
+    """In scikit-learn, over halves of another draw."""
+    draw, labels = rng(7), []
+    for _ in range(20):
+        half = IRIS[draw.permutation(150)[:75]]
+        fitted = KMeans(3, n_init=5, random_state=0).fit(half)
+        labels.append(fitted.predict(IRIS))
+    scores = [adjusted_rand_score(*pair) for pair in combinations(labels, 2)]
+    found = stability(IRIS, 3, rng())
+    assert found == pytest.approx(np.mean(scores), abs=0.1)
+    assert found == stability(IRIS, 3, rng())
+
+
+@pytest.mark.parametrize(
+    ("X", "k"),
+    [(IRIS, 1), (np.eye(6), 3), (np.ones((40, 2)), 2)],
+    ids=["one cluster", "few rows", "equal rows"],
+)
+def test_no_stability_is_told_where_nothing_can_differ(X: FloatArray, k: int) -> None:
+    assert stability(X, k, rng()) is None
+
+
+# In sessions
+
+
+SESSIONS: list[tuple[Params, Layout]] = [
+    (DataCollaboration(n_clusters=3), Layout.lattice(2, 2)),
+    (OmniFC(n_clusters=3), Layout.lattice(3, 1)),
+    (ProductQuantisation(n_clusters=3), Layout.lattice(1, 2)),
+]
+
+
+def told(
+    params: Params, layout: Layout, X: FloatArray, numbers: tuple[int, ...]
+) -> list[Figures]:
+    parts = simulation.split(X, layout, seed=0)
+    several = Evaluation(n_clusters=numbers) if len(numbers) > 1 else None
+    run = simulation.run(params, layout, parts.data, 0, evaluation=several)
+    return list(next(iter(run.outcomes.values())).figures)
+
+
+@pytest.mark.parametrize(("params", "layout"), SESSIONS, ids=["dc", "omnifc", "pqmds"])
+def test_sessions_of_several_runs_tell_whether_there_are_clusters(
+    params: Params, layout: Layout
+) -> None:
+    found = told(params, layout, IRIS, (2, 3))
+    assert says_one(found) is False
+    assert [each.stability is not None for each in found] == [True, True]
+    assert found[0].gap_of_one == found[1].gap_of_one
+    even = rng().normal(size=(120, 4))
+    assert says_one(told(params, layout, even, (2, 3))) is True
+
+
+def test_what_does_not_cluster_rows_by_k_means_tells_none_of_it() -> None:
+    spectral = DataCollaboration(n_clusters=3, algorithm="spectral")
+    for each in told(spectral, Layout.lattice(2, 2), IRIS, (2, 3)):
+        assert each.gap is each.stability is None
+    for each in told(SESSIONS[0][0], Layout.lattice(2, 2), IRIS, (3,)):
+        assert each.gap is each.stability is None
