@@ -33,7 +33,8 @@ def begun(sizes: list[int], **params: Any) -> Session:
     return Session(Llf(**given), layout, cut(table(sum(sizes)), layout, sizes), SEED)
 
 
-# What is refused: with k = 2, F = 2 and T = 5 it takes 2·5·2·1.5 = 30 rows of others
+# What is refused: with k = 2, F = 2, T = 3 and one start it takes 2·(3 + 2)·2·1.5 = 30
+# rows of others
 
 
 @pytest.mark.threat(99)
@@ -51,20 +52,27 @@ def begun(sizes: list[int], **params: Any) -> Session:
 def test_as_many_rows_of_others_as_it_takes_are_enough(
     sizes: list[int], params: dict[str, Any]
 ) -> None:
-    begun(sizes, max_iter=5, **params)
+    begun(sizes, max_iter=3, **params)
     fewer = [size - (size == min(sizes)) for size in sizes]
     with pytest.raises(ProtocolFailed, match=r"totals of 2[89] rows"):
-        begun(fewer, max_iter=5, **params)
+        begun(fewer, max_iter=3, **params)
 
 
 def test_the_text_says_what_would_fit() -> None:
     with pytest.raises(
-        ProtocolFailed, match=r"takes 600 rows .* max_iter of at most 6"
+        ProtocolFailed, match=r"takes 612 rows .* max_iter of at most 4"
     ):
         begun([20, 20, 20])
-    begun([20, 20, 20], max_iter=6)
+    begun([20, 20, 20], max_iter=4)
     with pytest.raises(ProtocolFailed, match="or fewer clusters"):
         begun([20, 20, 20], n_clusters=14)
+
+
+@pytest.mark.threat(99)
+def test_starts_that_race_count_as_further_rounds() -> None:
+    begun([20, 20, 20], max_iter=1, n_init=4)
+    with pytest.raises(ProtocolFailed, match="or fewer clusters"):
+        begun([20, 20, 20], max_iter=1, n_init=5)
 
 
 @pytest.mark.parametrize(

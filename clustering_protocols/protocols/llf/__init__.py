@@ -35,6 +35,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         "are added up, masked so that nobody sees a single party's; the result is that "
         "of the pooled data."
     )
+    version = 2
     params = LosslessFederated
     partitionings = ("horizontal", "vertical")
     learns: ClassVar = {
@@ -43,7 +44,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "each round, and of the result what the terms let out; with analyst_view "
             "'sums' also the sums over all parties. Split columns: the cluster of each "
             "row (in a secret order) and how much nearer it is than the others; fuzzy: "
-            "all distances of rows to centroids."
+            "all distances of rows to centroids; of all rows together how they scatter."
         ),
         "party": (
             "The cluster of each of its rows, cluster sizes; split rows: the centroids "
