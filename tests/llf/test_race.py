@@ -300,7 +300,7 @@ def test_the_risk_is_named_where_starts_race() -> None:
     known = registry.protocol("llf")
     for n_init in (1, 2):
         codes = known.risks_of(Llf(n_clusters=2, n_init=n_init), LAYOUT)
-        assert ("starts-race" in codes) == (n_init > 1)
+        assert ("starts-that-race-add-sums" in codes) == (n_init > 1)
 
 
 def test_more_starts_end_no_worse_here() -> None:

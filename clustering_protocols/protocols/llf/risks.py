@@ -64,7 +64,7 @@ RISKS: Final[Mapping[str, str]] = {
         "'careful'), or all parties see those of the leader ('random_party'); k for each "
         "start, where several race."
     ),
-    "starts-race": (
+    "starts-that-race-add-sums": (
         "Several starts race: every party also reads the totals of one update of each, "
         "and can subtract them from each other to single out rows. In our trials, with "
         "five starts, it read up to 11 more rows of 100 to 2,000 than of one run."
@@ -130,7 +130,7 @@ def _of_rows(params: LosslessFederated) -> Iterator[str]:
     if params.may_be_left_out:
         yield "members-can-be-subtracted"
     if params.n_init > 1:
-        yield "starts-race"
+        yield "starts-that-race-add-sums"
     if params.start(rows_split=True) in FROM_PARTIES:
         yield "start-shows-means-of-five-rows"
 
