@@ -93,7 +93,7 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same(
     layout = Layout.lattice(3)
     data = cut(table(45), layout, [15] * 3)
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans")
-    agreement = agree(params, layout, data, SEED, "simulation")
+    agreement = agree(params, layout, data, SEED)
     with monkeypatch.context() as lying:
         lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
         opened = engine.begin(agreement)

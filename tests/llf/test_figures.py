@@ -330,7 +330,7 @@ def of_columns(X: FloatArray, **params: Any) -> tuple[Simulated, FloatArray, Int
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "cmeans": {},
-    "fuzzy": {**FUZZY, "max_iter": 30},
+    "fuzzy": {**FUZZY, "max_iter": 300, "tol": 1e-3},
     "plain": {"aggregation": "plain"},
 }
 
@@ -349,7 +349,7 @@ def test_figures_of_split_columns_are_scikit_learns(
         told = {name: report[name] for name in of}
         assert told == pytest.approx({name: wanted[name] for name in of}, rel=1e-9)
         assert report["n_iter"] == report["n_updates"]
-        assert report["converged"] or report["n_iter"] == 30
+        assert report["converged"]
         assert report["davies_bouldin"] is report["silhouette"] is None
     rounded = {name: float(f"{report[name]:.6g}") for name in of}
     assert {name: getattr(run.figures[0], name) for name in of} == rounded
@@ -364,7 +364,7 @@ def test_columns_whose_labels_do_not_rest_say_no_inertia() -> None:
 
 def test_columns_of_which_nothing_is_let_out_are_not_asked_how_they_scatter() -> None:
     run, _, _ = of_columns(load("wine"), n_clusters=3, publish="nothing")
-    assert run.figures[0] is None
+    assert not run.figures
     assert said(run.outcomes["r1c1"])["inertia"] is None
     params = Llf(n_clusters=3, publish="nothing")
     stage = registry.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]

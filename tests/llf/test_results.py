@@ -851,7 +851,7 @@ def test_sums_of_degrees_over_few_rows_are_refused(
 ) -> None:
     """No more rows than k (F + 1) / F could be solved for."""
     X = blobs(sum(sizes), width, 3)
-    params = Llf(n_clusters=k, **FUZZY, max_iter=2)
+    params = Llf(n_clusters=k, **FUZZY, **SMALL, max_iter=2)
     data = cut(X, Layout.lattice(3), sizes)
     if not refused:
         simulation.run(params, Layout.lattice(3), data, SEED)

@@ -28,7 +28,6 @@ __all__ = ["PROTOCOL", "LosslessFederated"]
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     """Rows split or columns split; sums per round; equal to the pooled result."""
 
-    version = 2
     title = "Lossless federated c-means and fuzzy c-means"
     summary = (
         "Rows split or columns split. In every round the parties' sums (or distances) "
