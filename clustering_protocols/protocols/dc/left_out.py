@@ -25,7 +25,11 @@ class Compared:
 
 
 def compare(
-    context: DcContext, data: DataSource, drawn: FloatArray, rebuilt: Rebuilt
+    context: DcContext,
+    data: DataSource,
+    drawn: FloatArray,
+    fitted: private_map.Fitted,
+    rebuilt: Rebuilt,
 ) -> Compared:
     """Return what is rebuilt with this end of the dial, beside the other end.
 
@@ -33,13 +37,14 @@ def compare(
     ----------
     drawn : float64 array of shape (r, m)
         The anchors.
-    rebuilt : Rebuilt
+    fitted, rebuilt : Fitted, Rebuilt
         Of the upload that is about to be sent.
     """
     if "transformer" in context.choices:
         return Compared()  # the party's own, whatever the terms say
     if context.session.params.leaves_one_out:
-        return _one_less(context, rebuilt)
+        # of one dimension, which its party let go, nothing is left out
+        return _one_less(context, rebuilt) if fitted.width < fitted.rank else Compared()
     less = _with_one_less(context, data, drawn)
     other = (
         f"with 'all_but_one' it would be {less.sentence}"

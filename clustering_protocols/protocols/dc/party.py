@@ -50,7 +50,7 @@ class Projector(
         rows, images = fitted.function.rows(data), fitted.function(drawn)
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
         _check_limit(context, rebuilt)
-        compared = left_out.compare(context, data, drawn, rebuilt)
+        compared = left_out.compare(context, data, drawn, fitted, rebuilt)
         order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Projections(rows=rows[order], anchors=images),
