@@ -63,8 +63,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         "all-dimensions-are-sent": (
             "No dimension of your rows is left out: an analyst who works together with "
             "one party of your column group rebuilds all of them. Leaving one out keeps "
-            "between 0 and .94 of the rows further off than 10 % (as measured on our "
-            "tables; most where a party has two or three columns), and next to nothing "
+            "between 0 and .94 of the rows further off than 10 % (as measured on tables of "
+            "more rows than columns; most where a party has two or three columns), all "
+            "where columns are more than rows, and next to nothing "
             "from an analyst who unmixes the upload, unless there are two columns only. A "
             "single column is sent as it is, up to shift and scale; and of a column that "
             "is constant at one party, the analyst reads what the others of its column "

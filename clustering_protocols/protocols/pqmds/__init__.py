@@ -67,7 +67,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         "codes-give-features": (
             "Several coordinates of each subspace are sent: whoever knows a few of your "
             "rows reads the features of the others off their codes (as measured on our "
-            "tables, R² of .4 to .9 with one coordinate, of .9 to 1 with all), and an "
+            "tables, R² of .3 to .9 with one coordinate, of .9 to 1 with all), and an "
             "analyst who unmixes the codes comes near to that alone."
         ),
         "noise-covers-one-row-once": (
