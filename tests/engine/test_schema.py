@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from clustering_protocols.schema import Field, Schema, day_number
 
-WARD = {
+WARD: dict[str, Any] = {
     "fields": [
         {"name": "age", "type": "integer", "unit": "a", "title": "Age at admission"},
         {"name": "crp", "constraints": {"minimum": 0, "maximum": 500.5}},
@@ -60,8 +60,8 @@ def test_a_dictionary_tells_levels_bounds_and_codes_of_its_fields() -> None:
 
 def test_what_was_read_is_written_again_and_nothing_that_was_not_said() -> None:
     written = json.loads(schema().model_dump_json())
-    assert written["fields"][0] == WARD["fields"][0]  # type: ignore[index]
-    assert written["fields"][3] == WARD["fields"][3]  # type: ignore[index]
+    assert written["fields"][0] == WARD["fields"][0]
+    assert written["fields"][3] == WARD["fields"][3]
     assert written["fields"][1] == {
         "name": "crp",
         "constraints": {"minimum": 0, "maximum": 500.5},
@@ -132,7 +132,7 @@ def test_a_field_that_contradicts_itself_is_refused(
 def test_a_dictionary_that_contradicts_itself_is_refused(
     changes: dict[str, Any], words: str
 ) -> None:
-    ward = {**WARD["fields"][4]}  # type: ignore[dict-item]
+    ward = {**WARD["fields"][4]}
     ward.pop("missingValues")
     with pytest.raises(ValidationError, match=words):
         schema(**({"fields": [ward]} | changes))

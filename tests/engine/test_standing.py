@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clustering_protocols import engine, packets, simulation
-from clustering_protocols.engine import Journal, signatures
+from clustering_protocols.engine import Journal, signatures, transcript
 from clustering_protocols.engine.course import AnalystState, Course
 from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.errors import EnvelopeRefused, Malformed, TaskRefused
@@ -17,6 +17,7 @@ from clustering_protocols.packets import Packet
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.protocols.dummy.params import Dummy
 from clustering_protocols.protocols.dummy.party import Counter
+from clustering_protocols.rounds import RoundRef
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout
 
@@ -68,6 +69,32 @@ def test_signatures_are_kept_until_they_have_been_shown() -> None:
         ("count", 0),
         (signatures.CLOSING, 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("behind", "kept"),
+    [(0, 3), (1, 3), (2, 3), (3, 0)],
+    ids=["asked nothing", "agreed", "opened", "shown"],
+)
+def test_signatures_are_kept_while_anybody_stands_at_the_opening_or_before(
+    behind: int, kept: int
+) -> None:
+    """Whoever has answered a later line (the opening is line 2) has seen them."""
+    whole = session()
+    lines = [transcript.agreed(whole.session)]
+    for round_ in (1, 2, 3):
+        here = RoundRef(stage="count", round=round_, attempt=1)
+        lines = transcript.noted(lines, here, asks="sign", left_out=(), told=())
+    course = Course(
+        session=whole.session,
+        stages=(),
+        lines=lines,
+        reached={A: 3, B: 3, C: behind},
+        signatures=np.ones((3, 64), np.uint8),
+    )
+    after = course.answered([A, B])
+    assert after.reached == {A: 4, B: 4, C: behind}
+    assert len(after.signatures) == kept
 
 
 def test_the_signatures_of_the_opening_are_shown_to_who_has_not_seen_them() -> None:
