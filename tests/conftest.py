@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+from support import warm
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
@@ -31,6 +32,12 @@ settings.register_profile(
     "nightly", max_examples=1000, deadline=None, database=None, print_blob=True
 )
 settings.load_profile(os.environ.get("COTERIE_HYPOTHESIS", "dev"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes that share the tests share one stock of imports too."""
+    if config.getoption("numprocesses", None):
+        warm.stock()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from support import faulty
+from support import faulty, warm
 from support.analyst_process import COTERIE, Analyst, Crowd, wait_for
 from support.databases import Databases, each_on_a_database
 from support.repeats import thorough
@@ -210,9 +209,9 @@ def test_a_party_killed_around_its_upload_goes_on_with_the_same_bytes(
     common += [str(crowd.home), "--labels", str(out)]
     common += ["--accept-risk", "dummy.row-count-is-known"]
     common += ["--accept-risk", "house.open-slot"]
+    run = [*warm.command(PROGRAM), "party", "run", crowd.invitations[A], *common]
     environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}
     (tmp_path / "fault").write_text(fault)
-    run = [sys.executable, PROGRAM, "party", "run", crowd.invitations[A], *common]
     died = subprocess.run(
         [*run, "--entropy-file", str(entropy)],
         env=environment,
@@ -220,7 +219,7 @@ def test_a_party_killed_around_its_upload_goes_on_with_the_same_bytes(
         capture_output=True,
     )
     assert died.returncode == -signal.SIGKILL, died.stderr
-    resume = [COTERIE, "party", "resume", crowd.session.id, A, *common]
+    resume = [*warm.command(COTERIE), "party", "resume", crowd.session.id, A, *common]
     subprocess.run(resume, check=True, capture_output=True)
     written = [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
     assert written == crowd.expected()[A]

@@ -102,7 +102,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     nginx = program(NGINX)
     folder = tmp_path_factory.mktemp("proxy")
     tls, port = certificate(folder), free_port()
-    with Analyst(folder / "analyst") as analyst:
+    with Analyst(folder / "analyst", cold=True) as analyst:
         configuration = folder / "nginx.conf"
         configuration.write_text(placed(folder, port, analyst))
         command = [nginx, "-c", str(configuration), "-g", "daemon off;"]

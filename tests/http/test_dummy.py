@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from support import warm
 from support.analyst_process import COTERIE, Analyst, Crowd, LossyTransport, wait_for
 from support.databases import on_both_databases
 
@@ -124,7 +125,14 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
     common += [str(out), "--accept-risk", "dummy.row-count-is-known"]
     common += ["--accept-risk", "house.open-slot"]
     entropy = ["--entropy-file", str(key_file)]
-    run = [COTERIE, "party", "run", crowd.invitations["r1c1"], *common, *entropy]
+    run = [
+        *warm.command(COTERIE),
+        "party",
+        "run",
+        crowd.invitations["r1c1"],
+        *common,
+        *entropy,
+    ]
     process = subprocess.Popen(
         run, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
@@ -132,7 +140,14 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
     process.kill()
     process.wait()
     crowd.start("r1c2", "r2c1", "r2c2")
-    resume = [COTERIE, "party", "resume", crowd.session.id, "r1c1", *common]
+    resume = [
+        *warm.command(COTERIE),
+        "party",
+        "resume",
+        crowd.session.id,
+        "r1c1",
+        *common,
+    ]
     subprocess.run(resume, check=True, capture_output=True)
     written = [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
     assert {**crowd.labels(), "r1c1": written} == crowd.expected()

@@ -148,7 +148,10 @@ class Told(Analyst):
     def __init__(self, data_dir: Path) -> None:
         out = data_dir / "imports.json"
         super().__init__(
-            data_dir, environment={"COTERIE_TEST_IMPORTS": str(out)}, program=PROGRAM
+            data_dir,
+            environment={"COTERIE_TEST_IMPORTS": str(out)},
+            program=PROGRAM,
+            cold=True,
         )
         self.out = out
 

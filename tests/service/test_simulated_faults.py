@@ -3,6 +3,10 @@
 The model knows which digest was acknowledged under which round and attempt. Whatever
 happens, it stays the only one; results never change; nothing is a failure of the
 service; and every session can be brought to an end that has a name.
+
+Ids and keys are fixed, and envelopes are sealed without chance, so that the same steps
+send the same bytes: what the service says to a byte that was changed decides what may
+be drawn next.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ from analyst_service.models import Contribution
 from analyst_service.retention.sweeper import Sweeper
 from clustering_protocols import hash_chain, packets, simulation
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy import envelopes
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 
 if TYPE_CHECKING:
@@ -46,6 +52,7 @@ Place = tuple[str, str, int, int]
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 SLOTS = PARTS.layout.names
+ANALYST = Institution("", bytes(32))
 LATE = 100  # no session here has as many rounds
 ENDS = {"completed", "failed", "cancelled", "expired"}
 
@@ -54,11 +61,27 @@ slots = st.sampled_from(SLOTS)
 fates = st.sampled_from(["ok", "response lost", "twice"])
 
 
+class Unhidden:
+    """As the suite that seals envelopes, with nothing drawn, and nothing hidden."""
+
+    def encrypt(self, content: bytes, *_: Any, **__: Any) -> bytes:
+        return bytes(48) + content  # as long as a key and a tag
+
+    def decrypt(self, sealed: bytes, *_: Any, **__: Any) -> bytes:
+        return sealed[48:]
+
+
+@pytest.fixture(autouse=True)
+def unhidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(envelopes, "_SUITE", Unhidden())
+
+
 class Faults(RuleBasedStateMachine):
     def __init__(self, start: StartApi) -> None:
         super().__init__()
         self.start = start
         self.folder = Path(tempfile.mkdtemp())
+        (self.folder / "identity.json").write_bytes(ANALYST.written())
         self.running = ExitStack()
         self.api = self.running.enter_context(start(self.folder))
         self.sessions: list[ByHand] = []
@@ -77,8 +100,11 @@ class Faults(RuleBasedStateMachine):
     @initialize(void=st.integers(0, 1), quorum=st.sampled_from([None, 1]))
     def open(self, void: int, quorum: int | None) -> None:
         """One session is in its first round; the other waits for its parties."""
-        for params in (Dummy(void_attempts=void), Dummy(quorum=quorum)):
-            self.sessions.append(self.api.open(params, PARTS))
+        for name, params in (
+            ("voids", Dummy(void_attempts=void)),
+            ("waits", Dummy(quorum=quorum)),
+        ):
+            self.sessions.append(self.api.open(params, PARTS, session=name))
         self.sessions[0].join()
 
     # What parties do
@@ -270,3 +296,24 @@ def test_any_order_of_what_may_happen_loses_and_doubles_nothing(
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_the_same_steps_send_the_same_bytes(start_api: Any) -> None:
+    def sent() -> dict[Place, str]:
+        machine = Faults(start_api.func)
+        try:
+            machine.open(void=1, quorum=None)
+            for _ in range(6):
+                machine.step()
+                for slot in SLOTS:
+                    machine.answer(session=0, slot=slot, fate="ok")
+            return {
+                place: sha256(content).hexdigest()
+                for place, content in machine.kept.items()
+            }
+        finally:
+            machine.teardown()
+
+    first = sent()
+    assert len(first) == 12, "two parties, five rounds and one of them twice"
+    assert first == sent()

@@ -30,6 +30,7 @@ from coterie import Coordinator, Party, Policy, Result
 from party_sdk._transport import Transport
 from party_sdk.coordinator import CoordinatedSession
 from support.databases import write_current_file
+from support.warm import Warm, stock
 
 COTERIE = str(Path(sys.executable).parent / "coterie")
 
@@ -48,16 +49,22 @@ def free_port() -> int:
 
 
 class Analyst:
-    """`coterie serve` as a process that can be killed and started again."""
+    """`coterie serve` as a process that can be killed and started again.
+
+    ``cold``: Python starts for it; else it runs from the stock of imports.
+    """
 
     def __init__(
         self,
         data_dir: Path,
         database_url: str = "",
         environment: Mapping[str, str] | None = None,
-        program: str | None = None,
+        program: str = COTERIE,
+        *,
+        cold: bool = False,
     ) -> None:
-        self.command = [sys.executable, program] if program else [COTERIE]
+        self.program = program
+        self.cold = cold
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
@@ -68,9 +75,8 @@ class Analyst:
             **(environment or {}),
             "COTERIE_DATA_DIR": str(data_dir),
             "COTERIE_DATABASE_URL": database_url,
-            "COTERIE_POLL_SECONDS": "0.02",
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Warm | None = None
         data_dir.mkdir(parents=True, exist_ok=True)
         settings = Settings(data_dir=data_dir, database_url=database_url)
         if not database_url:
@@ -90,14 +96,7 @@ class Analyst:
         self.kill()
 
     def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.command, "serve", "--port", str(self.port)],
-                env=self.environment,
-                cwd=self.data_dir,
-                stdout=log,
-                stderr=log,
-            )
+        self.process = self._started()
         until = time.monotonic() + 300  # where many things start at once
         while self.process.poll() is None and time.monotonic() < until:
             # no request: that would cost as much processor time as the start itself
@@ -105,6 +104,22 @@ class Analyst:
                 return
             time.sleep(0.02)
         raise RuntimeError(self.log.read_text())
+
+    def _started(self) -> subprocess.Popen[bytes] | Warm:
+        words = [self.program, "serve", "--port", str(self.port)]
+        where = {"env": self.environment, "cwd": self.data_dir}
+        with self.log.open("ab") as log, Path(os.devnull).open("rb") as nothing:
+            if not self.cold:
+                stock()
+                files = [each.fileno() for each in (nothing, log, log)]
+                return Warm(words, files, **where)
+            return subprocess.Popen(
+                [sys.executable, *words],
+                **where,
+                stdin=nothing,
+                stdout=log,
+                stderr=log,
+            )
 
     def start_unless_running(self) -> None:
         """Start it, if a test has left it dead."""

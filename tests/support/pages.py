@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from support import warm
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
@@ -189,11 +191,29 @@ class Terminal:
             pass
 
 
-class Reader:
-    """Types a page's commands, in as many terminals as it names."""
+def warm_commands(folder: Path) -> Path:
+    """Return a new folder in which `coterie` runs from the stock of imports."""
+    folder.mkdir()
+    coterie = str(Path(sys.executable).parent / "coterie")
+    script = folder / "coterie"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(warm.command(coterie))} "$@"\n')
+    script.chmod(0o700)
+    return folder
 
-    def __init__(self, folder: Path, said: Mapping[str, str]) -> None:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+class Reader:
+    """Types a page's commands, in as many terminals as it names.
+
+    ``cold``: `coterie` is the program itself; else it runs from the stock of imports.
+    """
+
+    def __init__(
+        self, folder: Path, said: Mapping[str, str], *, cold: bool = False
+    ) -> None:
+        places = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        if not cold:
+            places.insert(0, str(warm_commands(folder / ".bin")))
+        path = os.pathsep.join(places)
         kept = {
             name: value
             for name, value in os.environ.items()

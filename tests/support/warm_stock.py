@@ -1,0 +1,200 @@
+"""The stock of imports of :mod:`support.warm`: run as a program."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import gc
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from support import warm_worker
+from support.warm import LENGTH, NUMBER
+
+MOST_FILES = 4
+OURS = ("clustering_protocols", "party_sdk", "analyst_service", "coterie")
+THEIRS = (
+    "alembic.command",
+    "multiprocessing.popen_spawn_posix",
+    "psycopg",
+    "pyarrow.csv",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+)
+
+
+def take_in() -> None:
+    """Import all that programs may need; no thread is started by that."""
+    for name in OURS:
+        package = import_module(name)
+        for each in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not each.name.endswith("__main__"):
+                import_module(each.name)
+    for name in THEIRS:
+        import_module(name)
+    gc.collect()
+    gc.freeze()  # so that a child's collections copy no page of it
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a child is to run."""
+
+    line: socket.socket
+    files: list[int]
+    words: list[str]
+    env: dict[str, str]
+    cwd: str
+
+    @classmethod
+    def received(cls, line: socket.socket) -> Request:
+        size, files, _, _ = socket.recv_fds(line, LENGTH.size, MOST_FILES)
+        with line.makefile("rb") as content:
+            asked = json.loads(content.read(LENGTH.unpack(size)[0]))
+        return cls(line, files, **asked)
+
+    def close(self) -> None:
+        for file in self.files:
+            os.close(file)
+
+    def become(self) -> int:
+        """Run the program as if this process had been started for it; return its code."""
+        # out of the way of the numbers that they are going to have
+        away = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 64) for file in self.files]
+        self.close()
+        for number, file in enumerate(away):
+            os.dup2(file, number)
+            os.close(file)
+        os.environ.clear()
+        os.environ.update(self.env)
+        os.chdir(self.cwd)
+        sys.argv = self.words
+        sys.path.insert(0, str(Path(self.words[0]).parent))
+        try:
+            runpy.run_path(self.words[0], run_name="__main__")
+        except SystemExit as end:
+            if end.code is None or isinstance(end.code, int):
+                return end.code or 0
+            sys.stderr.write(f"{end.code}\n")
+            return 1
+        except BaseException:  # noqa: BLE001  as Python does with whatever comes here
+            sys.excepthook(*sys.exc_info())
+            return 1
+        return 0
+
+
+def leave(code: int) -> NoReturn:
+    """Do what Python does at its end, but for freeing all that was imported."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+class Stock:
+    """Forks a child for each request, tells who asked how it ended."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.children: dict[int, socket.socket] = {}
+        self.selector = selectors.DefaultSelector()
+        self.ended, told = os.pipe()
+        os.set_blocking(told, False)
+        os.set_blocking(self.ended, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(told)
+        self.told = told
+        for file in (sys.stdin.fileno(), self.ended, listener):
+            self.selector.register(file, selectors.EVENT_READ)
+
+    def next(self) -> Request | None:
+        """Return a request, in a child of its own; None once nobody is there to ask."""
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj == sys.stdin.fileno():
+                    self._kill(*self.children)
+                    return None
+                if key.fileobj == self.ended:
+                    self._reap()
+                elif key.fileobj is self.listener:
+                    if request := self._fork():
+                        return request
+                else:
+                    self._forget(key.fileobj)
+
+    def _fork(self) -> Request | None:
+        line, _ = self.listener.accept()
+        request = Request.received(line)
+        pid = os.fork()
+        if pid == 0:
+            self._leave()
+            line.close()
+            return request
+        request.close()
+        self.children[pid] = line
+        self.selector.register(line, selectors.EVENT_READ)
+        self._tell(line, pid)
+        return None
+
+    def _leave(self) -> None:
+        """Let go, in a child, of all that is the stock's."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.selector.close()
+        os.close(self.ended)
+        os.close(self.told)
+        for line in (self.listener, *self.children.values()):
+            line.close()
+
+    def _reap(self) -> None:
+        os.read(self.ended, 1 << 10)
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                line = self.children.pop(found[0])
+                if line.fileno() >= 0:
+                    self._tell(line, os.waitstatus_to_exitcode(found[1]))
+                    self.selector.unregister(line)
+                    line.close()
+
+    def _forget(self, line: Any) -> None:
+        """Kill the child of somebody who has gone away."""
+        self.selector.unregister(line)
+        self._kill(*(pid for pid, its in self.children.items() if its is line))
+        line.close()
+
+    def _kill(self, *children: int) -> None:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+
+    def _tell(self, line: socket.socket, number: int) -> None:
+        with suppress(OSError):
+            line.sendall(NUMBER.pack(number))
+
+
+def main() -> None:
+    del sys.path[0]  # a program has its own folder there
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    take_in()
+    warm_worker.install()
+    request = Stock(listener).next()
+    leave(request.become() if request else 0)
+
+
+if __name__ == "__main__":
+    main()

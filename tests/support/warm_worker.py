@@ -1,0 +1,52 @@
+"""The worker processes of an analyst that runs from the stock come from there too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection, Pipe
+from types import SimpleNamespace
+from typing import Any
+
+from support.warm import Warm
+
+
+class Process:
+    """As ``multiprocessing.Process`` of the method spawn, for ``worker.serve``."""
+
+    def __init__(
+        self, target: Callable[..., Any], args: tuple[Connection], *, daemon: bool
+    ) -> None:
+        from analyst_service.jobs import worker
+
+        assert target is worker.serve
+        assert daemon
+        [self.channel] = args
+
+    def start(self) -> None:
+        files = [0, 1, 2, self.channel.fileno()]
+        self.running = Warm([__file__], files, env=os.environ)
+
+    def kill(self) -> None:
+        self.running.send_signal(signal.SIGKILL)
+
+    def join(self) -> None:
+        self.running.wait()
+
+
+def install() -> None:
+    """Let the service make its processes so; for a process that is a stock."""
+    from analyst_service.jobs import processes
+
+    context = SimpleNamespace(Pipe=Pipe, Process=Process)
+    spawn = SimpleNamespace(get_context={"spawn": context}.__getitem__)
+    processes.multiprocessing = spawn  # type: ignore[assignment]  as far as it is used
+
+
+if __name__ == "__main__":
+    from analyst_service.jobs import worker
+
+    sys.argv = [""]
+    worker.serve(Connection(3))
