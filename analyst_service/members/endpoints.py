@@ -29,11 +29,15 @@ from clustering_protocols.wire.answers import Codes, Joined, Preview
 router = APIRouter(tags=["members"], route_class=AdmittingRoute)
 
 
-def _members(transaction: Reading, service: ServiceDep) -> MemberService:
+def _members(transaction: Transaction, service: ServiceDep) -> MemberService:
     return MemberService(transaction, service.clock, service.settings)
 
 
-ReadingMembers = Annotated[MemberService, Depends(_members)]
+async def _reading(transaction: Reading, service: ServiceDep) -> MemberService:
+    return _members(transaction, service)
+
+
+ReadingMembers = Annotated[MemberService, Depends(_reading)]
 
 
 @router.post("/v1/sessions/{session_id}/invitations", status_code=201)

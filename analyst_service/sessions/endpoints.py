@@ -30,7 +30,7 @@ from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionSta
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 
 
-def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
+async def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
     return SessionService(transaction, service.clock)
 
 

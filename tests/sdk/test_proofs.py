@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.house import House
 from support.in_process import in_process
 
 from clustering_protocols import hash_chain, proofs, simulation
@@ -21,7 +22,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout, read_terms
 from clustering_protocols.wire.answers import Receipt
-from coterie import Coordinator, Party, Policy
+from coterie import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
 from party_sdk.client import AnalystClient
@@ -41,28 +42,14 @@ POLICY = Policy(
 STRANGER = Institution("", bytes(32))
 
 
-class Finished:
+class Finished(House):
     """A session of one party that came to its end."""
 
     def __init__(self, api: Api, home: Path) -> None:
+        super().__init__(api, home, fixed=False)
         self.analyst = api.service.institution
-        self.home = home
-        self.coordinator = Coordinator(
-            "http://127.0.0.1",
-            api.key(),
-            home=home / "coordinator",
-            transport=api.transport(),
-        )
-        self.session = self.coordinator.create_session(
-            "wards", Dummy(), PARTS.layout, session_id="wards"
-        )
-        joined = Party.join(
-            self.session.invite()[A],
-            policy=POLICY,
-            home=home / "north",
-            transport=api.transport(),
-        )
-        with joined as party:
+        self.session = self.open("wards", Dummy(), PARTS.layout)
+        with self.parties(self.session)[A] as party:
             party.run(PARTS.data[A])
             self.folder = party.folder
 
@@ -72,7 +59,7 @@ class Finished:
 
     @property
     def ledger(self) -> SignedLog:
-        own = OwnIdentity(self.home / "north").load()
+        own = OwnIdentity(self.home_of(A)).load()
         return proofs.sign_ledger(own, "wards", A, self.folder.ledger.lines)
 
     @property
@@ -148,7 +135,7 @@ def test_who_signs_for_another_convinces_nobody_with_the_agreement(
 
 def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
     """A party that rewrites its own ledger can sign it, but no receipt in it."""
-    own = OwnIdentity(finished.home / "north").load()
+    own = OwnIdentity(finished.home_of(A)).load()
     lines: list[str] = []
     for entry in finished.ledger.entries():
         changed = {"digest": "0" * 64} if "digest" in entry else {}
@@ -195,7 +182,7 @@ def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
     signed = proofs.sign_receipt(finished.analyst, receipt)
     said = signed.model_dump(mode="json", exclude={"session", "slot"})
     line = hash_chain.write(None, 1, {"event": "receipt", **said})
-    own = OwnIdentity(finished.home / "north").load()
+    own = OwnIdentity(finished.home_of(A)).load()
     return proofs.sign_ledger(own, "wards", A, [line])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import wait_for
+from support.house import House
 from support.in_process import Api, in_process
 from support.tables import blobs, names
 
@@ -24,7 +25,7 @@ from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.states import SlotState
-from coterie import Coordinator, Party, Policy, Result
+from coterie import Party, Result
 from party_sdk import sealing
 from party_sdk.ledger import Ledger
 from party_sdk.sealing import SecretFiles
@@ -52,34 +53,18 @@ class Two:
     """An analyst, and two parties that hold the same people."""
 
     def __init__(self, api: Api, home: Path) -> None:
-        self.api, self.homes = api, home
-        self.coordinator = Coordinator(
-            "http://127.0.0.1",
-            api.key(),
-            home=home / "coordinator",
-            transport=api.transport(),
-            entropy=bytes(32),
-        )
+        self.house, self.homes = House(api, home), home
 
     def open(self, name: str, **said: Any) -> None:
-        self.home = self.homes / name
+        self.house.home = self.homes / name
         chosen = DataCollaboration(
             n_clusters=3, alignment=Alignment.model_validate(said)
         )
-        self.session = self.coordinator.create_session(
-            "people", chosen, LAYOUT, session_id=name, seed=1
-        )
+        self.session = self.house.open(name, chosen, LAYOUT)
         self.invitations = self.session.invite()
 
     def party(self, slot: str, **rules: Any) -> Party:
-        accepted = frozenset(self.session.status().risks)
-        return Party.join(
-            self.invitations[slot],
-            policy=Policy(**{"accepted_risks": accepted, **rules}),
-            home=self.home / slot,
-            entropy=slot[-1].encode() * 32,
-            transport=self.api.transport(),
-        )
+        return self.house.party(self.session, self.invitations, slot, **rules)
 
     def take_part(self, slot: str, table: Any, id_column: str | None) -> Result:
         with self.party(slot) as party:
@@ -230,7 +215,7 @@ def test_a_party_that_was_killed_reads_its_result_in_its_own_order(
     if sealed:
         monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
         monkeypatch.setattr(sealing, "_derived", quickly_derived)
-        SecretFiles(two.home / A).seal(WORDS)
+        SecretFiles(two.house.home_of(A)).seal(WORDS)
     dying, own = two.party(A), table(0, shuffled(1))
     original: Callable[..., None] = getattr(Ledger, place)
 

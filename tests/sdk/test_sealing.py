@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.house import House
 
 from clustering_protocols import simulation
 from clustering_protocols.errors import GuardRefused, NotReady
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
-from coterie import Coordinator, Party, Policy
+from coterie import Party, Policy
 from party_sdk import sealing
 from party_sdk.cli import main
 from party_sdk.identities import OwnIdentity
@@ -63,16 +64,17 @@ def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
     return sha256(f"{passphrase}/{salt}".encode()).digest()
 
 
+class OneHome(House):
+    """A coordinator and a party that keep their secrets in one place."""
+
+    def home_of(self, who: str) -> Path:  # noqa: ARG002  the same for both
+        return self.home
+
+
 def session(api: Api, home: Path, finish: bool = True) -> Path:  # noqa: FBT001, FBT002
     """Open a session and take part in it from one home; return the party's folder."""
-    coordinator = Coordinator(
-        "http://127.0.0.1", api.key(), home=home, transport=api.transport()
-    )
-    opened = coordinator.create_session("w", Dummy(), PARTS.layout, session_id="w")
-    joined = Party.join(
-        opened.invite()[A], policy=POLICY, home=home, transport=api.transport()
-    )
-    with joined as party:
+    house = OneHome(api, home, fixed=False)
+    with house.parties(house.open("w", Dummy(), PARTS.layout))[A] as party:
         if finish:
             party.run(PARTS.data[A])
         return party.folder.path

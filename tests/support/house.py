@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,21 +19,24 @@ if TYPE_CHECKING:
 class House:
     """Homes of a coordinator and of parties, beside an analyst.
 
-    ``last`` are the parties that ran last.
-
-    All chance follows from fixed entropy, the name of the session, and the analyst.
+    ``last`` are the parties that ran last. ``fixed``: all chance follows from fixed
+    entropy, the name of the session, and the analyst; else everybody draws their own.
     """
 
-    def __init__(self, api: Api, home: Path) -> None:
-        self.api, self.home = api, home
+    def __init__(self, api: Api, home: Path, *, fixed: bool = True) -> None:
+        self.api, self.home, self.fixed = api, home, fixed
         self.last: dict[str, Party] = {}
         self.coordinator = Coordinator(
             "http://127.0.0.1",
             api.key(),
-            home=home / "coordinator",
+            home=self.home_of("coordinator"),
             transport=api.transport(),
-            entropy=bytes(32),
+            entropy=bytes(32) if fixed else None,
         )
+
+    def home_of(self, who: str) -> Path:
+        """Return where somebody keeps their secrets."""
+        return self.home / who
 
     def open(
         self, name: str, params: Params, layout: Layout, **more: Any
@@ -45,17 +48,26 @@ class House:
 
     def parties(self, session: CoordinatedSession) -> dict[str, Party]:
         """Let all parties accept a session's risks."""
-        accepted = Policy(accepted_risks=frozenset(session.status().risks))
-        return {
-            slot: Party.join(
-                invitation,
-                policy=accepted,
-                home=self.home / slot,
-                entropy=bytes([number]) * 32,
-                transport=self.api.transport(),
-            )
-            for number, (slot, invitation) in enumerate(session.invite().items())
-        }
+        invitations = session.invite()
+        return {slot: self.party(session, invitations, slot) for slot in invitations}
+
+    def party(
+        self,
+        session: CoordinatedSession,
+        invitations: Mapping[str, str],
+        slot: str,
+        **rules: Any,
+    ) -> Party:
+        """Let a party accept a session's risks, with rules of its own."""
+        accepted = frozenset(session.status().risks)
+        number = list(invitations).index(slot)
+        return Party.join(
+            invitations[slot],
+            policy=Policy(**{"accepted_risks": accepted, **rules}),
+            home=self.home_of(slot),
+            entropy=bytes([number]) * 32 if self.fixed else None,
+            transport=self.api.transport(),
+        )
 
     def run(
         self, session: CoordinatedSession, tables: Sequence[Any], **how: Any

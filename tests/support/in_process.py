@@ -195,6 +195,8 @@ def in_process(
         idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
         patch.setattr(application, "Driver", HandDriver if driven else idle)
         patch.setattr(application, "Sweeper", idle)
+        # else each request looks on the disk for a library that is not there
+        patch.setattr("httpx._transports.asgi.is_running_trio", lambda: False)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
         if settings.database.startswith("sqlite:///"):
             write_current_file(Path(settings.database.removeprefix("sqlite:///")))
