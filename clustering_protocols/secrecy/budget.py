@@ -7,6 +7,7 @@ itself is that of :mod:`clustering_protocols.secrecy.noise`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from math import fsum
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
@@ -81,6 +82,12 @@ def noise_scale(mechanism: Mechanism, sensitivity: int, cost: Cost) -> float:
     cost : Cost
         ``delta`` counts for gaussian noise only.
     """
+    _opendp()  # whoever lacks it is told so each time
+    return _least_scale(mechanism, sensitivity, cost)
+
+
+@lru_cache(maxsize=64)  # a search takes a second, and releases ask for few scales
+def _least_scale(mechanism: Mechanism, sensitivity: int, cost: Cost) -> float:
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
 

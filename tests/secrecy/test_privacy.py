@@ -143,6 +143,25 @@ def test_laplace_noise_is_no_larger_than_it_needs_to_be() -> None:
     assert scale == pytest.approx(102_400.0, rel=1e-6)
 
 
+def test_a_scale_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("laplace", 1024, Cost(0.02, 0.0))
+    first = budget.noise_scale(*asked)
+    monkeypatch.setattr("opendp.prelude.binary_search_param", None)
+    assert budget.noise_scale(*asked) == first
+    with pytest.raises(TypeError):
+        budget.noise_scale("laplace", 1024, Cost(0.03, 0.0))
+
+
+def test_without_the_library_nobody_gets_a_scale_that_was_found_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cost = Cost(0.02, 0.0)
+    assert budget.noise_scale("laplace", SENSITIVITY, cost) > 0
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(GuardRefused, match="OpenDP"):
+        budget.noise_scale("laplace", SENSITIVITY, cost)
+
+
 def test_costs_of_the_same_people_add_up_and_of_others_do_not() -> None:
     costs = [Cost(0.1, 1e-6), Cost(0.3, 0.0), Cost(0.2, 1e-5)]
     assert budget.sequential(costs) == pytest.approx(Cost(0.6, 1.1e-5))
