@@ -15,7 +15,7 @@ from .gap import gaps
 from .stability import stability
 
 _MOST_ROWS: Final = 5_000
-_MOST_NUMBERS: Final = 1_000_000
+_MOST_NUMBERS: Final = 500_000
 
 
 def across(
