@@ -115,6 +115,14 @@ class Finish:
     runs: Sequence[Run] = ()
     n_rows: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def with_results(cls, results: Mapping[str, Record], **more: Any) -> Self:
+        """Return the end of a stage that gives one run's results.
+
+        ``more`` are the other attributes of :class:`Run`.
+        """
+        return cls(runs=(Run(results=results, **more),))
+
 
 class AnalystRole(ABC, Generic[P, Answer, State]):
     """The analyst's side of a stage: pure, deterministic.

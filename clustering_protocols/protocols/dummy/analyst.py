@@ -9,7 +9,6 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    Run,
 )
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
@@ -88,7 +87,7 @@ def _finish(session: DummySession, total: int) -> Finish:
         labels = kernels.turns(sum(per_group[:row]), n_rows, k)
         for slot in session.layout.row_group(row):
             results[slot] = messages.Labels(labels=labels)
-    return Finish(runs=[Run(results=results, summary=messages.Total(total=total))])
+    return Finish.with_results(results, summary=messages.Total(total=total))
 
 
 def _fail(session: DummySession, step: str) -> None:

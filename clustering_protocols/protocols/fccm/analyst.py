@@ -18,7 +18,6 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    Run,
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -115,4 +114,4 @@ def _told(session: FccmSession, now: messages.Adding, contributions: Given) -> F
     summary = messages.Summary(**shown, tolerances=now.tolerances)
     done = messages.Done()
     results = dict.fromkeys(session.slots, done)
-    return Finish(runs=[Run(results=results, summary=summary, figures=figures)])
+    return Finish.with_results(results, summary=summary, figures=figures)

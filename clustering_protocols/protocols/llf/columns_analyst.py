@@ -19,7 +19,6 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    Run,
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -224,4 +223,4 @@ def _finish(session: LlfSession, now: messages.Measuring, figures: Figures) -> F
     )
     results = dict.fromkeys(session.slots, result)
     let_out = None if silent else figures.rounded()
-    return Finish(runs=[Run(results=results, summary=summary, figures=let_out)])
+    return Finish.with_results(results, summary=summary, figures=let_out)

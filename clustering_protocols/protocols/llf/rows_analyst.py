@@ -24,7 +24,6 @@ from clustering_protocols.contract import (
     Ask,
     Finish,
     Reopen,
-    Run,
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
@@ -208,17 +207,14 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     shown = dict(leader)
     del shown["digest"]
     figures = shown.pop("figures")
-    run = Run(
-        results={
-            slot: messages.Closed(
-                **cohorts.lacking(now, index), **_closing(now), **_around(now)
-            )
-            for index, slot in enumerate(session.slots)
-        },
-        summary=messages.Summary(**shown, tolerances=now.tolerances),
-        figures=figures,
-    )
-    return Finish(runs=[run])
+    results = {
+        slot: messages.Closed(
+            **cohorts.lacking(now, index), **_closing(now), **_around(now)
+        )
+        for index, slot in enumerate(session.slots)
+    }
+    summary = messages.Summary(**shown, tolerances=now.tolerances)
+    return Finish.with_results(results, summary=summary, figures=figures)
 
 
 def _closing(now: messages.Updating) -> dict[str, Any]:
