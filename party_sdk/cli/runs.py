@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clustering_protocols.contract import ClusteringProtocol, Params
     from clustering_protocols.evaluation import Evaluation
+    from clustering_protocols.terms import Layout
 
-_BESIDE = "n_clusters"
+_BESIDE = frozenset({"n_clusters", "gap_error", "gap_of_one"})
+_NO_CLUSTERS = (
+    "no clusters: the gap statistic says that all rows are one cluster; what was found "
+    "are parts of it"
+)
 
 
 def table_lines(
@@ -25,7 +31,7 @@ def table_lines(
     names = [
         name
         for name in figures[0]
-        if name != _BESIDE and any(run[name] is not None for run in figures)
+        if name not in _BESIDE and any(run[name] is not None for run in figures)
     ]
     rows = [["clusters", *names]]
     for number, (k, run) in enumerate(zip(n_clusters, figures, strict=True)):
@@ -35,6 +41,15 @@ def table_lines(
     for row in rows:
         cells = zip(row, widths, strict=True)
         yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
+    if figures[0].get("gap") is not None and _says_one(figures):
+        yield _NO_CLUSTERS
+
+
+def _says_one(figures: Sequence[Mapping[str, Any]]) -> bool:
+    from clustering_protocols.figures import Figures
+    from clustering_protocols.quality.gap import says_one
+
+    return bool(says_one([Figures(**run) for run in figures]))
 
 
 def evaluation_line(evaluation: Evaluation) -> str:
@@ -45,6 +60,20 @@ def evaluation_line(evaluation: Evaluation) -> str:
         "usual": "the usual rule chooses one",
     }.get(evaluation.choose, f"the best by {evaluation.choose} counts")
     return f"runs with {numbers} clusters; {how}"
+
+
+def rounds_line(
+    protocol: ClusteringProtocol[Any], params: Params, layout: Layout, runs: Evaluation
+) -> str:
+    """Return what several runs cost, before anybody has joined, as a sentence."""
+    many = len(runs.n_clusters)
+    stages = protocol.stages(params, layout)
+    if any(stage.each_run for stage in stages):
+        return (
+            f"{many} runs, one after the other: about {many} times the rounds, bytes and "
+            "time of one."
+        )
+    return f"{many} runs: rounds and bytes of one, {many} times the analyst's work."
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from clustering_protocols.wire.states import SessionState, SlotState
+from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.evaluating import choose_option, choose_within_option, read_runs
 from party_sdk.cli.options import (
     SEED,
@@ -30,14 +30,13 @@ from party_sdk.cli.output import (
     audit_line,
     json_option,
     progress_line,
-    report_lines,
     roster_document,
     roster_lines,
     say,
     show_progress,
 )
 from party_sdk.cli.preparing import missing_option, preparation_option
-from party_sdk.cli.runs import table_lines
+from party_sdk.cli.runs import rounds_line
 from party_sdk.cli.session_values import (
     read_about,
     read_dictionary,
@@ -45,10 +44,9 @@ from party_sdk.cli.session_values import (
     read_layout,
     read_preparation,
 )
+from party_sdk.cli.standing import show_status, show_summary
 
 if TYPE_CHECKING:
-    from clustering_protocols.records import Record
-    from clustering_protocols.wire.answers import SessionStatus, SlotStatus
     from party_sdk.coordinator import Coordinator
 
 _SECONDS = click.IntRange(1, 366 * 86_400)
@@ -208,10 +206,12 @@ def create(
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)
     values, runs = read_runs(read_values(params), choose, choose_within)
+    agreed = registry.parse_params(protocol, values)
+    layout = read_layout(slots) if slots else Layout.lattice(row_groups, column_groups)
     opened = coordinator.create_session(
         read_about({"title": title, **words}),
-        registry.parse_params(protocol, values),
-        read_layout(slots) if slots else Layout.lattice(row_groups, column_groups),
+        agreed,
+        layout,
         session_id=session_id,
         seed=seed,
         deadlines=deadlines,
@@ -233,6 +233,9 @@ def create(
         say(f"{slot}  {invitation}")
     for code in risks:
         say(f"Each party has to accept the risk {code}.", err=True)
+    if runs is not None:
+        known = registry.protocol(protocol)
+        say(rounds_line(known, agreed, layout, runs), err=True)
 
 
 @session.command()
@@ -274,18 +277,30 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
 
 @session.command()
 @click.argument("session_id")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    help="Of several runs: write their figures over the number of clusters (png, svg or "
+    "pdf).",
+)
 @json_option
 @_pass_coordinator
-def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
+def show(
+    coordinator: Coordinator, session_id: str, picture: Path | None, *, as_json: bool
+) -> None:
     """Say where a session stands and who is awaited."""
     opened = coordinator.session(session_id)
     status = opened.status()
+    if picture is not None:
+        from party_sdk.cli.runs_picture import draw
+
+        draw(status.runs, picture)
     roster = opened.roster() if status.all_joined and opened.is_ours else None
     if as_json:
         members = {} if roster is None else roster_document(roster)
         say(json.dumps(status.model_dump(mode="json") | members))
         return
-    _show(status)
+    show_status(status)
     for line in () if roster is None else roster_lines(roster):
         say(line)
     if status.all_joined and not opened.is_ours:
@@ -295,7 +310,7 @@ def show(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
             err=True,
         )
     elif status.state == SessionState.COMPLETED:
-        _show_summary(opened.summary())
+        show_summary(opened.summary())
 
 
 @session.command()
@@ -384,37 +399,3 @@ def delete(coordinator: Coordinator, session_id: str) -> None:
     A session that runs is cancelled first. The id is never free again.
     """
     coordinator.session(session_id).delete()
-
-
-def _show_summary(summary: Record) -> None:
-    """Print what the coordinator may read of the result: numbers and short lists."""
-    for line in report_lines(summary.values, between=" "):
-        say(line)
-    for name, array in summary.arrays.items():
-        if array.ndim == 1:
-            say(f"{name} {', '.join(map(str, array.tolist()))}")
-
-
-def _absence(slot: SlotStatus) -> str:
-    """Return why a party has not joined, as far as it has said."""
-    if slot.state is SlotState.INVITED:
-        return "has not joined"
-    return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
-
-
-def _show(status: SessionStatus) -> None:
-    say(f"{status.title or status.id}: {status.protocol}")
-    say(progress_line(status))
-    for slot in status.slots:
-        joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
-        waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
-        say(f"  {slot.name}: {joined}{waiting}")
-    _show_runs(status)
-
-
-def _show_runs(status: SessionStatus) -> None:
-    runs = status.runs
-    chosen = next((n for n, run in enumerate(runs) if run.chosen), None)
-    figures = [run.figures for run in runs]
-    for line in table_lines([run.n_clusters for run in runs], figures, chosen):
-        say(line)

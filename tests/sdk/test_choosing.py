@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,24 +10,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_iris
 from support.house import House
 from support.in_process import Api, in_process
 
-from clustering_protocols import simulation
+from clustering_protocols import registry, simulation
 from clustering_protocols.errors import (
     InvalidParameters,
     NotReady,
     RoundClosed,
 )
 from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.figures import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.states import SessionState
-from party_sdk.cli import main
 from party_sdk.cli.evaluating import read_runs
-from party_sdk.cli.runs import table_lines
+from party_sdk.cli.runs import rounds_line, table_lines
+from party_sdk.cli.runs_picture import draw
 from party_sdk.coordinator import CoordinatedSession
 
 X: Any = load_iris().data
@@ -150,12 +150,43 @@ def test_the_table_shows_what_some_run_has_and_marks_the_chosen() -> None:
     assert not list(table_lines([2], [], None))
 
 
-def test_the_command_line_opens_and_shows_runs(house: House) -> None:
+def lines_of(k: int, gap: float) -> dict[str, Any]:
+    figures = Figures(
+        n_clusters=k, inertia=9.0, gap=gap, gap_error=0.01, gap_of_one=0.5
+    )
+    return figures.values
+
+
+def test_the_table_says_where_there_are_no_clusters() -> None:
+    worse, better = [lines_of(2, 0.3), lines_of(3, 0.2)], [lines_of(2, 0.9)]
+    assert list(table_lines([2, 3], worse, 0))[-1].startswith("no clusters")
+    assert "no clusters" not in "".join(table_lines([2], better, 0))
+
+
+@pytest.mark.parametrize(
+    ("params", "layout", "said"),
+    [
+        (PARAMS, LAYOUT, "rounds and bytes of one"),
+        (LosslessFederated(n_clusters=4), Layout.lattice(3), "about 3 times"),
+    ],
+)
+def test_what_several_runs_cost_is_said_before_anybody_joins(
+    params: Any, layout: Layout, said: str
+) -> None:
+    known = registry.protocol(registry.name_of(params))
+    assert said in rounds_line(known, params, layout, Evaluation(n_clusters=KS))
+
+
+def test_a_picture_of_the_runs_is_written(house: House, tmp_path: Path) -> None:
     session = house.open("shown", PARAMS, LAYOUT, evaluation=Evaluation(n_clusters=KS))
+    with pytest.raises(InvalidParameters, match="no figures yet"):
+        draw(session.status().runs, tmp_path / "early.png")
     house.run(session, [X[:70], X[70:]])
     status = session.wait()
     assert [run.chosen for run in status.runs] == [True, False, False]
-    document = json.loads(status.model_dump_json())
-    assert document["runs"][0]["figures"]["davies_bouldin"] > 0
-    shown = CliRunner().invoke(main, ["session", "choose", "--help"])
-    assert "--n-clusters" in shown.output
+    assert {"stability", "gap"} <= status.runs[0].figures.keys()
+    path = draw(status.runs, tmp_path / "runs.svg")
+    text = path.read_text()
+    assert "<svg" in text
+    with pytest.raises(InvalidParameters, match="picture"):
+        draw(status.runs, tmp_path / "runs.what")

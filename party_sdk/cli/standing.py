@@ -1,0 +1,43 @@
+"""Where a session stands, for a coordinator who looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clustering_protocols.wire.states import SlotState
+from party_sdk.cli.output import progress_line, report_lines, say
+from party_sdk.cli.runs import table_lines
+
+if TYPE_CHECKING:
+    from clustering_protocols.records import Record
+    from clustering_protocols.wire.answers import SessionStatus, SlotStatus
+
+
+def show_summary(summary: Record) -> None:
+    """Print what the coordinator may read of the result: numbers and short lists."""
+    for line in report_lines(summary.values, between=" "):
+        say(line)
+    for name, array in summary.arrays.items():
+        if array.ndim == 1:
+            say(f"{name} {', '.join(map(str, array.tolist()))}")
+
+
+def _absence(slot: SlotStatus) -> str:
+    """Return why a party has not joined, as far as it has said."""
+    if slot.state is SlotState.INVITED:
+        return "has not joined"
+    return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
+
+
+def show_status(status: SessionStatus) -> None:
+    """Print where a session stands, who is awaited, and what its runs are like."""
+    say(f"{status.title or status.id}: {status.protocol}")
+    say(progress_line(status))
+    for slot in status.slots:
+        joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
+        waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
+        say(f"  {slot.name}: {joined}{waiting}")
+    chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
+    figures = [run.figures for run in status.runs]
+    for line in table_lines([run.n_clusters for run in status.runs], figures, chosen):
+        say(line)
