@@ -844,7 +844,7 @@ def test_a_value_outside_the_dictionary_is_refused_whatever_the_scaling() -> Non
 
 @pytest.mark.parametrize(
     ("sizes", "k", "width", "refused"),
-    [([50, 50, 4], 3, 3, True), ([50, 50, 5], 3, 3, False), ([9, 9, 2], 1, 1, True)],
+    [([50, 50, 4], 3, 3, True), ([50, 50, 5], 3, 3, False), ([15, 15, 2], 1, 1, True)],
 )
 def test_sums_of_degrees_over_few_rows_are_refused(
     sizes: list[int], k: int, width: int, *, refused: bool
