@@ -11,12 +11,15 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clustering_protocols.evaluation import Evaluation
     from clustering_protocols.protocols.dc import Anchor, DataCollaboration
     from clustering_protocols.protocols.dummy import Dummy
     from clustering_protocols.protocols.fccm import CoClustering
     from clustering_protocols.protocols.llf import LosslessFederated
     from clustering_protocols.protocols.omnifc import OmniFC
     from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
+    from clustering_protocols.recipe import Preparation
+    from clustering_protocols.schema import Schema
     from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
     from party_sdk.coordinator import Coordinator
     from party_sdk.participant import Party
@@ -31,15 +34,18 @@ __all__ = [
     "DataCollaboration",
     "Deadlines",
     "Dummy",
+    "Evaluation",
     "Guards",
     "Layout",
     "LosslessFederated",
     "OmniFC",
     "Party",
     "Policy",
+    "Preparation",
     "Privacy",
     "ProductQuantisation",
     "Result",
+    "Schema",
     "Slot",
 ]
 
@@ -48,11 +54,14 @@ _MODULES = {
     "About": _TERMS,
     "Coordinator": "party_sdk.coordinator",
     "Deadlines": _TERMS,
+    "Evaluation": "clustering_protocols.evaluation",
     "Guards": _TERMS,
     "Layout": _TERMS,
     "Party": "party_sdk.participant",
     "Policy": "party_sdk.policy",
+    "Preparation": "clustering_protocols.recipe",
     "Result": "party_sdk.results",
+    "Schema": "clustering_protocols.schema",
     "Slot": _TERMS,
 }
 

@@ -15,6 +15,7 @@ from clustering_protocols import registry
 OFFERED = {
     *("Coordinator", "Party", "Policy", "Result"),
     *("About", "Deadlines", "Guards", "Layout", "Slot"),
+    *("Schema", "Preparation", "Evaluation"),
     *("DataCollaboration", "Anchor"),
     *("LosslessFederated", "CoClustering", "Dummy"),
     *("OmniFC", "ProductQuantisation", "Privacy"),
