@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
 from clustering_protocols.schema import Schema
@@ -126,7 +127,7 @@ class Example(Generic[P]):
     The conformance suite runs every example of every protocol. ``missing`` is the share
     of rows that each party of a row group lacks, other ones than its peers. With
     ``dictionary`` and ``preparation``, one of each column group, X holds fields, NaN
-    where there is no value.
+    where there is no value. With ``evaluation`` its session has several runs.
     """
 
     params: P
@@ -135,6 +136,7 @@ class Example(Generic[P]):
     missing: float = 0.0
     dictionary: Sequence[Schema] | None = None
     preparation: Sequence[Preparation] | None = None
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,5 +30,6 @@ def begun(example: Example[Any], seed: int, kind: type[_Kind], **more: Any) -> _
         seed,
         dictionary=example.dictionary,
         preparation=example.preparation,
+        evaluation=example.evaluation,
         **more,
     )

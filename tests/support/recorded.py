@@ -53,6 +53,7 @@ class Recorded(simulation.Session):
             session=session,
             dictionary=example.dictionary,
             preparation=example.preparation,
+            evaluation=example.evaluation,
         )
 
     @property

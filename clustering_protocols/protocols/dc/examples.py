@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.schema import numbers
 from clustering_protocols.terms import Layout
@@ -54,7 +55,12 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         _example(params, Layout.lattice(*cells), X)
         for cells, params in variants.items()
     ]
-    ragged = Example(params=_RAGGED, layout=_without_a_corner(), X=X)
+    ragged = Example(
+        params=_RAGGED,
+        layout=_without_a_corner(),
+        X=X,
+        evaluation=Evaluation(n_clusters=(2, 3)),
+    )
     aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
     return [*regular, ragged, aligned]
 

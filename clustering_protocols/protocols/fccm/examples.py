@@ -9,6 +9,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.terms import Layout
 
@@ -41,7 +42,13 @@ def examples() -> Sequence[Example[CoClustering]]:
     )
     return [
         *given,
-        Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+        Example(
+            params=aligned,
+            layout=Layout.lattice(1, 3),
+            X=X,
+            missing=0.1,
+            evaluation=Evaluation(n_clusters=(2, 3)),
+        ),
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.recipe import Preparation, Treatment
 from clustering_protocols.schema import Constraints, Field, Schema, numbers
@@ -66,10 +67,6 @@ def examples() -> Sequence[Example[Llf]]:
                 aggregation="plain",
             ),
         ),
-        (
-            (2, 1),
-            Llf(n_clusters=2, n_init=4, allow_two_parties=True, publish="sizes"),
-        ),
         ((1, 3), Llf(n_clusters=3)),
         (
             (1, 3),
@@ -87,9 +84,16 @@ def examples() -> Sequence[Example[Llf]]:
         ),
     )
     given = [_example(params, Layout.lattice(*cells), X) for cells, params in variants]
+    racing = Llf(n_clusters=3, n_init=2, allow_two_parties=True, publish="sizes")
     aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
     return [
         *given,
+        Example(
+            params=racing,
+            layout=Layout.lattice(2),
+            X=X,
+            evaluation=Evaluation(n_clusters=(2, 3)),
+        ),
         Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
         _prepared(X),
     ]
