@@ -83,7 +83,7 @@ class Evaluation(Section):
         for rule in cast("Sequence[Rule]", (self.choose,)) if named else USUAL:
             if any(getattr(run, rule) is not None for run in runs):
                 return rule
-        asked = self.choose if named else f"of {', '.join(USUAL)}"
+        asked = self.choose if named else f"any of {', '.join(USUAL)}"
         raise InvalidParameters(f"choose: no run of this session has {asked}.")
 
     def best(self, runs: Sequence[Figures]) -> int:

@@ -15,6 +15,7 @@ from . import sums as formulas
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_ITEMS: Final = 1 << 22
+_PAIRS: Final = 1 << 16  # distances at once: little beside those of all rows
 
 
 def of_rows(
@@ -109,7 +110,7 @@ def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
     there = np.flatnonzero(counts)
     firsts = (np.cumsum(counts) - counts)[there]
     sorted_rows, total = X[order], 0.0
-    for rows in _blocks(len(X), max(_BLOCK_ITEMS // len(X), 1)):
+    for rows in _blocks(len(X), max(_PAIRS // len(X), 1)):
         added = np.zeros((len(labels[rows]), len(counts)))
         added[:, there] = np.add.reduceat(cdist(X[rows], sorted_rows), firsts, axis=1)
         total += float(formulas.silhouettes(added, labels[rows], counts).sum())

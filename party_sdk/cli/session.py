@@ -326,7 +326,10 @@ def show(
 def choose(
     coordinator: Coordinator, session_id: str, n_clusters: int, *, as_json: bool
 ) -> None:
-    """Choose among the runs of a session that was created with --choose later."""
+    """Choose the run whose labels parties get.
+
+    Of a session that was created with --choose later.
+    """
     status = coordinator.session(session_id).choose(n_clusters)
     say(status.model_dump_json() if as_json else progress_line(status))
 

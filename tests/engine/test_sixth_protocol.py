@@ -53,7 +53,7 @@ def test_the_dummy_under_another_name_runs_through_service_sdk_and_cli(
     )
     assert json.loads(simulated)["fidelity"] == 1.0
 
-    with Analyst(tmp_path / "analyst", environment=environment) as analyst:
+    with Analyst(tmp_path / "analyst", environment=environment, cold=True) as analyst:
         here = environment | {
             "COTERIE_URL": analyst.url,
             "COTERIE_KEY": analyst.key,

@@ -15,6 +15,7 @@ from support.dictionaries import within
 from support.shares import answers, integer_distances, shares, stream
 
 from clustering_protocols import engine, registry, simulation
+from clustering_protocols.algorithms.embedding import classical_scaling
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
@@ -33,6 +34,7 @@ from clustering_protocols.protocols.omnifc import (
     messages,
     pooled,
 )
+from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.protocols.omnifc.party import Comparer
 from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.prime import P
@@ -82,13 +84,13 @@ def agreement(first: Any, second: Any) -> float:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Squared distances as the analyst decoded them."""
     kept: list[Any] = []
-    cluster = clustering.of_distances
+    see = clustering.seen
 
-    def recording(params: Any, squared: Any, *others: Any) -> Any:
+    def recording(params: Any, squared: Any, X: Any) -> Any:
         kept.append(squared.copy())
-        return cluster(params, squared, *others)
+        return see(params, squared, X)
 
-    monkeypatch.setattr(clustering, "of_distances", recording)
+    monkeypatch.setattr(clustering, "seen", recording)
     return kept
 
 
@@ -409,7 +411,10 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
     def step(n: int) -> None:
         rng = np.random.default_rng(1)
         squared = pdist(X[:n], "sqeuclidean")
-        clustering.of_distances(params, squared, 4, lambda _: rng)
+        rows = classical_scaling(squared, 4)
+        seen = clustering.seen(params, squared, rows)
+        found = clustering.clusters(params, seen, lambda _: rng)
+        figures_of(rows, found)
 
     step(60)  # what is compiled or imported once does not count
     tracemalloc.start()

@@ -180,7 +180,7 @@ def test_a_case_that_cannot_choose_says_why_in_the_table(
     both = ("--protocol", "dummy", "--protocol", "dc", "--layout", "2x2")
     words = ("compare", blobs, *READ, *both, "--n-clusters", "2..3")
     shown = coterie(*words).stdout
-    assert "dummy 2x2: choose: not every run of this session has one of" in shown
+    assert "dummy 2x2: choose: no run of this session has any of" in shown
     alone = ("compare", blobs, *READ, *both[:2], *both[4:], "--n-clusters", "2..3")
     [case] = json.loads(coterie(*alone, "--json", expect=4).stdout)["cases"]
     assert "lanes" not in case

@@ -53,6 +53,7 @@ OPEN: dict[str, set[str]] = {
     f"DELETE {HERE}": {"owner", "administrator"},
     f"GET {HERE}/audit": {"owner", "administrator"},
     f"GET {HERE}/agreement": {"owner", "administrator", "member"},
+    f"PUT {HERE}/choice": {"owner", "administrator"},
     f"POST {HERE}/cancel": {"owner", "administrator"},
     f"POST {HERE}/invitations": {"owner", "administrator"},
     f"GET {HERE}/task": {"member"},
@@ -149,7 +150,8 @@ PROBLEM = {"type", "title", "status", "detail", "remedy", "request_id"}
 SESSION = {
     *("id", "title", "protocol", "state", "reason", "detail", "round", "attempt"),
     *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
-    *("created_at", "risks", "terms_digest", "progress"),
+    *("created_at", "risks", "terms_digest", "progress", "runs"),
+    *("runs.n_clusters", "runs.figures", "runs.figures.*", "runs.chosen"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
 }

@@ -286,7 +286,8 @@ def _one_cluster(session: Any, state: llf.Measuring) -> Ask | Finish:
         }
     )
     if state.number > session.params.max_iter:
-        return columns_analyst._finish(session, following, 0)
+        figures = columns_analyst._figures(following)
+        return columns_analyst._finish(session, following, figures)
     return columns_analyst._ask(session, following)
 
 

@@ -62,7 +62,7 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
             found = clustering.clusters(
                 params, seen, lambda use: session.generator("omnifc", use)
             )
-            figures = _figures(X, found)
+            figures = figures_of(X, found)
             runs.append(_run(session, params, found, figures, bits))
         if params.algorithm == "kmeans" and params.features == "embedding":
             runs = across(session, X, [each.k for each in session.runs], runs)
@@ -78,7 +78,7 @@ def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
     return found.pop()
 
 
-def _figures(X: FloatArray, found: Clusters) -> Figures | None:
+def figures_of(X: FloatArray, found: Clusters) -> Figures | None:
     """Return what the clusters are like; nothing where all rows are noise."""
     if not (found.labels >= 0).any():
         return None
