@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import SOURCES, MissingDataError, load
 from benchmarks.omnifc_fidelity import sample
-from clustering_protocols import registry, simulation
+from clustering_protocols import house, registry, simulation
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.suitability import Method
 from clustering_protocols.terms import Layout
@@ -129,9 +129,11 @@ def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
 
 
 def evaluate(params: Any, X: Any, partitioning: str, seed: int) -> simulation.Evaluated:
-    """Return one run."""
-    parts = simulation.split(X, LAYOUTS[partitioning], seed)
-    return simulation.evaluate(params, X, parts, seed)
+    """Return one run; all parties hold the same units, however few pixels are lit."""
+    layout = LAYOUTS[partitioning]
+    parts = simulation.split(X, layout, seed)
+    choices = {slot: {house.OTHER_UNITS: True} for slot in layout.names}
+    return simulation.evaluate(params, X, parts, seed, choices=choices)
 
 
 def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from typing_extensions import Unpack
@@ -41,6 +43,7 @@ def evaluate(
     parts: Split,
     seed: int,
     *,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
     **given: Unpack[Given],
 ) -> Evaluated:
@@ -56,6 +59,7 @@ def evaluate(
         parts.layout,
         parts.data,
         seed,
+        choices=choices,
         timer=timer,
         **given,
     )

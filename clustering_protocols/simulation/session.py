@@ -314,6 +314,7 @@ def run(
     data: Mapping[str, DataSource],
     seed: int,
     *,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
     **given: Unpack[Given],
 ) -> Simulated:
@@ -326,5 +327,5 @@ def run(
     CoterieError
         Where a session over HTTP would end with that problem.
     """
-    whole = Session(params, layout, data, seed, timer=timer, **given)
+    whole = Session(params, layout, data, seed, choices=choices, timer=timer, **given)
     return whole.to_the_end()
