@@ -108,6 +108,10 @@ class Session(Base):
     quorum: Mapped[int]
     progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
     figures: Mapped[list[dict[str, Any]] | None] = mapped_column(sa.JSON)
+    # read by itself: the row is read at every request
+    profiles: Mapped[list[dict[str, Any]] | None] = mapped_column(
+        sa.JSON, deferred=True
+    )
     chosen: Mapped[int | None]
     state_digest: Mapped[str | None] = mapped_column(_DIGEST)
     summary_digest: Mapped[str | None] = mapped_column(_DIGEST)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.recipe import Plan
+from clustering_protocols.release import Release
 from clustering_protocols.terms import Identities, Layout
 
 PREFIX: Final = "house"
@@ -26,6 +28,20 @@ RISKS: Final[Mapping[str, str]] = {
         "Fillings by a median show the parties that hold the same columns how many rows "
         "of all lie in each thousandth of the field's range, and in each thousandth of "
         "those where the median lies: few rows may lie there."
+    ),
+    "profiles": (
+        "Parties that hold the same columns (three at least) learn exactly what the "
+        "clusters are like in them: rows, means, spreads, shares of levels, and how many "
+        "values lie in each part of a grid. A party that holds nearly all rows of a "
+        "cluster reads the rest of it; so does whoever takes one such session off another "
+        "over nearly the same rows, and an analyst who works together with a party. "
+        "Clusters of few rows are told together, as one."
+    ),
+    "profiles-told": (
+        "All parties and the coordinator read, of each cluster of enough rows, means, "
+        "spreads and quartiles of all fields that three parties or more hold, and shares "
+        "of their levels: rounded to about a twentieth of a field's spread, and of a "
+        "cluster's rows."
     ),
     "two-parties-fill": (
         "Two parties alone hold the same columns: each can take its own numbers off what "
@@ -50,7 +66,10 @@ LIMITS: Final = frozenset({OTHER_UNITS})
 
 
 def risks_of(
-    layout: Layout, identities: Identities, plans: Sequence[Plan] = ()
+    layout: Layout,
+    identities: Identities,
+    plans: Sequence[Plan] = (),
+    release: Release | None = None,
 ) -> tuple[str, ...]:
     """Return the codes, without the prefix, that the parts of terms bring."""
     found: dict[str, None] = {}
@@ -58,7 +77,17 @@ def risks_of(
         found["open-slot"] = None
     for column, plan in enumerate(plans):
         found |= dict.fromkeys(_of_fillings(plan, len(layout.column_group(column))))
+    if release is not None and _pools(layout):
+        found["profiles"] = None
+        if release.profiles == "everybody":
+            found["profiles-told"] = None
     return tuple(code for code in RISKS if code in found)
+
+
+def _pools(layout: Layout) -> bool:
+    """Return whether some column group is large enough for masked sums."""
+    groups = map(layout.column_group, range(layout.n_column_groups))
+    return any(len(group) >= MINIMUM_MEMBERS for group in groups)
 
 
 def _of_fillings(plan: Plan, n_members: int) -> Iterator[str]:

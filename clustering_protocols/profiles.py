@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from clustering_protocols.values import Value
+
+SHARES: Final = 20
+"""What is told outside are multiples of one in so many."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -68,3 +71,12 @@ class Profile(Value):
     n_rows: tuple[int, ...]
     rounded: bool
     fields: tuple[FieldProfile, ...]
+
+
+class Profiles(Value):
+    """What the clusters of the chosen run are like, rounded, for everybody."""
+
+    profiles: tuple[Profile, ...] = Field(
+        description="Of each column group that three parties or more hold; empty until "
+        "they are told, and where the terms do not release them to everybody."
+    )

@@ -22,6 +22,7 @@ from clustering_protocols.contract import ClusteringProtocol, Params, SessionCon
 from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Plan, Preparation
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import (
     About,
@@ -52,6 +53,7 @@ class Proposal(Value):
     dictionary: tuple[Schema, ...] | None = None
     preparation: tuple[Preparation, ...] | None = None
     evaluation: Evaluation | None = None
+    release: Release | None = None
     seed: int
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -92,6 +94,7 @@ def risks_of(
     layout: Layout,
     identities: Identities,
     plans: Sequence[Plan] = (),
+    release: Release | None = None,
     *,
     several: bool = False,
 ) -> dict[str, str]:
@@ -105,7 +108,7 @@ def risks_of(
     brought += known.risks_of_runs(params, layout) if several else ()
     codes = (f"{name}.{code}" for code in brought)
     found = {code: own[code] for code in codes}
-    for code in house.risks_of(layout, identities, plans):
+    for code in house.risks_of(layout, identities, plans, release):
         found[f"{house.PREFIX}.{code}"] = whole[code]
     return found
 
@@ -183,6 +186,7 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
             dictionary=proposal.dictionary,
             preparation=proposal.preparation,
             evaluation=proposal.evaluation,
+            release=proposal.release,
             seed=proposal.seed,
             deadlines=proposal.deadlines,
             guards=proposal.guards,
@@ -202,6 +206,8 @@ def _check_fit(params: Params, terms: Terms) -> None:
     known.check_runs(runs_of(params, terms.evaluation), layout)
     if terms.evaluation is not None:
         terms.evaluation.check_known(known.figures(params, layout))
+    if terms.release is not None:
+        _check_release(params, terms)
     if plans:
         params.check_prepared(plans)
     params.check_dictionary(terms.dictionary or ())
@@ -212,6 +218,21 @@ def _check_fit(params: Params, terms: Terms) -> None:
             "preparation: where several parties hold the same rows, all have to leave "
             "out a row in which one lacks a value; alignment.method ecdh or rsa finds "
             "those that all have whole."
+        )
+
+
+def _check_release(params: Params, terms: Terms) -> None:
+    """Refuse profiles of fields that nobody has described, or of some parties alone."""
+    if terms.dictionary is None:
+        raise InvalidParameters(
+            "release: profiles need a dictionary of the fields; `coterie schema infer` "
+            "writes one from a table."
+        )
+    known = protocol(name_of(params))
+    if known.quorum(params, terms.layout) < len(terms.layout.slots):
+        raise InvalidParameters(
+            "release: profiles need all parties to the end, and these parameters let a "
+            "session end without some."
         )
 
 
@@ -241,6 +262,7 @@ def _risks(params: Params, terms: Terms) -> dict[str, str]:
         terms.layout,
         terms.identities,
         terms.plans,
+        terms.release,
         several=terms.evaluation is not None,
     )
 

@@ -28,6 +28,7 @@ from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
 from clustering_protocols.recipe import Plan, Preparation, Ranges
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
@@ -194,6 +195,8 @@ class Terms(Section):
         How these columns become those that are clustered, one for each dictionary.
     evaluation : Evaluation, optional
         The runs of a session that has several.
+    release : Release, optional
+        What is let out beside labels.
     """
 
     coterie: int = TERMS_VERSION
@@ -205,6 +208,7 @@ class Terms(Section):
     dictionary: tuple[Schema, ...] | None = None
     preparation: tuple[Preparation, ...] | None = None
     evaluation: Evaluation | None = None
+    release: Release | None = None
     seed: int = Field(ge=0, lt=2**53, description="Of the analyst's random starts.")
     deadlines: Deadlines
     guards: Guards

@@ -38,6 +38,15 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def waiting(path: Path) -> Iterator[None]:
+    """Let one process at a time go on, by a file of this name; others wait."""
+    private_folder(path.parent)
+    with path.open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Replace a file in one step; durable when it returns; mode 0600.
 

@@ -15,6 +15,7 @@ from clustering_protocols.errors import (
     explain,
 )
 from clustering_protocols.problems import Problem
+from clustering_protocols.profiles import Profile, Profiles
 from clustering_protocols.terms import Member
 from clustering_protocols.wire.answers import (
     AnalystIdentity,
@@ -97,6 +98,11 @@ class AnalystClient:
         """Choose the run that counts; return where the session stands."""
         path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
         return self._read(SessionStatus, "PUT", path, json=body)
+
+    def profiles(self, session: str) -> tuple[Profile, ...]:
+        """Return what the clusters are like, where everybody may read it."""
+        path = f"/v1/sessions/{session}/profiles"
+        return self._read(Profiles, "GET", path).profiles
 
     def delete(self, session: str) -> None:
         """Remove all of a session but its audit; repeating it changes nothing."""

@@ -25,9 +25,11 @@ from clustering_protocols.errors import (
     NotReady,
 )
 from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.profiles import Profile
 from clustering_protocols.proofs import SignedLog
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import (
@@ -129,6 +131,7 @@ class Coordinator:
         dictionary: Sequence[Schema] | None = None,
         preparation: Sequence[Preparation] | None = None,
         evaluation: Evaluation | None = None,
+        release: Release | None = None,
         new_analyst: bool = False,
     ) -> CoordinatedSession:
         """Open a session, and sign its terms.
@@ -157,6 +160,8 @@ class Coordinator:
         evaluation : Evaluation, optional
             Several numbers of clusters, of which that of ``params`` is the largest, and
             how one of them is chosen.
+        release : Release, optional
+            Who may read what the clusters are like; needs a dictionary.
         new_analyst : bool
             Whether the analyst at this address may show another key than it did when a
             session was opened from this home before.
@@ -190,6 +195,7 @@ class Coordinator:
             dictionary=None if dictionary is None else tuple(dictionary),
             preparation=None if preparation is None else tuple(preparation),
             evaluation=evaluation,
+            release=release,
             seed=secrets.randbits(52) if seed is None else seed,
             deadlines=deadlines or Deadlines(),
             guards=guards or Guards(),
@@ -313,6 +319,15 @@ class CoordinatedSession:
             If there is no such run, its figures are not there yet, or another was chosen.
         """
         return self._client.choose(self.id, n_clusters)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return what the clusters are like, rounded, where everybody may read it.
+
+        Empty before it is told.
+        """
+        if not self.status().profiles:
+            return ()
+        return self._client.profiles(self.id)
 
     def summary(self) -> Record:
         """Return what the terms let the coordinator read of the result."""

@@ -32,6 +32,7 @@ from clustering_protocols.preparation.arrival import Arrived
 from clustering_protocols.terms import Member
 from party_sdk._files import locked, private_folder
 from party_sdk.ledger import Ledger
+from party_sdk.profiled import ProfiledRows
 from party_sdk.sealing import SecretFiles
 from party_sdk.spending import Spending
 
@@ -92,6 +93,7 @@ class PartyFolder:
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.path = home / "parties" / session / slot
         self.spending = Spending(home)
+        self.profiled = ProfiledRows(home)
         self._files = SecretFiles(home)
 
     @property

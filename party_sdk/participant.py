@@ -191,6 +191,7 @@ class Party:
         arrival = self._arrival(data)
         self._policy.check_rows(self.terms, arrival.data.n_rows)
         check_choices(self.terms.protocol.name, self._choices)
+        self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
         digest = data_digest(data)
         known = self._identity
         if known.data_digest not in {None, digest}:

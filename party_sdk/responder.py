@@ -9,6 +9,7 @@ from typing import Any
 
 from clustering_protocols import engine, packets
 from clustering_protocols.contract import Spent
+from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
@@ -106,6 +107,8 @@ class Responder:
                 before=before,
                 after=answer.memory,
             )
+            if before.get(Assignment) is None and answer.memory.get(Assignment):
+                self.folder.profiled.keep(self.terms, self.folder.path.name, data)
             self._keep(fresh, answer)
             answered = fresh
         sent = answered.contribution_digest

@@ -18,6 +18,7 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
 from clustering_protocols.figures import Figures
+from clustering_protocols.profiles import Profile
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
 from party_sdk.tables import IdColumns, Table, open_table
@@ -49,6 +50,9 @@ class Result:
         Of each run of the session, where the protocol computes them.
     chosen : int
         Which of the runs this is the result of.
+    profiles : tuple of Profile
+        What the clusters are like, where the terms release it: over the own fields
+        first, exactly, then what everybody was told.
     report : mapping
         What else the protocol tells the operator.
     """
@@ -64,6 +68,7 @@ class Result:
     columns: tuple[str, ...]
     figures: tuple[Figures, ...] = field(repr=False)
     chosen: int
+    profiles: tuple[Profile, ...] = field(repr=False)
     report: Mapping[str, Any]
     _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
     _schema: Schema | None = field(repr=False)
@@ -94,6 +99,7 @@ class Result:
             columns=tuple(columns),
             figures=tuple(outcome.figures),
             chosen=outcome.chosen,
+            profiles=tuple(outcome.profiles),
             report=outcome.report,
             _predict=outcome.predict,
             _schema=schema,

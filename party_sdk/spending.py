@@ -9,17 +9,14 @@ tables, only the operator knows.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused, NotReady
-from party_sdk._files import private_folder, write_private
+from party_sdk._files import waiting, write_private
 
 _ROUNDING: Final = 1 + 1e-9  # a tenth, ten times, is one
 
@@ -51,7 +48,7 @@ class Spending:
     def spend(self, table: str, use: str, cost: Spent, total: float | None) -> None:
         """Count a release before it leaves, or refuse it with :class:`GuardRefused`."""
         epsilon = math.inf if cost.epsilon is None else cost.epsilon
-        with self._locked():
+        with waiting(self._path.with_name("spent.lock")):
             known = self._read()
             _check(known, table, use, epsilon, total)
             known.setdefault(table, {})[use] = [cost.epsilon, cost.delta]
@@ -69,14 +66,6 @@ class Spending:
         except ValueError:  # nobody may go on as if nothing had been spent
             raise NotReady(f"{self._path} cannot be read; put a copy back.") from None
         return known
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Let one session at a time read and write."""
-        folder = private_folder(self._path.parent)
-        with (folder / "spent.lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def _check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy.orm import Session as Transaction
 
@@ -119,7 +120,11 @@ class JobService:
         now = self._clock.now()
         seconds = read_terms(lease.session.terms).deadlines.round
         runs = opened.conclusion
-        told = {} if runs is None else {"figures": runs.figures, "chosen": runs.chosen}
+        told: dict[str, Any] = {}
+        if runs is not None:
+            told |= {"figures": runs.figures, "chosen": runs.chosen}
+        if opened.profiles is not None:
+            told["profiles"] = opened.profiles
         moved = self._sessions.move(
             lease.session,
             Event.ROUND_OPENED,

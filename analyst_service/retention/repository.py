@@ -67,6 +67,7 @@ class RetentionRepository:
             detail=None,
             figures=None,
             chosen=None,
+            profiles=None,
             summary_digest=None,
             deleted_at=now,
         )

@@ -25,6 +25,7 @@ from analyst_service.sessions.schemas import (
 )
 from analyst_service.sessions.service import SessionService, known_as
 from analyst_service.strict_json import Posted
+from clustering_protocols.profiles import Profiles
 from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionStatus
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
@@ -106,6 +107,16 @@ def get_audit(
     """Say who sent or received which digest when: a chain of lines, oldest first."""
     name, lines = sessions.audit(caller, session_id, after, limit)
     return audit_page(name, lines, limit, service.institution)
+
+
+@router.get("/{session_id}/profiles")
+def get_profiles(
+    session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
+) -> Profiles:
+    """Return what the clusters are like, rounded, once everybody was told."""
+    return Profiles.model_validate(
+        {"profiles": sessions.visible(caller, session_id).profiles or []}
+    )
 
 
 @router.put("/{session_id}/choice")

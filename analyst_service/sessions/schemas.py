@@ -14,6 +14,7 @@ from clustering_protocols import registry
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.proofs import sign_audit
 from clustering_protocols.recipe import Preparation
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import (
@@ -75,6 +76,9 @@ class SessionWrite(BaseModel):
         description="Several numbers of clusters, of which the protocol's own is the "
         "largest, and how one of them is chosen.",
     )
+    release: Release | None = Field(
+        default=None, description="What is let out beside labels."
+    )
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
@@ -90,10 +94,19 @@ class SessionWrite(BaseModel):
             dictionary=self.dictionary,
             preparation=self.preparation,
             evaluation=self.evaluation,
+            release=self.release,
             seed=self.seed,
             deadlines=self.deadlines,
             guards=self.guards,
         )
+
+
+class Choice(BaseModel):
+    """Which run counts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    n_clusters: int = Field(ge=1, description="Of the run.")
 
 
 def status_of(
@@ -121,6 +134,7 @@ def status_of(
         risks=list(terms.risks),
         terms_digest=digest(session.terms),
         runs=_runs(session, terms),
+        profiles=terms.release is not None and terms.release.profiles == "everybody",
     )
 
 
@@ -160,14 +174,6 @@ def _runs(session: Session, terms: Terms) -> list[RunLine]:
         RunLine(n_clusters=k, figures=figures, chosen=number == session.chosen)
         for number, (k, figures) in enumerate(zip(asked, session.figures, strict=True))
     ]
-
-
-class Choice(BaseModel):
-    """Which run counts."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    n_clusters: int = Field(ge=1, description="Of the run.")
 
 
 def _slot(member: Member, awaited: set[str]) -> SlotStatus:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Self
 from typing_extensions import TypeVar
 
 from clustering_protocols.figures import Figures
+from clustering_protocols.profiles import Profile
 from clustering_protocols.records import Record
 
 from .session import Params, SessionContext
@@ -43,6 +44,8 @@ class Ask:
     progress : mapping
         JSON values for those who watch: how far a protocol of many rounds has come.
         Empty: as before.
+    profiles : sequence of Profile
+        What the coordinator may read of the clusters, once it is known.
     """
 
     tasks: Mapping[str, Record]
@@ -50,6 +53,7 @@ class Ask:
     dims: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quorum: int | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
+    profiles: Sequence[Profile] = ()
 
     @classmethod
     def everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:

@@ -14,6 +14,7 @@ from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.figures import Figures
+from clustering_protocols.profiles import Profile
 from clustering_protocols.randomness import KeyedStream, derive_key
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.keys import party_keys
@@ -210,6 +211,9 @@ class Outcome:
         Of all runs, where the protocol computes them.
     chosen : int
         Which of the runs this is.
+    profiles : sequence of Profile
+        What the clusters are like, where the terms release it: over the party's own
+        fields first, exactly, then what everybody was told.
     report : mapping
         JSON values worth showing to the operator.
     """
@@ -223,6 +227,7 @@ class Outcome:
     predict: Callable[[DataSource], IntArray] | None = field(default=None, repr=False)
     figures: Sequence[Figures] = field(default=(), repr=False)
     chosen: int = 0
+    profiles: Sequence[Profile] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -12,6 +12,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.suitability import Method
 from clustering_protocols.terms import Audience, Layout
@@ -40,6 +41,9 @@ class Exchange(NamedTuple):
         another of the group was told otherwise.
     own : tuple of str
         Fields in which tasks of one group differ all the same.
+    fields : bool
+        Whether the party's role sees its table as the dictionary describes it; else the
+        columns that are clustered.
     """
 
     task: type[Record]
@@ -48,6 +52,7 @@ class Exchange(NamedTuple):
     most: int = 1
     audience: Audience = "all"
     own: tuple[str, ...] = ()
+    fields: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +132,8 @@ class Example(Generic[P]):
     The conformance suite runs every example of every protocol. ``missing`` is the share
     of rows that each party of a row group lacks, other ones than its peers. With
     ``dictionary`` and ``preparation``, one of each column group, X holds fields, NaN
-    where there is no value. With ``evaluation`` its session has several runs.
+    where there is no value. With ``evaluation`` its session has several runs, with
+    ``release`` profiles.
     """
 
     params: P
@@ -137,6 +143,7 @@ class Example(Generic[P]):
     dictionary: Sequence[Schema] | None = None
     preparation: Sequence[Preparation] | None = None
     evaluation: Evaluation | None = None
+    release: Release | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from clustering_protocols.packets import (
     Header,
     Packet,
 )
+from clustering_protocols.profiling.messages import TakeLabels
 from clustering_protocols.records import Record
 
 MAX_ATTEMPTS = 5
@@ -109,7 +110,7 @@ def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
         run = evaluation.best(figures)
     if run is None or not 0 <= run < len(session.runs):
         raise ProtocolFailed("The session has no such run.")
-    return _conclude(course, run)
+    return _decided(course, run)
 
 
 def prepare(agreement: bytes) -> None:
@@ -165,33 +166,63 @@ def _follow(course: Course, move: Ask | Finish) -> Move:
     if move.runs:
         course = replace(course, held=held.keep(course.held, move.runs))
     course = replace(course, index=course.index + 1)
-    return _choose(course) if course.is_last_stage else _enter(course)
+    if not course.is_after_runs:
+        return _enter(course)
+    if held.chosen(course.held) is None:
+        return _choose(course)
+    return _conclude(course)
 
 
 def _choose(course: Course) -> Opened | Choosing:
-    """Conclude with the run that the terms say, or wait for the coordinator's word."""
+    """Go on with the run that the terms say, or wait for the coordinator's word."""
     evaluation = course.session.terms.evaluation
     if evaluation is None:
-        return _conclude(course, 0)
+        return _decided(course, 0)
     figures = held.figures(course.held)
     if evaluation.choose == "later":
         return course.waiting(figures)
-    return _conclude(course, evaluation.best(figures))
+    return _decided(course, evaluation.best(figures))
 
 
-def _conclude(course: Course, run: int) -> Opened:
+def _decided(course: Course, run: int) -> Opened:
+    course = replace(course, held=held.decide(course.held, run))
+    return _conclude(course) if course.is_last_stage else _hand_out(course)
+
+
+def _hand_out(course: Course) -> Opened:
+    """Open the round in which every party takes the labels of the chosen run."""
+    results = held.results(course.held)
+    several = len(course.session.runs) > 1
+    figures = held.figures(course.held) if several else []
+    chosen = held.chosen(course.held) or 0
+    once = {id(result): result for result in results.values()}
+    made = {
+        key: TakeLabels(figures=figures, chosen=chosen, result=result)
+        for key, result in once.items()
+    }
+    tasks = {slot: made[id(results[slot])] for slot in course.session.slots}
+    state = course.stage.analyst().state()
+    course = replace(course, round=course.round + 1, attempt=1)
+    return _with_conclusion(course, _open(course, Ask(tasks=tasks, state=state)))
+
+
+def _conclude(course: Course) -> Opened:
     """Open the last round: for all or, where a quorum is enough, for those at hand."""
     session = course.session
-    figures = held.figures(course.held)
-    course = replace(course, held=held.choose(course.held, run))
     needed = quorum(session)
     slots = session.slots if needed == len(session.slots) else course.present
-    task = signatures.last_task(session, figures, run)
+    task = signatures.last_task(
+        course.stage, held.figures(course.held), held.chosen(course.held) or 0
+    )
     tasks = dict.fromkeys(slots, task)
     course = replace(course, round=course.round + 1, attempt=1)
-    opened = _open(course, Ask(tasks=tasks, quorum=needed))
-    told = [each.values for each in figures]
-    return replace(opened, conclusion=Conclusion(figures=told, chosen=run))
+    return _with_conclusion(course, _open(course, Ask(tasks=tasks, quorum=needed)))
+
+
+def _with_conclusion(course: Course, opened: Opened) -> Opened:
+    told = [each.values for each in held.figures(course.held)]
+    chosen = held.chosen(course.held) or 0
+    return replace(opened, conclusion=Conclusion(figures=told, chosen=chosen))
 
 
 def _open(course: Course, ask: Ask) -> Opened:
@@ -199,9 +230,11 @@ def _open(course: Course, ask: Ask) -> Opened:
     asks = next(iter(ask.tasks.values())).kind
     course = course.noted(asks, list(ask.tasks), _told(course, asks, ask))
     tasks = {slot: _task(course, slot, task, ask) for slot, task in ask.tasks.items()}
-    return course.opened(
+    opened = course.opened(
         ask.state, ask.quorum or len(tasks), tasks, ask.progress or None
     )
+    profiles = [each.model_dump(mode="json") for each in ask.profiles]
+    return replace(opened, profiles=profiles or None)
 
 
 def _told(course: Course, asks: str, ask: Ask) -> Sequence[str]:

@@ -18,6 +18,7 @@ from clustering_protocols.engine.mail import Mail
 from clustering_protocols.engine.moves import Choosing, Opened
 from clustering_protocols.figures import Figures
 from clustering_protocols.packets import SIGNATURE_BYTES, UNSIGNED, Address
+from clustering_protocols.profiling import stage as profiling
 from clustering_protocols.records import Record
 from clustering_protocols.rounds import RoundRef
 
@@ -128,6 +129,11 @@ class Course:
     def is_last_stage(self) -> bool:
         """Return whether the stage in hand is the closing."""
         return self.index == len(self.stages) - 1
+
+    @property
+    def is_after_runs(self) -> bool:
+        """Return whether the protocol's own stages are over."""
+        return self.is_last_stage or self.stage.name == profiling.NAME
 
     @property
     def transcript(self) -> str:

@@ -41,11 +41,21 @@ def keep(held: ByteArray, runs: Sequence[Run]) -> ByteArray:
     return _closed(kept, arrays)
 
 
-def choose(held: ByteArray, run: int) -> ByteArray:
-    """Return what is held of one run."""
+def decide(held: ByteArray, run: int) -> ByteArray:
+    """Return what is held once a run is chosen: its records, and the figures of all."""
     kept, arrays = _opened(held)
     names = set(kept[run]["records"].values())
-    return _closed([kept[run]], {name: arrays[name] for name in sorted(names)})
+    told = [
+        {**each, "records": each["records"] if n == run else {}, "chosen": n == run}
+        for n, each in enumerate(kept)
+    ]
+    return _closed(told, {name: arrays[name] for name in sorted(names)})
+
+
+def chosen(held: ByteArray) -> int | None:
+    """Return the number of the chosen run; None before one is chosen."""
+    kept, _ = _opened(held)
+    return next((n for n, each in enumerate(kept) if each.get("chosen")), None)
 
 
 def figures(held: ByteArray) -> list[Figures]:
@@ -72,7 +82,8 @@ def summary(held: ByteArray) -> ByteArray | None:
 
 def _records(held: ByteArray) -> dict[str, ByteArray]:
     kept, arrays = _opened(held)
-    named: Mapping[str, str] = kept[0]["records"] if kept else {}
+    run = chosen(held) or 0
+    named: Mapping[str, str] = kept[run]["records"] if kept else {}
     return {slot: arrays[name] for slot, name in named.items()}
 
 

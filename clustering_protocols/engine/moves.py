@@ -37,7 +37,8 @@ class Opened(Generic[Payload]):
     state: Payload = field(repr=False)
     tasks: Mapping[str, Payload] = field(repr=False)
     progress: Mapping[str, Any] | None = None  # None: as before
-    conclusion: Conclusion | None = None  # of the last round
+    conclusion: Conclusion | None = None  # once a run is chosen
+    profiles: list[dict[str, Any]] | None = None  # once they are told, as JSON values
 
     def stored(self, put: Callable[[Payload], Stored]) -> Opened[Stored]:
         """Return the same with what ``put`` returns for each payload."""
@@ -52,6 +53,7 @@ class Opened(Generic[Payload]):
             tasks={slot: put(task) for slot, task in self.tasks.items()},
             progress=self.progress,
             conclusion=self.conclusion,
+            profiles=self.profiles,
         )
 
     @property

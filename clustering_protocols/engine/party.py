@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from typing_extensions import Buffer
@@ -17,6 +18,7 @@ from clustering_protocols.contract import (
     SessionContext,
     Stage,
 )
+from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection, put_back, tell_part
 from clustering_protocols.data import DataSource
@@ -34,6 +36,7 @@ from clustering_protocols.errors import (
     TaskRefused,
 )
 from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.profiling.messages import profiles_in
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
@@ -137,7 +140,8 @@ class PartyEngine:
         journal = admission.admit(admission.follow(journal, asked), asked, record)
         memory = self._receive(stages, memory, asked, journal)
         context = self._context(asked, memory, journal)
-        rows = rows_of(session, self.slot, memory, data)
+        fields = stage.exchange_of(record.kind).fields
+        rows = rows_of(session, self.slot, memory, data, fields=fields)
         reply = stage.party().reply(context, record, rows)
         contribution = packets.write(
             asked.address,
@@ -178,10 +182,12 @@ class PartyEngine:
         admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
         journal = admission.follow(journal, packet)
         admission.check_result(journal, packet)
+        _check_assigned(memory, record)
         context = self._context(packet, memory, journal)
         rows = None if data is None else rows_of(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)
         outcome = predicting(session, self.slot, memory, outcome)
+        outcome = replace(outcome, profiles=profiles_in(memory))
         selection = memory.get(Selection)
         if selection is None:
             return outcome
@@ -299,6 +305,13 @@ class PartyEngine:
 def _remembered(memory: Memory, stage: Stage, records: Sequence[Record]) -> Memory:
     """Return a memory with what a stage's role wants kept: its run's, if it has one."""
     return memory.within(stage.run).remember(records).within(None)
+
+
+def _check_assigned(memory: Memory, result: Record) -> None:
+    """Refuse another result than the one whose labels were taken for profiles."""
+    assigned = memory.get(Assignment)
+    if assigned is not None and assigned.result != sha256(result.encode()).hexdigest():
+        raise ProtocolFailed("The result is another than labels were given of.")
 
 
 def _check_all_came(memory: Memory, asked: Packet) -> None:

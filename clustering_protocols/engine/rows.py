@@ -16,10 +16,19 @@ from clustering_protocols.recipe import check_fields, whole_rows
 
 
 def rows_of(
-    session: SessionContext, slot: str, memory: Memory, data: DataSource
+    session: SessionContext,
+    slot: str,
+    memory: Memory,
+    data: DataSource,
+    *,
+    fields: bool = False,
 ) -> DataSource:
-    """Return the rows that the roles of a slot see at this point of a session."""
-    plan, selection = session.terms.plan(slot), memory.get(Selection)
+    """Return the rows that the roles of a slot see at this point of a session.
+
+    ``fields``: as the dictionary describes them, not as the columns that are clustered.
+    """
+    plan = None if fields else session.terms.plan(slot)
+    selection = memory.get(Selection)
     rows = data if plan is None else prepared(plan, data, memory)
     return rows if selection is None else keep_rows(rows, selection.rows)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from cryptography.exceptions import InvalidSignature
@@ -37,7 +37,9 @@ from clustering_protocols.contract import (
     SessionContext,
     Stage,
 )
+from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.data import DataSource
+from clustering_protocols.engine.outcomes import check_choice, outcome_of
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.packets import SIGNATURE_BYTES
@@ -102,31 +104,17 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
             return super().conclude(context, result, data)
         # whoever missed the last round, where a quorum is enough, was not told
         told = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
-        last = self.lasts[min(told.chosen, len(self.lasts) - 1)]
-        role: PartyRole[Any, Any, Any, Any] = last.party()
-        context = replace(context.of_run(last.run), stage=last.name)
-        outcome = role.conclude(context, result, data)
+        outcome = outcome_of(self.lasts, context, result, data, told.chosen)
         figures = tuple(told.figures) or outcome.figures
         return replace(outcome, figures=figures, chosen=told.chosen)
 
 
 def _check_conclusion(context: PartyContext, told: Conclude) -> None:
-    """Refuse a choice that is not that of the terms, and figures that are not ours."""
-    session = context.session
-    if told.figures and len(told.figures) != len(session.runs):
-        raise ProtocolFailed("The analyst tells the figures of other runs.")
-    if told.chosen >= len(session.runs):
-        raise ProtocolFailed("The analyst chose a run that there is not.")
-    for run, figures in enumerate(told.figures):
-        within = None if len(session.runs) == 1 else run
-        own = context.memory.within(within).get(Figures)
-        if own is not None and not own.agrees(figures):
-            raise ProtocolFailed("The analyst tells other figures than were added up.")
-    evaluation = session.terms.evaluation
-    if evaluation is None or evaluation.choose == "later":
-        return
-    if told.chosen != evaluation.best(told.figures):
-        raise ProtocolFailed("The analyst chose another run than the terms say.")
+    """Refuse a choice that is not that of the terms, or not the one of the profiles."""
+    check_choice(context, told.figures, told.chosen)
+    assigned = context.memory.get(Assignment)
+    if assigned is not None and assigned.chosen != told.chosen:
+        raise ProtocolFailed("The analyst chose another run than it gave labels of.")
 
 
 def opening() -> Stage:
@@ -140,12 +128,12 @@ def opening() -> Stage:
 
 
 def last_task(
-    session: SessionContext, figures: Sequence[Figures], chosen: int
+    closing: Stage, figures: Sequence[Figures], chosen: int
 ) -> Sign | Conclude:
     """Return the task of the last round."""
-    if len(session.runs) == 1:
-        return Sign()
-    return Conclude(figures=list(figures), chosen=chosen)
+    if tells_runs(closing):
+        return Conclude(figures=list(figures), chosen=chosen)
+    return Sign()
 
 
 def tells_runs(stage: Stage) -> bool:

@@ -8,9 +8,11 @@ from functools import lru_cache
 
 from clustering_protocols import registry
 from clustering_protocols.contract import SessionContext, Stage
+from clustering_protocols.engine.outcomes import labelled_by
 from clustering_protocols.engine.signatures import closing, opening
 from clustering_protocols.errors import Malformed, ProtocolFailed
 from clustering_protocols.packets import Packet
+from clustering_protocols.profiling import stage as profiling
 from clustering_protocols.terms import Terms
 
 
@@ -28,11 +30,20 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     )
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))
+    lasts = _lasts(own)
     return session, (
         opening(),
         *own,
-        closing(_lasts(own), len(session.runs), least=least),
+        *_profiles(session.terms, lasts),
+        closing(lasts, len(session.runs), least=least),
     )
+
+
+def _profiles(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Return the stage of profiles, where the terms release them."""
+    if terms.release is None:
+        return ()
+    return (profiling.stage(terms.release, labelled_by(lasts), lasts[0].results_to),)
 
 
 def _lasts(stages: Sequence[Stage]) -> tuple[Stage, ...]:

@@ -92,7 +92,7 @@ class PhasesAnalyst(AnalystRole[Params, Share, AddingUp]):
         if state.phase == self.last:
             return Finish()
         totals = {
-            group: _added([contributions[slot].words for slot in group])
+            group: added([contributions[slot].words for slot in group])
             for group in self.groups(session)
         }
         return self._ask(session, state.phase + 1, totals)
@@ -117,7 +117,7 @@ class PhasesAnalyst(AnalystRole[Params, Share, AddingUp]):
         )
 
 
-def _added(shares: Sequence[WordArray]) -> WordArray:
+def added(shares: Sequence[WordArray]) -> WordArray:
     """Return the sum of shares; a party that is alone adds nothing up."""
     return add_tagged(shares) if shares[0].size else shares[0]
 

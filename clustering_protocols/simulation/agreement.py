@@ -16,6 +16,7 @@ from clustering_protocols.preparation.arrival import arrive
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.registry import Proposal
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import About, Identities, Layout, Member, read_terms
@@ -38,6 +39,8 @@ class Given(TypedDict, total=False):
         Of each column group.
     evaluation
         Of a session of several runs.
+    release
+        What is let out beside labels.
     """
 
     session: str
@@ -45,6 +48,7 @@ class Given(TypedDict, total=False):
     dictionary: Sequence[Schema] | None
     preparation: Sequence[Preparation] | None
     evaluation: Evaluation | None
+    release: Release | None
 
 
 def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
@@ -115,6 +119,7 @@ def agree(
         dictionary=None if dictionary is None else tuple(dictionary),
         preparation=None if preparation is None else tuple(preparation),
         evaluation=given.get("evaluation"),
+        release=given.get("release"),
         seed=seed,
     )
     terms = registry.draw_up(session, proposal)

@@ -67,6 +67,8 @@ class Session(Parties):
         The open round, the open choice, or the end.
     last : Opened, optional
         The round that was opened last.
+    profiles : list of dict
+        What the coordinator reads of the clusters, as JSON values, once it is told.
     sent : list of Sent
         Every task and contribution that travelled, in order.
     stored : list of bytes
@@ -99,6 +101,7 @@ class Session(Parties):
         )
         self.timer = timer
         self.last: engine.Opened | None = None
+        self.profiles: list[dict[str, Any]] = []
         self.sent: list[Sent] = []
         self.stored: list[bytes] = []
         self.costs = {role: Cost() for role in (ANALYST, *layout.names)}
@@ -249,6 +252,7 @@ class Session(Parties):
         """Let the analyst store what a move consists of; return the move."""
         if isinstance(move, engine.Opened):
             self.last = move
+            self.profiles = move.profiles or self.profiles
         self.stored += move.payloads
         return move
 

@@ -59,6 +59,10 @@ class SessionStatus(BaseModel):
     runs: list[RunLine] = Field(
         default=[], description="Once all are done; empty where nobody has figures."
     )
+    profiles: bool = Field(
+        default=False,
+        description="Whether everybody may read what the clusters are like, in the end.",
+    )
 
     @property
     def awaited(self) -> list[str]:

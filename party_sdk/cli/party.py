@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from party_sdk.cli.party_options import (
     policy_options,
 )
 from party_sdk.cli.previewing import show_quota, show_risks, show_terms
+from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
 from party_sdk.cli.table_options import data_options
 from party_sdk.policy import Policy
@@ -323,7 +325,7 @@ def _run(
         say(f"rows of all parties per cluster: {sizes}")
     for line in report_lines(result.report):
         say(line)
-    for line in _runs_of(member, result):
+    for line in chain(_runs_of(member, result), profile_lines(result.profiles)):
         say(line)
     for cluster, items in enumerate(result.top_items(data.columns)):
         say(f"cluster {cluster}: {', '.join(items)}")
@@ -358,6 +360,7 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
                 zip(_numbers(member, result), result.figures, strict=True)
             )
         ],
+        "profiles": documents(result.profiles),
         "report": dict(result.report),
         "safety_number": member.safety_number,
     }

@@ -27,6 +27,10 @@ def show_terms(terms: Terms, slot: str) -> None:
         from party_sdk.cli.runs import evaluation_line
 
         say(evaluation_line(terms.evaluation))
+    if terms.release is not None:
+        from party_sdk.cli.releasing import release_line
+
+        say(release_line(terms.release))
     dictionary, preparation = agreed_in(terms, slot)
     for field in () if dictionary is None else dictionary.fields:
         told = [_type_of(field), field.unit, field.title]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from party_sdk.cli.tables import aligned
+
 if TYPE_CHECKING:
     from clustering_protocols.contract import ClusteringProtocol, Params
     from clustering_protocols.evaluation import Evaluation
@@ -37,10 +39,7 @@ def table_lines(
     for number, (k, run) in enumerate(zip(n_clusters, figures, strict=True)):
         mark = " *" if number == chosen else ""
         rows.append([f"{k}{mark}", *(_shown(run[name]) for name in names)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = zip(row, widths, strict=True)
-        yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
+    yield from aligned(rows)
     if figures[0].get("gap") is not None and _says_one(figures):
         yield _NO_CLUSTERS
 

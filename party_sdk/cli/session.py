@@ -36,9 +36,18 @@ from party_sdk.cli.output import (
     show_progress,
 )
 from party_sdk.cli.preparing import missing_option, preparation_option
+from party_sdk.cli.releasing import (
+    Readers,
+    documents,
+    profile_lines,
+    profile_rows_option,
+    profiles_option,
+    read_release,
+)
 from party_sdk.cli.runs import rounds_line
 from party_sdk.cli.session_values import (
     read_about,
+    read_deadlines,
     read_dictionary,
     read_expected,
     read_layout,
@@ -158,6 +167,8 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
 @missing_option
 @choose_option
 @choose_within_option
+@profiles_option
+@profile_rows_option
 @click.option(
     "--new-analyst",
     is_flag=True,
@@ -188,6 +199,8 @@ def create(
     missing: Literal["drop", "mean", "median"] | None,
     choose: str | None,
     choose_within: int | None,
+    profiles: Readers | None,
+    profile_rows: int | None,
     entropy_file: Path | None,
     *,
     new_analyst: bool,
@@ -198,11 +211,9 @@ def create(
     Hand each invitation to its party on a channel that the analyst cannot read.
     """
     from clustering_protocols import registry
-    from clustering_protocols.terms import Deadlines, Guards, Layout
+    from clustering_protocols.terms import Guards, Layout
 
     words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
-    waits = {"recruiting": join_within, "round": answer_within}
-    deadlines = Deadlines(**{name: s for name, s in waits.items() if s is not None})
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)
     values, runs = read_runs(read_values(params), choose, choose_within)
@@ -214,12 +225,13 @@ def create(
         layout,
         session_id=session_id,
         seed=seed,
-        deadlines=deadlines,
+        deadlines=read_deadlines(join_within, answer_within),
         guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
         expected=read_expected(expected, coordinator.acquaintances),
         dictionary=dictionary,
         preparation=read_preparation(preparation_files, missing, dictionary),
         evaluation=runs,
+        release=read_release(profiles, profile_rows),
         new_analyst=new_analyst,
     )
     invitations = opened.invite()
@@ -298,9 +310,12 @@ def show(
     roster = opened.roster() if status.all_joined and opened.is_ours else None
     if as_json:
         members = {} if roster is None else roster_document(roster)
-        say(json.dumps(status.model_dump(mode="json") | members))
+        told = {"profiles": documents(opened.profiles())}
+        say(json.dumps(status.model_dump(mode="json") | members | told))
         return
     show_status(status)
+    for line in profile_lines(opened.profiles()):
+        say(line)
     for line in () if roster is None else roster_lines(roster):
         say(line)
     if status.all_joined and not opened.is_ours:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from clustering_protocols.recipe import Preparation
     from clustering_protocols.schema import Schema
-    from clustering_protocols.terms import About, Layout
+    from clustering_protocols.terms import About, Deadlines, Layout
     from party_sdk.identities import Acquaintances
 
 _M = TypeVar("_M", bound="BaseModel")
@@ -40,6 +40,14 @@ def read_layout(slots: tuple[str, ...]) -> Layout:
     ]
     named.sort(key=lambda slot: (slot["row"], slot["column"]))
     return _checked(Layout, {"slots": named})
+
+
+def read_deadlines(join_within: int | None, answer_within: int | None) -> Deadlines:
+    """Return how long parties have, in seconds; the usual where nothing is said."""
+    from clustering_protocols.terms import Deadlines
+
+    waits = {"recruiting": join_within, "round": answer_within}
+    return Deadlines(**{name: s for name, s in waits.items() if s is not None})
 
 
 def read_expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str]:

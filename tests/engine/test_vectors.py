@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -27,7 +27,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 import clustering_protocols
 from clustering_protocols import codec, registry
 from clustering_protocols.contract import Stage
+from clustering_protocols.engine.outcomes import labelled_by
 from clustering_protocols.errors import CoterieError
+from clustering_protocols.profiling import stage as profiling
 from clustering_protocols.records import Record
 
 ROOT = Path(clustering_protocols.__path__[0])
@@ -40,6 +42,8 @@ def stages(name: str) -> Iterator[Stage]:
     known = registry.protocol(name)
     for example in known.examples():
         yield from known.stages(example.params, example.layout)
+        if example.release is not None:  # the engine puts it behind them
+            yield profiling.stage(example.release, labelled_by(()), "slot")
 
 
 def home_of(record: type[Record]) -> str:
@@ -120,7 +124,8 @@ def accepted(annotation: Any, metadata: list[Any]) -> Any:
     """Return a sample of a record inside, or the first of some plain values that fit."""
     for kind in (annotation, *get_args(annotation)):
         if isinstance(kind, type) and issubclass(kind, Record):
-            return sample(kind)
+            found = sample(kind)
+            return [found] if get_origin(annotation) is list else found
     strict = ConfigDict(strict=True)
     adapter = TypeAdapter(Annotated[annotation, None, *metadata], config=strict)
     for value in (*get_args(annotation), 0.5, 3, True, "word", "0f" * 32, None, [], {}):

@@ -94,6 +94,7 @@ class Cast:
             "get_result": ("GET", f"{here}/result", {}),
             "delete_session": ("DELETE", here, {}),
             "get_audit": ("GET", f"{here}/audit", {}),
+            "get_profiles": ("GET", f"{here}/profiles", {}),
             "put_choice": ("PUT", f"{here}/choice", {"json": {"n_clusters": 2}}),
             "cancel_session": ("POST", f"{here}/cancel", {}),
         }
@@ -124,6 +125,7 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     "post_invitations": (401, 401, 403, 403, 201, 404, 201),
     "delete_session": (401, 401, 403, 403, 204, 404, 204),
     "get_audit": (401, 401, 403, 403, 200, 404, 200),
+    "get_profiles": (401, 401, 200, 404, 200, 404, 200),
     "put_choice": (401, 401, 403, 403, 422, 404, 422),
     "cancel_session": (401, 401, 403, 403, 200, 404, 200),
     # what both sides read

@@ -53,6 +53,7 @@ OPEN: dict[str, set[str]] = {
     f"DELETE {HERE}": {"owner", "administrator"},
     f"GET {HERE}/audit": {"owner", "administrator"},
     f"GET {HERE}/agreement": {"owner", "administrator", "member"},
+    f"GET {HERE}/profiles": {"owner", "administrator", "member"},
     f"PUT {HERE}/choice": {"owner", "administrator"},
     f"POST {HERE}/cancel": {"owner", "administrator"},
     f"POST {HERE}/invitations": {"owner", "administrator"},
@@ -150,7 +151,7 @@ PROBLEM = {"type", "title", "status", "detail", "remedy", "request_id"}
 SESSION = {
     *("id", "title", "protocol", "state", "reason", "detail", "round", "attempt"),
     *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
-    *("created_at", "risks", "terms_digest", "progress", "runs"),
+    *("created_at", "risks", "terms_digest", "progress", "runs", "profiles"),
     *("runs.n_clusters", "runs.figures", "runs.figures.*", "runs.chosen"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
@@ -170,6 +171,7 @@ FIELDS: dict[str, set[str]] = {
     f"POST {HERE}/cancel": SESSION,
     f"POST {HERE}/invitations": {"codes", "codes.*"},
     f"GET {HERE}/audit": {"lines", "next", "signature"},
+    f"GET {HERE}/profiles": {"profiles"},
     f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": {
         *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
         *("sequence", "entry", "signature"),

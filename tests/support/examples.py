@@ -31,5 +31,6 @@ def begun(example: Example[Any], seed: int, kind: type[_Kind], **more: Any) -> _
         dictionary=example.dictionary,
         preparation=example.preparation,
         evaluation=example.evaluation,
+        release=example.release,
         **more,
     )

@@ -54,6 +54,7 @@ class Recorded(simulation.Session):
             dictionary=example.dictionary,
             preparation=example.preparation,
             evaluation=example.evaluation,
+            release=example.release,
         )
 
     @property

@@ -19,6 +19,7 @@ from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
+from clustering_protocols.profiles import SHARES
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
@@ -297,9 +298,12 @@ def published(
     if silent:
         large = large[:0]
     told = large if params.publish == "centroids" else large[:0]
+    shown = known.centroids[told]
+    if session.terms.release is not None:  # else they would undo its rounding
+        shown = np.rint(SHARES * shown) / SHARES
     return messages.Published(
         clusters=large.astype(np.int64),
-        centroids=scale.undo(known.centroids[told]),
+        centroids=scale.undo(shown),
         sizes=totals.sizes[large],
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),

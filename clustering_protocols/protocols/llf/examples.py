@@ -11,6 +11,7 @@ from clustering_protocols.contract import Example
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.recipe import Preparation, Treatment
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms import Layout
 
@@ -140,6 +141,7 @@ def _prepared(X: FloatArray) -> Example[Llf]:
         X=fields,
         dictionary=[schema],
         preparation=[preparation],
+        release=Release(profiles="everybody"),
     )
 
 

@@ -102,12 +102,11 @@ def _ended(
     here: RowsRound, result: messages.Closed, data: DataSource | None
 ) -> tuple[messages.Centroids, messages.FinalRows, closing.ClosingTotals]:
     recall = here.context.recall
-    if len(here.context.session.runs) > 1:
-        # The transcripts of an earlier run are gone, and nobody was left out of it.
-        totals = closing.ClosingTotals(
-            sizes=recall(messages.FinalSizes).sizes, figures=recall(Figures)
-        )
-        return recall(messages.Centroids), recall(messages.FinalRows), totals
+    sizes = here.context.memory.get(messages.FinalSizes)
+    if sizes is not None:  # the transcripts of an earlier run, or stage, are gone
+        totals = closing.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
+        known = recall(messages.Centroids)
+        return known, _labelled(here, known, data), totals
     known = _not_moved(here, here.follow(result))
     return known, _labelled(here, known, data), here.totals(result, known)
 

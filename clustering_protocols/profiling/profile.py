@@ -1,0 +1,224 @@
+"""A profile, made of the sums of a column group: exact, or as it is told outside.
+
+Told outside, shares are multiples of 1/20 of their line, quartiles are where such shares
+reach them, and means and spreads are multiples of a round number of about a twentieth of
+the field's spread within lines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.profiles import SHARES, FieldProfile, Profile
+from clustering_protocols.profiling.fields import levels_of
+from clustering_protocols.profiling.grid import quantile
+from clustering_protocols.profiling.totals import Totals
+from clustering_protocols.schema import Field
+
+OTHER_LEVELS: Final = "other levels"
+_QUARTILES: Final = (0.25, 0.5, 0.75)
+_MOST_DIFFERENT: Final = 1000.0
+_ALIKE: Final = 1e-9  # means that agree to nine digits do not differ
+
+
+@dataclass(frozen=True, eq=False)
+class _Maker:
+    """Makes the profile of complete totals."""
+
+    totals: Totals
+    rounded: bool
+
+    @property
+    def n_lines(self) -> int:
+        return len(self.totals.lines)
+
+    def fields(self) -> Iterator[FieldProfile]:
+        fields = self.totals.fields
+        for place, field in enumerate(fields.schema.fields):
+            if levels_of(field):
+                column = int(np.searchsorted(fields.categories, place))
+                yield self._of_levels(field, column)
+            else:
+                yield self._of_numbers(
+                    field, int(np.searchsorted(fields.numbers, place))
+                )
+
+    def _of_numbers(self, field: Field, column: int) -> FieldProfile:
+        totals, lines = self.totals, range(self.n_lines)
+        counts = totals.counts[: self.n_lines, column]
+        told = totals.told[: self.n_lines, column]
+        mean = totals.means[: self.n_lines, column]
+        spread = totals.spreads[: self.n_lines, column]
+        if self.rounded:
+            step = _step(counts[told], mean[told], np.square(spread[told]))
+            mean, spread = (np.rint(each / step) * step for each in (mean, spread))
+            counts = self._rounded_counts(counts)
+        seen = counts[told], mean[told], np.square(spread[told])
+        return FieldProfile(
+            **_named(field),
+            is_date=field.type == "date",
+            n_rows=tuple(int(counts[i]) if told[i] else None for i in lines),
+            mean=tuple(float(mean[i]) if told[i] else None for i in lines),
+            spread=tuple(float(spread[i]) if told[i] else None for i in lines),
+            quartiles=tuple(
+                self._quartiles(i, column) if told[i] else None for i in lines
+            ),
+            difference=_difference(*seen),
+        )
+
+    def _rounded_counts(self, counts: IntArray) -> IntArray:
+        rows = self.totals.line_rows[: self.n_lines]
+        shares = np.rint(SHARES * counts / rows) / SHARES
+        return np.rint(shares * rows).astype(np.int64)
+
+    def _quartiles(
+        self, line: int, column: int
+    ) -> tuple[float | None, float | None, float | None] | None:
+        totals = self.totals
+        if totals.histograms is None:
+            return None
+        counts, middles = totals.histograms[line, column], totals.grid.middles(column)
+        if self.rounded:
+            shares = np.rint(SHARES * np.cumsum(counts) / counts.sum())
+            found = [
+                float(middles[np.searchsorted(shares, SHARES * q)]) for q in _QUARTILES
+            ]
+        else:
+            found = [quantile(counts, middles, q) for q in _QUARTILES]
+        first, second, third = (None if np.isnan(q) else q for q in found)
+        return first, second, third
+
+    def _of_levels(self, field: Field, column: int) -> FieldProfile:
+        ends, smallest = self.totals.fields.ends, self.totals.smallest
+        all_counts = self.totals.levels[: self.n_lines, ends[column] : ends[column + 1]]
+        counts, names = all_counts, list(levels_of(field))
+        told: list[bool] = (counts.sum(axis=1) >= smallest).tolist()
+        if self.rounded:
+            counts, names = _without_rare(counts, names, smallest)
+        n_rows = counts.sum(axis=1)
+        shares = counts / np.maximum(n_rows, 1)[:, None]
+        if self.rounded:
+            shares = np.rint(SHARES * shares) / SHARES
+            n_rows = self._rounded_counts(n_rows)
+        kept = np.flatnonzero(told)
+        variance = (shares * (1.0 - shares))[kept]
+        return FieldProfile(
+            **_named(field),
+            n_rows=tuple(
+                int(n) if t else None for n, t in zip(n_rows, told, strict=True)
+            ),
+            levels=tuple(names),
+            shares=tuple(
+                tuple(map(float, s)) if t else None
+                for s, t in zip(shares, told, strict=True)
+            ),
+            difference=_difference(n_rows[kept], shares[kept], variance),
+        )
+
+
+def profile_of(totals: Totals, column: int, *, own: bool, rounded: bool) -> Profile:
+    """Return the profile of a column group whose sums are complete.
+
+    Parameters
+    ----------
+    column : int
+        The column group.
+    own : bool
+        Whether the sums are of one party alone.
+    rounded : bool
+        Whether it is to be told outside.
+    """
+    lines = totals.lines
+    found = list(_Maker(totals, rounded).fields()) if len(lines) else []
+    return Profile(
+        column=column,
+        own=own,
+        clusters=lines.clusters,
+        others=lines.others,
+        n_rows=tuple(totals.line_rows[: len(lines)].tolist()),
+        rounded=rounded,
+        fields=tuple(sorted(found, key=lambda field: -field.difference)),
+    )
+
+
+def agree(own: Profile, told: Profile) -> bool:
+    """Return whether two profiles say the same, to a thousandth of every number."""
+    mine, theirs = own.model_dump(), told.model_dump()
+    for each in (mine, theirs):
+        each["fields"] = sorted(each["fields"], key=lambda field: field["name"])
+    return _alike(mine, theirs)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-3, abs_tol=1e-9)
+    return bool(one == other)
+
+
+def _named(field: Field) -> dict[str, Any]:
+    return {"name": field.name, "title": field.title, "unit": field.unit}
+
+
+def _without_rare(
+    counts: IntArray, names: list[str], smallest: int
+) -> tuple[IntArray, list[str]]:
+    """Return counts in which levels of few rows of a line are together the last one."""
+    rare = counts < smallest
+    kept = np.where(rare, 0, counts)
+    listed = kept.any(axis=0)
+    names = [names[place] for place in np.flatnonzero(listed)]
+    others = np.where(rare, counts, 0).sum(axis=1)
+    if not others.any():
+        return kept[:, listed], names
+    return np.column_stack([kept[:, listed], others]), [*names, OTHER_LEVELS]
+
+
+def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+    """Return of what means and spreads of a number are told multiples.
+
+    The largest 1, 2 or 5 times a power of ten up to a twentieth of its spread; of a
+    constant, of its size.
+    """
+    between, within = _spreads(counts, means, variances)
+    spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
+    exponent = np.floor(np.log10((spread or 1.0) / SHARES))
+    unit = float(10.0**exponent)
+    return max(f * unit for f in (1, 2, 5) if f == 1 or f * unit <= spread / SHARES)
+
+
+def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
+    """Return the spread between lines over that within, of one number or its levels.
+
+    Parameters
+    ----------
+    counts : int64 array of shape (l,)
+    means, variances : float64 arrays of shape (l,) or (l, levels)
+    """
+    between, within = _spreads(counts, means, variances)
+    if between <= (_ALIKE * np.abs(means).max(initial=0.0)) ** 2:
+        return 0.0
+    if within <= 0:
+        return _MOST_DIFFERENT
+    return float(min((between / within) ** 0.5, _MOST_DIFFERENT))
+
+
+def _spreads(
+    counts: IntArray, means: FloatArray, variances: FloatArray
+) -> tuple[float, float]:
+    """Return the variance between lines, and the mean variance within them."""
+    if not counts.sum():
+        return 0.0, 0.0
+    weights = counts / counts.sum()
+    means, variances = means.reshape(len(means), -1), variances.reshape(len(means), -1)
+    between = float((weights @ np.square(means - weights @ means)).sum())
+    return between, float((weights @ variances).sum())

@@ -1,0 +1,114 @@
+"""What the clusters are like: who may read it, and how it is read in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+from party_sdk.cli.tables import aligned
+
+if TYPE_CHECKING:
+    from clustering_protocols.profiles import FieldProfile, Profile
+    from clustering_protocols.release import Release
+
+Readers = Literal["members", "everybody"]
+_MOST_FIELDS: Final = 12
+
+profiles_option = click.option(
+    "--profiles",
+    type=click.Choice(["members", "everybody"]),
+    help="Add up what the clusters are like, field by field: for the parties that hold "
+    "the fields, or, rounded, for everybody. Needs a --schema.",
+)
+profile_rows_option = click.option(
+    "--profile-rows",
+    type=click.IntRange(5),
+    help="Clusters with fewer rows are one line of a profile; 10 by default.",
+)
+
+
+def read_release(profiles: Readers | None, rows: int | None) -> Release | None:
+    """Return what the terms release; None for labels alone.
+
+    Raises
+    ------
+    InvalidParameters
+        If rows are given for profiles that nobody reads.
+    """
+    if profiles is None:
+        if rows is not None:
+            from clustering_protocols.errors import InvalidParameters
+
+            raise InvalidParameters("profile_rows: say who reads them, --profiles.")
+        return None
+    from clustering_protocols.release import Release
+
+    more = {} if rows is None else {"min_cluster_rows": rows}
+    return Release(profiles=profiles, **more)
+
+
+def release_line(release: Release) -> str:
+    """Return what terms say of profiles, as a sentence."""
+    readers = {
+        "members": "the parties that hold the same columns read them",
+        "everybody": "all parties and the coordinator read them, rounded",
+    }
+    return (
+        f"profiles of the clusters: {readers[release.profiles]}; clusters of fewer than "
+        f"{release.min_cluster_rows} rows together"
+    )
+
+
+def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield a table for each column group: fields by how far they set clusters apart."""
+    for profile in profiles:
+        whose = "of own rows" if profile.own else "over all parties"
+        told = ", rounded" if profile.rounded else ""
+        yield f"columns {profile.column + 1}, {whose}{told}:"
+        if not profile.n_rows:
+            yield "  too few rows for a profile"
+            continue
+        heads = [f"cluster {label}" for label in profile.clusters]
+        heads += ["others"] * bool(profile.others)
+        rows = [["", *heads, "apart"], ["rows", *map(str, profile.n_rows), ""]]
+        shown = profile.fields[:_MOST_FIELDS]
+        rows += [row for field in shown for row in _field_rows(field)]
+        yield from (f"  {line}" for line in aligned(rows))
+        if left := len(profile.fields) - len(shown):
+            yield f"  and {left} more fields that set clusters less apart"
+
+
+def _field_rows(field: FieldProfile) -> Iterator[list[str]]:
+    """Yield the line of a number, or one for each level."""
+    unit = f" ({field.unit})" if field.unit else ""
+    apart = f"{field.difference:.2f}"
+    if not field.levels:
+        pairs = zip(field.mean, field.spread, strict=True)
+        cells = [_number(mean, spread, field) for mean, spread in pairs]
+        yield [f"{field.title or field.name}{unit}", *cells, apart]
+        return
+    for place, level in enumerate(field.levels):
+        cells = ["" if each is None else f"{each[place]:.0%}" for each in field.shares]
+        yield [f"{field.title or field.name}: {level}", *cells, "" if place else apart]
+
+
+def _number(mean: float | None, spread: float | None, field: FieldProfile) -> str:
+    if mean is None or spread is None:
+        return ""
+    if field.is_date:
+        return f"{date_of(mean)} ± {spread:.0f} d"
+    return f"{mean:.4g} ± {spread:.2g}"
+
+
+def date_of(days: float) -> str:
+    """Return the date so many days after 1970-01-01, such as 2026-01-31."""
+    import numpy as np
+
+    return str(np.datetime64(round(days), "D"))
+
+
+def documents(profiles: Sequence[Profile]) -> list[dict[str, Any]]:
+    """Return profiles as JSON values."""
+    return [profile.model_dump(mode="json") for profile in profiles]

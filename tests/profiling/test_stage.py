@@ -1,0 +1,348 @@
+"""Profiles of a session: what parties read, what leaves them, and what nobody can read off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+from sklearn.datasets import load_iris
+
+from clustering_protocols import engine, packets, simulation
+from clustering_protocols.contract import Outcome, PartyContext
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.engine import held, stages
+from clustering_protocols.errors import InvalidParameters, ProtocolFailed, TaskRefused
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.profiles import SHARES, Profile
+from clustering_protocols.profiling import analyst, messages
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.records import Record
+from clustering_protocols.release import Release
+from clustering_protocols.schema import numbers
+from clustering_protocols.terms import Layout
+
+X: Any = load_iris().data
+NAMES = ("sepal length", "sepal width", "petal length", "petal width")
+SCHEMA = numbers(NAMES, X.min(axis=0), X.max(axis=0))
+WAYS: dict[str, Any] = {
+    "dc": DataCollaboration(n_clusters=3),
+    "llf": LosslessFederated(n_clusters=3),
+    "omnifc": OmniFC(n_clusters=3),
+    "noise": OmniFC(algorithm="dbscan", eps=0.6, min_samples=5),
+}
+
+
+def begun(
+    params: Any,
+    layout: Layout,
+    kind: type[simulation.Session] = simulation.Session,
+    **more: Any,
+) -> tuple[simulation.Session, simulation.Split]:
+    """Return a session over iris before its first round, and who holds which rows."""
+    columns = np.array_split(np.arange(4), layout.n_column_groups)
+    dictionary = [
+        SCHEMA.model_copy(update={"fields": tuple(SCHEMA.fields[i] for i in part)})
+        for part in columns
+    ]
+    parts = simulation.split(X, layout, 0, NAMES, dictionary=dictionary)
+    given: dict[str, Any] = {"release": Release(profiles="everybody"), **more}
+    return (
+        kind(params, layout, parts.data, 0, dictionary=dictionary, **given),
+        parts,
+    )
+
+
+def pooled(parts: simulation.Split, outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
+    """Return all rows with their labels, those of no cluster left out."""
+    frame = pd.DataFrame(X, columns=list(NAMES))
+    for row in range(parts.layout.n_row_groups):
+        first = parts.layout.row_group(row)[0]
+        frame.loc[parts.held[first], "label"] = outcomes[first].labels
+    return frame[frame["label"] >= 0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_party_reads_the_groupby_of_all_rows(way: str) -> None:
+    session, parts = begun(WAYS[way], Layout.lattice(3))
+    outcomes = session.to_the_end().outcomes
+    groups = pooled(parts, outcomes).groupby("label")
+    assert groups.size().min() >= 10, "else there are others"
+    for outcome in outcomes.values():
+        (profile,) = outcome.profiles
+        assert not profile.own
+        assert not profile.rounded
+        assert list(profile.n_rows) == groups.size().tolist()
+        for field in profile.fields:
+            np.testing.assert_allclose(field.mean, groups[field.name].mean(), rtol=1e-9)
+            spread = groups[field.name].std(ddof=0)
+            np.testing.assert_allclose(field.spread, spread, rtol=1e-9)
+
+
+def test_profiles_are_of_the_run_that_was_chosen() -> None:
+    runs = Evaluation(n_clusters=(2, 3, 4), choose="davies_bouldin")
+    session, parts = begun(
+        LosslessFederated(n_clusters=4), Layout.lattice(3), evaluation=runs
+    )
+    outcomes = session.to_the_end().outcomes
+    sizes = pooled(parts, outcomes).groupby("label").size()
+    for outcome in outcomes.values():
+        assert list(outcome.profiles[0].n_rows) == sizes.tolist()
+        assert len(sizes) == runs.n_clusters[outcome.chosen]
+
+
+@pytest.mark.parametrize("layout", [Layout.lattice(2), Layout.lattice(1, 2)])
+def test_a_party_whose_sum_would_show_another_profiles_its_own_rows(
+    layout: Layout,
+) -> None:
+    session, parts = begun(DataCollaboration(n_clusters=3), layout)
+    simulated = session.to_the_end()
+    for slot, outcome in simulated.outcomes.items():
+        (profile,) = outcome.profiles
+        assert profile.own
+        own = pd.DataFrame(parts.data[slot]._X, columns=list(parts.data[slot].columns))  # type: ignore[attr-defined]
+        expected = own.groupby(outcome.labels).mean()
+        for field in profile.fields:
+            if not profile.others:
+                np.testing.assert_allclose(field.mean, expected[field.name], rtol=1e-9)
+    assert session.profiles == []
+
+
+def test_a_lattice_tells_everybody_the_rounded_profile_of_other_columns() -> None:
+    session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3, 2))
+    outcomes = session.to_the_end().outcomes
+    for slot, outcome in outcomes.items():
+        own, other = outcome.profiles
+        column = session.session.layout.slot(slot).column
+        assert (own.column, own.rounded) == (column, False)
+        assert (other.column, other.rounded) == (1 - column, True)
+    told = [Profile.model_validate(each) for each in session.profiles]
+    assert [each.column for each in told] == [0, 1]
+    assert all(each.rounded for each in told)
+
+
+def test_members_alone_read_what_is_released_to_members() -> None:
+    session, _ = begun(
+        DataCollaboration(n_clusters=3),
+        Layout.lattice(3, 2),
+        release=Release(profiles="members"),
+    )
+    outcomes = session.to_the_end().outcomes
+    assert all(len(outcome.profiles) == 1 for outcome in outcomes.values())
+    assert session.profiles == []
+    sent = b"".join(each.payload for each in session.sent)
+    assert b"difference" not in sent
+
+
+def test_profiles_need_a_dictionary_and_all_parties() -> None:
+    source = {
+        name: MatrixSource(X[i::3], columns=NAMES)
+        for i, name in enumerate(Layout.lattice(3).names)
+    }
+    release = Release(profiles="members")
+    with pytest.raises(InvalidParameters, match="dictionary"):
+        simulation.run(
+            DataCollaboration(n_clusters=3),
+            Layout.lattice(3),
+            source,
+            0,
+            release=release,
+        )
+    four = Layout.lattice(4)
+    with pytest.raises(InvalidParameters, match="to the end"):
+        begun(LosslessFederated(n_clusters=3, quorum=3), four)
+
+
+def test_published_centroids_are_as_round_as_the_profile() -> None:
+    session, parts = begun(LosslessFederated(n_clusters=3), Layout.lattice(3))
+    summary: Any = session.to_the_end().summary
+    spread = X.std(axis=0)
+    units = (summary.centroids - X.mean(axis=0)) / spread * SHARES
+    np.testing.assert_allclose(units, np.rint(units), atol=1e-6)
+    assert not np.allclose(summary.centroids, X[parts.held["r1c1"]].mean(axis=0))
+
+
+# Lies
+
+
+class Lying(simulation.Session):
+    """An analyst that tells some slots another task of one kind."""
+
+    kind: type[Record]
+    slots: tuple[str, ...] = ("r1c1", "r2c1", "r3c1")
+
+    def lie(self, task: Any) -> Record:
+        raise NotImplementedError
+
+    def tasks(self) -> dict[str, bytes]:
+        tasks = super().tasks()
+        for slot in self.slots:
+            packet = packets.read(tasks[slot])
+            if packet.header.record["kind"] == self.kind.kind:
+                tasks[slot] = self._written(packet)
+        return tasks
+
+    def _written(self, packet: packets.Packet) -> bytes:
+        return packets.write(
+            packet.address,
+            self.lie(packet.read([self.kind])),
+            expects=packet.header.expects,
+            history=packet.history,
+            signatures=packet.signatures,
+        )
+
+
+class _Early(Lying):
+    """Asks for fewer clusters than the labels have."""
+
+    kind = messages.AddProfile
+
+    def lie(self, task: messages.AddProfile) -> Record:
+        return task.model_copy(update={"n_clusters": 2})
+
+
+class _Bent(Lying):
+    """Adds a unit to the total of a sum."""
+
+    kind = messages.AddProfile
+
+    def lie(self, task: messages.AddProfile) -> Record:
+        total = task.total.copy()
+        total[:1] += np.uint64(1)
+        return task.model_copy(update={"total": total})
+
+
+class _Invented(Lying):
+    """Tells a profile that nobody has added up."""
+
+    kind = messages.ReadProfiles
+
+    def lie(self, task: messages.ReadProfiles) -> Record:
+        (profile,) = messages.read_profiles(task.text)
+        bent = profile.model_copy(update={"n_rows": (1, *profile.n_rows[1:])})
+        return task.model_copy(update={"text": messages.written([bent])})
+
+
+@pytest.mark.parametrize("liar", [_Early, _Bent, _Invented])
+def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
+    session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3), liar)
+    with pytest.raises((TaskRefused, ProtocolFailed)):
+        session.to_the_end()
+
+
+def test_an_analyst_cannot_tell_everybody_fewer_clusters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = analyst._add
+
+    def fewer(session: Any, state: messages.AddingProfile, sums: Any) -> Any:
+        return honest(session, state.model_copy(update={"n_clusters": 1}), sums)
+
+    monkeypatch.setattr(analyst, "_add", fewer)
+    session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
+    with pytest.raises(ProtocolFailed, match="fewer clusters than there are"):
+        session.to_the_end()
+
+
+def test_a_leader_cannot_tell_another_profile_than_was_added_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = analyst._show
+
+    def invented(session: Any, state: Any, contributions: Any) -> Any:
+        profile = messages.one_profile(contributions["r1c1"].text)
+        bent = profile.model_copy(update={"n_rows": (1, *profile.n_rows[1:])})
+        lie = messages.ProfileTold(text=messages.written([bent]))
+        return honest(session, state, {**contributions, "r1c1": lie})
+
+    monkeypatch.setattr(analyst, "_show", invented)
+    session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
+    with pytest.raises(ProtocolFailed, match="Another profile is told"):
+        session.to_the_end()
+
+
+def test_labels_that_were_profiled_are_those_that_come_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
+    session.until(messages.ReadProfiles)
+    results = held.results
+
+    def swapped(found: dict[str, Any]) -> dict[str, Any]:
+        return {**found, "r1c1": found["r2c1"], "r2c1": found["r1c1"]}
+
+    monkeypatch.setattr(held, "results", lambda kept: swapped(results(kept)))
+    with pytest.raises(ProtocolFailed, match="another than labels were given of"):
+        session.to_the_end()
+
+
+# What a reader could work out
+
+
+@pytest.fixture
+def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let labels be the analyst's: one row of r1c1 has a cluster of its own."""
+    honest = stages.labelled_by
+
+    def lying(lasts: Any) -> Any:
+        labelled = honest(lasts)
+
+        def of(context: PartyContext, task: Any, data: Any) -> Outcome:
+            outcome = labelled(context, task, data)
+            labels = outcome.labels.copy()
+            if context.slot.name == "r1c1":
+                labels[0] = 3
+            return replace(outcome, labels=labels)
+
+        return of
+
+    monkeypatch.setattr(stages, "labelled_by", lying)
+    engine.load.cache_clear()
+    yield
+    engine.load.cache_clear()
+
+
+@pytest.mark.usefixtures("singled_out")
+def test_a_row_that_an_analyst_makes_a_cluster_of_is_told_among_others() -> None:
+    session, parts = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
+    session.until(messages.TellProfile)
+    session.turn()
+    profile = messages.one_profile(session.recall("r3c1", messages.Profiled).exact)
+    row = parts.data["r1c1"].take(np.array([0]))[0]  # type: ignore[attr-defined]
+    assert 3 in profile.others
+    assert len(profile.others) > 1
+    assert profile.n_rows[-1] > 10
+    rest = [1 + label for label in profile.clusters]  # no line without that row's
+    assert len(rest) + len(profile.others) == 4
+    for field in profile.fields:
+        assert field.mean[-1] != pytest.approx(row[NAMES.index(field.name)], abs=1e-6)
+
+
+def test_no_linear_programme_narrows_a_rare_level_down() -> None:
+    """What is told outside, with the sizes of lines and the shares of all rows."""
+    counts = np.array([[40, 17, 3], [30, 25, 5]])
+    shares = np.rint(SHARES * np.where(counts < 10, 0, counts) / 60) / SHARES
+    unknown = counts.size
+    rows = np.kron(np.eye(2), np.ones(3))  # levels of a line are all its rows
+    whole = np.tile(np.eye(3), 2)  # and all lines' together the margin
+    most = [
+        (60 * (s - 1 / SHARES / 2), 60 * (s + 1 / SHARES / 2)) if s else (0, 9)
+        for s in shares.ravel()
+    ]
+
+    def end(sign: int, *, margins: bool) -> float:
+        A, b = [*rows, *whole[:, :]] if margins else [*rows], [60, 60]
+        b = [*b, *counts.sum(axis=0)] if margins else b
+        found = linprog(sign * np.eye(unknown)[2], A_eq=A, b_eq=b, bounds=most)
+        return float(sign * found.fun)
+
+    told = (end(1, margins=False), end(-1, margins=False))
+    assert told[1] - told[0] >= 3  # 60 / 20: rounding alone leaves that much
+    with_margin = (end(1, margins=True), end(-1, margins=True))
+    assert with_margin[1] - with_margin[0] >= 3

@@ -1,0 +1,179 @@
+"""What a profile says is what pandas says of the pooled rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.profiles import SHARES, FieldProfile, Profile
+from clustering_protocols.profiling import totals as sums
+from clustering_protocols.profiling.counting import share_of
+from clustering_protocols.profiling.fields import Fields
+from clustering_protocols.profiling.profile import profile_of
+from clustering_protocols.profiling.totals import Totals
+from clustering_protocols.schema import Constraints, Field, Schema
+
+SCHEMA = Schema(
+    fields=(
+        Field(
+            name="age", type="integer", constraints=Constraints(minimum=0, maximum=110)
+        ),
+        Field(name="dose"),
+        Field(name="ward", type="string", categories=("a", "b", "c", "d")),
+        Field(name="smokes", type="boolean"),
+        Field(name="admitted", type="date"),
+        Field(name="constant"),
+    )
+)
+N_CLUSTERS = 4
+SMALLEST = 10
+
+
+def _rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    labels = rng.choice(N_CLUSTERS, n, p=[0.5, 0.35, 0.13, 0.02])
+    rows = np.column_stack(
+        [
+            rng.integers(20, 90, n),
+            rng.lognormal(3.0 + labels, 1.0, n),
+            rng.choice(4, n, p=[0.6, 0.3, 0.09, 0.01]),
+            rng.integers(0, 2, n),
+            rng.integers(15_000, 20_000, n),
+            np.full(n, 0.1234567891234),
+        ]
+    ).astype(np.float64)
+    gaps = rng.random(rows.shape) < 0.07
+    rows[gaps] = np.nan
+    return rows, labels
+
+
+def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> Totals:
+    """Return the sums over members, each with every third row."""
+    known = Totals(
+        fields=Fields(SCHEMA),
+        n_clusters=N_CLUSTERS,
+        n_rows=len(rows),
+        n_members=n_members,
+        smallest=SMALLEST,
+    )
+    for which in range(1, sums.N_SUMS + 1):
+        shares = [
+            share_of(
+                known,
+                MatrixSource(rows[i::n_members], columns=SCHEMA.names, gaps=True),
+                labels[i::n_members],
+            )
+            for i in range(n_members)
+        ]
+        assert len(shares[0]) == sums.n_numbers(known.fields, N_CLUSTERS, which)
+        total = np.sum(shares, axis=0)
+        assert known.fits(total.view(np.uint64))
+        known = known.with_sum(total)
+    return known
+
+
+@pytest.fixture(scope="module")
+def pooled() -> tuple[Totals, pd.DataFrame]:
+    """Return complete sums, and the pooled rows with the line of each."""
+    rows, labels = _rows()
+    known = added_up(rows, labels)
+    frame = pd.DataFrame(rows, columns=list(SCHEMA.names))
+    frame["line"] = known.lines.line_of(N_CLUSTERS)[labels]
+    return known, frame
+
+
+def field(profile: Profile, name: str) -> FieldProfile:
+    """Return the profile of a field."""
+    return next(each for each in profile.fields if each.name == name)
+
+
+@pytest.mark.parametrize("name", ["age", "dose", "admitted", "constant"])
+def test_means_spreads_and_counts_are_those_of_a_groupby(
+    pooled: tuple[Totals, pd.DataFrame], name: str
+) -> None:
+    known, frame = pooled
+    found = field(profile_of(known, 0, own=False, rounded=False), name)
+    groups = frame.groupby("line")[name]
+    assert list(found.n_rows) == groups.count().tolist()
+    np.testing.assert_allclose(found.mean, groups.mean(), rtol=1e-9)
+    np.testing.assert_allclose(found.spread, groups.std(ddof=0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["age", "dose", "admitted"])
+def test_quartiles_are_those_of_the_values_cut_to_the_grid(
+    pooled: tuple[Totals, pd.DataFrame], name: str
+) -> None:
+    known, frame = pooled
+    found = field(profile_of(known, 0, own=False, rounded=False), name)
+    column = list(known.fields.numbers).index(SCHEMA.names.index(name))
+    grid = known.grid
+    low, width = grid.low[column], grid.width[column]
+    part = np.floor((frame[name] - low) / width)
+    middle = (width - 1) / 2 if grid.whole[column] else width / 2
+    cut = low + part * width + middle
+    cut = cut.mask(part > 63, np.inf).mask(part < 0, -np.inf)
+    expected = cut.groupby(frame["line"]).quantile([0.25, 0.5, 0.75]).unstack()
+    np.testing.assert_allclose(np.array(found.quartiles), expected, rtol=1e-9)
+
+
+def test_shares_of_levels_are_those_of_value_counts(
+    pooled: tuple[Totals, pd.DataFrame],
+) -> None:
+    known, frame = pooled
+    found = field(profile_of(known, 0, own=False, rounded=False), "ward")
+    expected = frame.groupby("line")["ward"].value_counts(normalize=True).unstack()
+    np.testing.assert_allclose(np.array(found.shares), expected.fillna(0.0), rtol=1e-12)
+    assert found.levels == ("a", "b", "c", "d")
+
+
+def test_small_clusters_are_one_line_with_the_next_smallest(
+    pooled: tuple[Totals, pd.DataFrame],
+) -> None:
+    known, _ = pooled
+    profile = profile_of(known, 0, own=False, rounded=False)
+    assert known.sizes[3] < SMALLEST
+    assert (profile.clusters, profile.others) == ((0, 1), (2, 3))
+    assert profile.n_rows[-1] == known.sizes[2] + known.sizes[3]
+
+
+def test_what_is_told_outside_are_multiples_of_a_twentieth(
+    pooled: tuple[Totals, pd.DataFrame],
+) -> None:
+    known, _ = pooled
+    told = profile_of(known, 0, own=False, rounded=True)
+    for name in ("ward", "smokes"):
+        shares = SHARES * np.array(field(told, name).shares)
+        np.testing.assert_allclose(shares, np.rint(shares), atol=1e-9)
+    exact = field(profile_of(known, 0, own=False, rounded=False), "dose")
+    dose = field(told, "dose")
+    assert dose.mean != exact.mean
+    assert len({f"{each:.6g}" for each in dose.mean}) == len(dose.mean)
+    assert "other levels" in field(told, "ward").levels
+
+
+def test_fields_that_set_clusters_apart_come_first(
+    pooled: tuple[Totals, pd.DataFrame],
+) -> None:
+    known, _ = pooled
+    profile = profile_of(known, 0, own=False, rounded=False)
+    assert profile.fields[0].name == "dose"
+    assert field(profile, "constant").difference == 0.0
+
+
+def test_nothing_is_added_of_fields_with_few_values() -> None:
+    rows, labels = _rows()
+    rows[:, 1] = np.where(np.arange(len(rows)) < 5, rows[:, 1], np.nan)
+    known = added_up(rows, labels)
+    assert not known.told[:, 1].any()
+    assert (known.sums[sums.VALUES - 1].reshape(N_CLUSTERS, -1)[:, 1] == 0).all()
+    found = field(profile_of(known, 0, own=False, rounded=False), "dose")
+    assert set(found.mean) == {None}
+
+
+def test_rows_that_are_too_few_together_have_no_line() -> None:
+    rows, labels = _rows(8)
+    profile = profile_of(added_up(rows, labels), 0, own=False, rounded=False)
+    assert profile.n_rows == ()
+    assert profile.fields == ()

@@ -1,0 +1,141 @@
+"""Profiles of real parties: over HTTP, in files and commands, and only once of nearly the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from support.house import House
+from support.in_process import in_process
+
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.release import Release
+from clustering_protocols.schema import numbers
+from clustering_protocols.terms import Layout, Terms, read_terms
+from party_sdk.cli.releasing import profile_lines
+from party_sdk.profiled import ProfiledRows
+
+NAMES = ("a", "b")
+ROWS = np.random.default_rng(1).normal(size=(60, 2))
+
+
+def terms_of(n_parties: int, *, release: bool = True) -> Terms:
+    proposal = Proposal(
+        protocol="dc",
+        params=DataCollaboration(n_clusters=2).model_dump(mode="json"),
+        layout=Layout.lattice(n_parties),
+        dictionary=(numbers(NAMES, -9, 9),),
+        release=Release(profiles="members") if release else None,
+        seed=0,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def table(rows: np.ndarray) -> MatrixSource:
+    return MatrixSource(rows, columns=NAMES)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS[1:],
+        ROWS[:-9],
+        np.vstack([ROWS, ROWS[:1] + 1]),
+        np.vstack([ROWS[5:], -ROWS[:5]]),
+    ],
+    ids=["one gone", "nine gone", "one new", "five changed"],
+)
+def test_a_profile_of_nearly_the_same_rows_is_refused(
+    tmp_path: Path, rows: np.ndarray
+) -> None:
+    kept, terms = ProfiledRows(tmp_path), terms_of(3)
+    kept.check(terms, "r1c1", table(ROWS))
+    kept.keep(terms, "r1c1", table(ROWS))
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        kept.check(terms, "r1c1", table(rows))
+
+
+@pytest.mark.parametrize(
+    "rows", [ROWS, ROWS[::-1], ROWS[10:], np.vstack([ROWS, ROWS[:10] + 1])]
+)
+def test_the_same_rows_or_many_others_may_be_profiled_again(
+    tmp_path: Path, rows: np.ndarray
+) -> None:
+    kept, terms = ProfiledRows(tmp_path), terms_of(3)
+    kept.keep(terms, "r1c1", table(ROWS))
+    ProfiledRows(tmp_path).check(terms, "r1c1", table(rows))
+
+
+def test_marks_tell_no_row_to_who_has_not_the_home(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for home in (one, other):
+        home.mkdir()
+        ProfiledRows(home).keep(terms_of(3), "r1c1", table(ROWS))
+    assert (one / "profiled.arrays").read_bytes() != (
+        other / "profiled.arrays"
+    ).read_bytes()
+    size = (one / "profiled.arrays").stat().st_size
+    ProfiledRows(one).keep(terms_of(3), "r1c1", table(ROWS[::-1]))
+    assert (one / "profiled.arrays").stat().st_size == size, "the same rows once"
+
+
+@pytest.mark.parametrize(
+    "terms", [terms_of(2), terms_of(3, release=False)], ids=["own profile", "none"]
+)
+def test_nothing_is_kept_where_nothing_is_added_up(
+    tmp_path: Path, terms: Terms
+) -> None:
+    ProfiledRows(tmp_path).keep(terms, "r1c1", table(ROWS))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with in_process(tmp_path / "analyst", driven=True) as api:
+        yield House(api, tmp_path)
+
+
+@pytest.mark.parametrize("readers", ["everybody", "members"])
+def test_parties_and_coordinator_read_profiles_over_http(
+    house: House, readers: Literal["everybody", "members"]
+) -> None:
+    X = load_iris().data
+    session = house.open(
+        f"profiles-{readers}",
+        DataCollaboration(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[numbers(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0))],
+        release=Release(profiles=readers),
+    )
+    tables = [pd.DataFrame(X[i::3], columns=list("abcd")) for i in range(3)]
+    results = list(house.run(session, tables).values())
+    labels = np.concatenate([result.labels for result in results])
+    rows = np.concatenate(tables)
+    for result in results:
+        (profile,) = result.profiles
+        for field in profile.fields:
+            column = rows[:, "abcd".index(field.name)]
+            expected = [column[labels == label].mean() for label in range(3)]
+            np.testing.assert_allclose(field.mean, expected, rtol=1e-9)
+    told = session.profiles()
+    assert len(told) == (readers == "everybody")
+    assert all(profile.rounded for profile in told)
+    lines = list(profile_lines(told or results[0].profiles))
+    assert "columns 1, over all parties" in lines[0]
+    again = house.open(
+        f"again-{readers}",
+        DataCollaboration(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[numbers(("a", "b", "c", "d"), -1, 9)],
+        release=Release(profiles=readers),
+    )
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        house.run(again, [table.iloc[1:] for table in tables])
