@@ -159,6 +159,7 @@ def test_profiles_need_a_dictionary_and_all_parties() -> None:
         begun(LosslessFederated(n_clusters=3, quorum=3), four)
 
 
+@pytest.mark.threat(107)
 def test_published_centroids_are_as_round_as_the_profile() -> None:
     session, parts = begun(LosslessFederated(n_clusters=3), Layout.lattice(3))
     summary: Any = session.to_the_end().summary
@@ -229,6 +230,7 @@ class _Invented(Lying):
         return task.model_copy(update={"text": messages.written([bent])})
 
 
+@pytest.mark.threat(109)
 @pytest.mark.parametrize("liar", [_Early, _Bent, _Invented])
 def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3), liar)
@@ -236,6 +238,7 @@ def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
         session.to_the_end()
 
 
+@pytest.mark.threat(109)
 def test_an_analyst_cannot_tell_everybody_fewer_clusters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -250,6 +253,7 @@ def test_an_analyst_cannot_tell_everybody_fewer_clusters(
         session.to_the_end()
 
 
+@pytest.mark.threat(109)
 def test_a_leader_cannot_tell_another_profile_than_was_added_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -267,6 +271,7 @@ def test_a_leader_cannot_tell_another_profile_than_was_added_up(
         session.to_the_end()
 
 
+@pytest.mark.threat(109)
 def test_labels_that_were_profiled_are_those_that_come_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -308,6 +313,7 @@ def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     engine.load.cache_clear()
 
 
+@pytest.mark.threat(107)
 @pytest.mark.usefixtures("singled_out")
 def test_a_row_that_an_analyst_makes_a_cluster_of_is_told_among_others() -> None:
     session, parts = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
@@ -324,6 +330,7 @@ def test_a_row_that_an_analyst_makes_a_cluster_of_is_told_among_others() -> None
         assert field.mean[-1] != pytest.approx(row[NAMES.index(field.name)], abs=1e-6)
 
 
+@pytest.mark.threat(107)
 def test_no_linear_programme_narrows_a_rare_level_down() -> None:
     """What is told outside, with the sizes of lines and the shares of all rows."""
     counts = np.array([[40, 17, 3], [30, 25, 5]])

@@ -128,6 +128,7 @@ def test_shares_of_levels_are_those_of_value_counts(
     assert found.levels == ("a", "b", "c", "d")
 
 
+@pytest.mark.threat(107)
 def test_small_clusters_are_one_line_with_the_next_smallest(
     pooled: tuple[Totals, pd.DataFrame],
 ) -> None:
@@ -162,6 +163,7 @@ def test_fields_that_set_clusters_apart_come_first(
     assert field(profile, "constant").difference == 0.0
 
 
+@pytest.mark.threat(107)
 def test_nothing_is_added_of_fields_with_few_values() -> None:
     rows, labels = _rows()
     rows[:, 1] = np.where(np.arange(len(rows)) < 5, rows[:, 1], np.nan)

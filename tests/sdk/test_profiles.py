@@ -43,6 +43,7 @@ def table(rows: np.ndarray) -> MatrixSource:
     return MatrixSource(rows, columns=NAMES)
 
 
+@pytest.mark.threat(108)
 @pytest.mark.parametrize(
     "rows",
     [
@@ -103,6 +104,7 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield House(api, tmp_path)
 
 
+@pytest.mark.threat(108)
 @pytest.mark.parametrize("readers", ["everybody", "members"])
 def test_parties_and_coordinator_read_profiles_over_http(
     house: House, readers: Literal["everybody", "members"]

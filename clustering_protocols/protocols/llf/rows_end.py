@@ -18,6 +18,8 @@ from .centroids import digest, stops
 from .params import LlfContext
 from .rows_round import RowsRound, around_sum, labels_sum
 
+_MOVED = "The result brings updates after the last one."
+
 
 def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     """Label the rows, and return the share of sums and counts by label."""
@@ -106,6 +108,8 @@ def _ended(
     if sizes is not None:  # the transcripts of an earlier run, or stage, are gone
         totals = closing.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
         known = recall(messages.Centroids)
+        if result.updates[:, 0].max(initial=0) > known.number:
+            raise ProtocolFailed(_MOVED)
         return known, _labelled(here, known, data), totals
     known = _not_moved(here, here.follow(result))
     return known, _labelled(here, known, data), here.totals(result, known)
@@ -146,11 +150,12 @@ def _last(here: RowsRound, task: messages.Totals) -> messages.Centroids:
 
 
 def _not_moved(here: RowsRound, known: messages.Centroids) -> messages.Centroids:
+    """Return the centroids; refuse others than the rows were labelled by."""
     memory = here.context.memory
     if memory.get(messages.FinalRows) is None:
         return known
     if known.number != here.context.recall(messages.Centroids).number:
-        raise ProtocolFailed("The result brings updates after the last one.")
+        raise ProtocolFailed(_MOVED)
     return known
 
 
