@@ -20,7 +20,7 @@ from analyst_service.database import Database
 from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
-from analyst_service.metrics import Metrics, SessionGauges
+from analyst_service.metrics import FreeSpace, Metrics, SessionGauges
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
@@ -59,13 +59,18 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
             metrics=metrics,
         )
         app.state.service = service
-        standing = SessionGauges(partial(count_sessions, database))
-        metrics.registry.register(standing)
+        standing = (
+            SessionGauges(partial(count_sessions, database)),
+            FreeSpace(blobs.free_bytes),
+        )
+        for each in standing:
+            metrics.registry.register(each)
         try:
             with Driver(service), Sweeper(service):
                 yield
         finally:
-            metrics.registry.unregister(standing)
+            for each in standing:
+                metrics.registry.unregister(each)
             database.close()
 
     metrics = Metrics()

@@ -80,19 +80,22 @@ class Database:
 
     # Migrations
 
-    def migrate(self) -> None:
-        """Bring the schema to the state that this release needs."""
+    def migrate(self, revision: str = "head") -> None:
+        """Bring the schema to a revision; by default the one that this release needs."""
         from alembic import command  # a service that serves never loads it
 
-        command.upgrade(_alembic(self.engine), "head")
+        command.upgrade(_alembic(self.engine), revision)
 
     def is_current(self) -> bool:
         """Return whether the schema is the one that this release needs."""
+        return self.revision() == head()
+
+    def revision(self) -> str | None:
+        """Return the revision of the schema; None where there is none."""
         with self.engine.connect() as connection:
             if not sa.inspect(connection).has_table(_REVISIONS.name):
-                return False
-            found = connection.scalars(sa.select(_REVISIONS.c.version_num)).all()
-        return found == [head()]
+                return None
+            return connection.scalar(sa.select(_REVISIONS.c.version_num))
 
 
 def _at(url: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Logs as JSON lines, one object per event, without values and secrets.
+"""Logs, one line per event, as JSON or as text, without values and secrets.
 
 Exceptions are named by kind and place alone: their text, and a traceback's lines, may
 hold a value.
@@ -11,6 +11,7 @@ import logging
 import sys
 import traceback
 from datetime import UTC, datetime
+from typing import Literal
 
 from analyst_service import request_context
 
@@ -40,11 +41,23 @@ class JsonLines(logging.Formatter):
         return json.dumps(known, default=str)
 
 
-def write_json_lines() -> None:
-    """Let all loggers of this process write JSON lines to standard error."""
+class TextLines(logging.Formatter):
+    """Writes a record as one line for people: local time, level, message, fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        when = datetime.fromtimestamp(record.created, UTC).astimezone()
+        more = {"error": _error(record), **getattr(record, "fields", {})}
+        told = [f"{name}={value}" for name, value in more.items() if value is not None]
+        parts = [f"{when:%Y-%m-%d %H:%M:%S}", f"{record.levelname.lower():7}"]
+        return "  ".join([*parts, record.getMessage(), *told])
+
+
+def write_logs(form: Literal["json", "text"] = "json", level: str = "info") -> None:
+    """Let all loggers of this process write lines to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
 def _error(record: logging.LogRecord) -> str | None:

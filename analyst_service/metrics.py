@@ -50,6 +50,19 @@ class Metrics:
         return generate_latest(self.registry)
 
 
+class FreeSpace(Collector):
+    """Room for blobs; asks the file system when it is scraped."""
+
+    def __init__(self, free_bytes: Callable[[], int]) -> None:
+        self._free_bytes = free_bytes
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figure."""
+        yield GaugeMetricFamily(
+            "coterie_free_bytes", "Room left for blobs.", self._free_bytes()
+        )
+
+
 class SessionGauges(Collector):
     """Number of sessions by state; asks the database when it is scraped."""
 

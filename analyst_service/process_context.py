@@ -60,3 +60,5 @@ class Service:
         if not self.database.is_current():
             raise Unavailable("The database has the schema of another release.")
         self.blobs.draft().discard()
+        if self.blobs.free_bytes() < self.settings.least_free_bytes:
+            raise Unavailable("The data folder has hardly any room left.")

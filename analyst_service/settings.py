@@ -104,6 +104,11 @@ class Settings(BaseSettings):
     sweep_seconds: float = Field(
         default=60.0, gt=0, le=600, description="How often to look for such files."
     )
+    least_free_bytes: int = Field(
+        default=100 << 20,
+        ge=0,
+        description="Below so much room in the data folder /readyz says 503.",
+    )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes that step rounds."
     )

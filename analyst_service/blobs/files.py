@@ -12,6 +12,7 @@ import mmap
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -68,6 +69,10 @@ class FileBlobStore:
     def remove(self, digest: str) -> None:
         """Remove a blob; who has mapped it may read on."""
         self.path(digest).unlink(missing_ok=True)
+
+    def free_bytes(self) -> int:
+        """Return how much room is left for blobs."""
+        return shutil.disk_usage(self._root).free
 
     def older(self, before: float) -> Iterator[str]:
         """Yield the digests of blobs that were last written before a time (POSIX)."""

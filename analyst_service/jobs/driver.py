@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Self, TypeVar
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.jobs import worker
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
+_DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class Driver:
         self._running: list[_Running] = []
         self._free: list[Process] = []
         self._told: Mapping[str, RoundPosition] = {}
+        self._is_away = False
         self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
 
     def __enter__(self) -> Self:
@@ -84,6 +86,10 @@ class Driver:
     def _guarded(self, part: Callable[[], None]) -> None:
         try:
             part()
+        except _DATABASE_AWAY as error:  # said once, however often it is tried
+            if not self._is_away:
+                log.error("driver: the database is away: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            self._is_away = True
         except Exception as error:  # noqa: BLE001  the sessions of tomorrow need it
             # the text of an error may hold values: only its kind and place
             log.error("driver: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
@@ -193,12 +199,22 @@ class Driver:
 
     def _read(self, query: Callable[[JobService], T]) -> T:
         with self._service.database.read() as transaction:
-            return query(self._jobs(transaction))
+            found = query(self._jobs(transaction))
+        self._note_answer()
+        return found
 
     def _write(self, change: Callable[[JobService], T]) -> T:
-        return self._service.database.transact(
+        changed = self._service.database.transact(
             lambda transaction: change(self._jobs(transaction))
         )
+        self._note_answer()
+        return changed
+
+    def _note_answer(self) -> None:
+        """Say that the database answers again, where it was away."""
+        if self._is_away:
+            log.info("driver: the database answers again")
+        self._is_away = False
 
     def _jobs(self, transaction: Transaction) -> JobService:
         return JobService(transaction, self._service)

@@ -61,7 +61,9 @@ class RequestLog:
             "caller": note.caller,
             "problem": note.problem,
         }
-        log.info("request", extra={"fields": fields})
+        failed = exchange.status is None or exchange.status >= 500
+        level = logging.ERROR if failed else logging.INFO
+        log.log(level, "request", extra={"fields": fields})
 
 
 class _Exchange:

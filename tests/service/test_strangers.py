@@ -416,7 +416,7 @@ def serve(
     monkeypatch.setenv("COTERIE_DATABASE_URL", "")
     monkeypatch.setenv("COTERIE_TRUSTED_PROXIES", proxies)
     monkeypatch.setattr("uvicorn.run", lambda _, **options: served.append(options))
-    monkeypatch.setattr("analyst_service.logs.write_json_lines", lambda: None)
+    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
     done = CliRunner().invoke(main, ["serve", *words])
     assert done.exit_code == 0, done.output

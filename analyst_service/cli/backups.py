@@ -1,0 +1,58 @@
+"""`coterie backup` and `coterie restore`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from analyst_service.cli.opening import any_database, current_database, read_settings
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def backup(folder: Path) -> None:
+    """Write database, blobs and the analyst's key into a new FOLDER.
+
+    The service may work on meanwhile. Keep the folder as secret as the data folder.
+    """
+    from analyst_service.backup import BackupFailed, back_up
+    from analyst_service.clock import SystemClock
+
+    settings = read_settings()
+    with current_database(settings) as database:
+        try:
+            n_blobs = back_up(database, settings, folder, _show, SystemClock())
+        except BackupFailed as error:
+            raise click.ClickException(str(error)) from None
+        except OSError as error:
+            raise click.ClickException(
+                f"{folder} cannot be written: {error.strerror}."
+            ) from None
+    click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def restore(folder: Path) -> None:
+    """Bring a backup from FOLDER into an empty database and an empty data folder.
+
+    COTERIE_DATABASE_URL and COTERIE_DATA_DIR say where they are. The kind of database
+    may be another than it was. Start the service afterwards: sessions go on.
+    """
+    from analyst_service.backup import BackupFailed, restore as bring_back
+
+    settings = read_settings()
+    with any_database(settings) as database:
+        try:
+            n_blobs = bring_back(database, settings, folder, _show)
+        except BackupFailed as error:
+            raise click.ClickException(str(error)) from None
+    click.echo(f"Restored, with {n_blobs} blobs.", err=True)
+
+
+def _show(done: int, total: int) -> None:
+    """Say how many blobs are copied, in a terminal: a log needs no such lines."""
+    if sys.stderr.isatty() and (done % 100 == 0 or done == total):
+        click.echo(f"\r{done} of {total} blobs", nl=done == total, err=True)

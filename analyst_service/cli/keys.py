@@ -1,0 +1,144 @@
+"""`coterie key …`: who may open sessions, and who may see all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from analyst_service.cli.opening import current_database, read_settings
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session as Transaction
+
+    from analyst_service.auth.service import AuthService
+
+
+def _auth(transaction: Transaction) -> AuthService:
+    from analyst_service.auth.service import AuthService
+    from analyst_service.clock import SystemClock
+
+    return AuthService(transaction, SystemClock())
+
+
+@click.group()
+def key() -> None:
+    """Make, list and revoke keys of administrators and coordinators."""
+
+
+@key.command("create")
+@click.option(
+    "--role",
+    type=click.Choice(["coordinator", "administrator"]),
+    default="coordinator",
+    show_default=True,
+    help="A coordinator opens sessions; an administrator sees all of them.",
+)
+@click.option("--label", default="", help="For whom the key is.")
+@click.option("--days", type=click.IntRange(1, 3660), help="How long it is valid.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> None:
+    """Make a key and print it, once."""
+    from analyst_service.auth.service import Role
+
+    settings = read_settings()
+    seconds = days * 86_400 if days else settings.key_seconds
+    with current_database(settings) as database, database.write() as transaction:
+        key_id, secret = _auth(transaction).create_key(Role(role), label, seconds)
+    click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
+
+
+@key.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_keys(*, as_json: bool) -> None:
+    """List keys and tokens: id, role, label, when they end. Never the secrets."""
+    with current_database(read_settings()) as database, database.read() as transaction:
+        found = _auth(transaction).keys()
+    lines = [
+        {
+            "id": credential.id,
+            "role": role.value,
+            "label": credential.label,
+            "session": credential.session_id,
+            "created_at": credential.created_at.isoformat(),
+            "expires_at": credential.expires_at.isoformat(),
+            "revoked": credential.revoked_at is not None,
+        }
+        for credential, role in found
+    ]
+    if as_json:
+        click.echo(json.dumps(lines))
+        return
+    for line in _table(lines):
+        click.echo(line)
+
+
+def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield keys for people: a header, days instead of instants, words for nothing."""
+    rows = [["ID", "ROLE", "FOR WHOM", "SESSION", "MADE", "ENDS", ""]]
+    rows += [
+        [
+            line["id"],
+            line["role"],
+            line["label"],
+            line["session"] or "",
+            line["created_at"][:10],
+            line["expires_at"][:10],
+            "revoked" if line["revoked"] else "",
+        ]
+        for line in lines
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
+
+
+@key.command("rotate")
+@click.argument("key_id")
+@click.option(
+    "--overlap-hours",
+    type=click.IntRange(0, 24 * 30),
+    default=24,
+    show_default=True,
+    help="How long the old secret is valid still.",
+)
+@click.option("--days", type=click.IntRange(1, 3660), help="How long the new one is.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def rotate_key(
+    key_id: str, overlap_hours: int, days: int | None, *, as_json: bool
+) -> None:
+    """Give a key a new secret and print it, once; its sessions stay its own."""
+    settings = read_settings()
+    seconds = days * 86_400 if days else settings.key_seconds
+    with current_database(settings) as database, database.write() as transaction:
+        secret = _auth(transaction).rotate(key_id, seconds, overlap_hours * 3600)
+    click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
+
+
+@key.command("revoke")
+@click.argument("key_id", required=False)
+@click.option("--session", help="Instead: all tokens of this session's parties.")
+def revoke_key(key_id: str | None, session: str | None) -> None:
+    """Revoke the key or token of an id; it is refused from the next request on.
+
+    A party whose token is revoked stays out of its session: it cannot join again.
+    """
+    if (key_id is None) == (session is None):
+        raise click.UsageError("Give the id of a key, or --session.")
+    from analyst_service.clock import SystemClock
+    from analyst_service.members.service import MemberService
+
+    settings = read_settings()
+    with current_database(settings) as database, database.write() as transaction:
+        auth = _auth(transaction)
+        members = MemberService(transaction, SystemClock(), settings)
+        if session is not None:
+            click.echo(f"Revoked {members.shut_out(session)} tokens.", err=True)
+            return
+        auth.revoke(key_id or "")
+        if (place := auth.place(key_id or "")) is not None:
+            members.shut_out(*place)
+    click.echo("Revoked.", err=True)

@@ -1,0 +1,115 @@
+"""What every command of an administrator opens: settings, the database, its folder.
+
+Whatever is wrong with them is said in a sentence, without a password and without a
+traceback.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from analyst_service.database import Database
+    from analyst_service.settings import Settings
+
+_PREFIX: Final = "COTERIE_"
+_FORM: Final = "It has the form postgresql://user@host/name or sqlite:////path/to/file."
+
+
+def read_settings() -> Settings:
+    """Return the settings of the environment; say which names are near misses."""
+    from pydantic import ValidationError
+
+    from analyst_service.settings import Settings
+
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False)
+        raise click.ClickException(
+            " ".join(f"{_PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}." for e in found)
+        ) from None
+    for name, meant in misspelt(os.environ, Settings.model_fields):
+        click.echo(f"Warning: {name} is no setting; did you mean {meant}?", err=True)
+    return settings
+
+
+def misspelt(
+    environment: Collection[str], fields: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield variables that are no setting but nearly one, and that one."""
+    known = [f"{_PREFIX}{name.upper()}" for name in fields]
+    for name in sorted(environment):
+        if name.startswith(_PREFIX) and name not in known:
+            for meant in get_close_matches(name, known, 1, cutoff=0.88):
+                yield name, meant
+
+
+@contextmanager
+def current_database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while; it must have the schema of this release."""
+    with any_database(settings) as database:
+        if not database.is_current():
+            raise click.ClickException(
+                "The database does not have the schema of this release. "
+                "Run 'coterie migrate' first."
+            )
+        yield database
+
+
+@contextmanager
+def any_database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while, whatever its schema."""
+    from sqlalchemy import exc
+
+    make_folder(settings)
+    try:
+        with closing(_opened(settings)) as database:
+            yield database
+    except exc.OperationalError as error:
+        raise click.ClickException(
+            f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
+            "where it is; by default it is a file in COTERIE_DATA_DIR."
+        ) from None
+
+
+def make_folder(settings: Settings) -> None:
+    """Make the data folder, for this user alone."""
+    os.umask(0o077)  # what lies here is for this user alone
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.data_dir.chmod(0o700)
+    except OSError as error:
+        raise click.ClickException(
+            f"The data folder {settings.data_dir} cannot be used: {error.strerror}. "
+            "COTERIE_DATA_DIR says where it is."
+        ) from None
+
+
+def _opened(settings: Settings) -> Database:
+    from sqlalchemy import exc
+
+    from analyst_service.database import Database
+
+    try:
+        return Database(settings.database)
+    except (exc.NoSuchModuleError, ModuleNotFoundError):
+        raise click.ClickException(
+            f"COTERIE_DATABASE_URL names a kind of database that is not served. {_FORM}"
+        ) from None
+    except (exc.ArgumentError, ValueError):
+        raise click.ClickException(
+            f"COTERIE_DATABASE_URL is no address of a database. {_FORM}"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of what the driver says; it never says a password."""
+    lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no answer"]
+    return f"{lines[-1].strip().rstrip('.')}."

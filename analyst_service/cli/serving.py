@@ -1,0 +1,161 @@
+"""`coterie serve` and `coterie migrate`."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from analyst_service.cli.opening import any_database, current_database, read_settings
+
+if TYPE_CHECKING:
+    from analyst_service.settings import Settings
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind.")
+@click.option("--port", default=8443, show_default=True, help="Port to bind.")
+@click.option("--certificate", type=click.Path(exists=True), help="PEM file for TLS.")
+@click.option("--private-key", type=click.Path(exists=True), help="PEM file for TLS.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    help="json for programs, text for people.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="The least that is written.",
+)
+def serve(
+    host: str,
+    port: int,
+    certificate: str | None,
+    private_key: str | None,
+    log_format: Literal["json", "text"],
+    log_level: str,
+) -> None:
+    """Run the analyst service.
+
+    Settings come from the environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and
+    others (see docs/administrator.md). Without --certificate it speaks plain HTTP:
+    put a reverse proxy with TLS in front of it.
+    """
+    settings = read_settings()
+    with current_database(settings):
+        pass  # it has the schema
+    _check_certificate(certificate, private_key)
+    _check_port(host, port)
+
+    import uvicorn
+
+    from analyst_service.app import create_app
+    from analyst_service.logs import write_logs
+
+    if _shows_secrets(host, certificate, settings):
+        click.echo(
+            f"Warning: plain HTTP on {host}: keys and tokens can be read by whoever sees "
+            "the network. Give --certificate and --private-key, or listen on 127.0.0.1 "
+            "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
+            err=True,
+        )
+    write_logs(log_format, log_level)
+    _say_start(host, port, settings, is_tls=certificate is not None)
+    uvicorn.run(
+        create_app(settings),
+        host=host,
+        port=port,
+        ssl_certfile=certificate,
+        ssl_keyfile=private_key,
+        log_config=None,
+        access_log=False,  # the service writes its own, without addresses
+        # anybody can write X-Forwarded-For: it says who asks where a proxy wrote it
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+    )
+
+
+def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
+    """Log what runs, and over what: never a password."""
+    import logging
+
+    from sqlalchemy import make_url
+
+    url = make_url(settings.database)
+    place = url.database if url.host is None else f"{url.host}/{url.database}"
+    fields = {
+        "version": version("coterie"),
+        "address": f"{'https' if is_tls else 'http'}://{host}:{port}",
+        "database": f"{url.get_backend_name()} {place}",
+        "data_dir": str(settings.data_dir.resolve()),
+    }
+    logging.getLogger("analyst_service").info("serving", extra={"fields": fields})
+
+
+def _check_certificate(certificate: str | None, private_key: str | None) -> None:
+    """Refuse files that TLS cannot use, before anything runs."""
+    if (certificate is None) != (private_key is None):
+        raise click.UsageError("Give --certificate and --private-key, or neither.")
+    if certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            certificate, private_key, password=""
+        )
+    except (OSError, ValueError):
+        raise click.ClickException(
+            f"{certificate} and {private_key} cannot be used for TLS: both have to be "
+            "PEM files that can be read, the key without a passphrase, and the key has "
+            "to be the certificate's."
+        ) from None
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse an address that nobody can bind, in a sentence."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, address = found[0][0], found[0][4]
+        with socket.create_server(address[:2], family=family):
+            pass
+    except OSError as error:
+        raise click.ClickException(
+            f"{host}:{port} cannot be bound: {error.strerror}. Is another service "
+            "running there? --host and --port choose another address."
+        ) from None
+
+
+def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
+    is_local = host in {"localhost", "127.0.0.1", "::1"}
+    return not (is_local or certificate or settings.trusted_proxies)
+
+
+@click.command()
+def migrate() -> None:
+    """Create the database's schema, or bring it up to this release."""
+    from alembic.util import CommandError
+
+    with any_database(read_settings()) as database:
+        before = database.revision()
+        try:
+            database.migrate()
+        except CommandError:
+            raise click.ClickException(
+                "The database has a schema that this release does not know: it is of a "
+                "newer release. Install that one."
+            ) from None
+        after = database.revision()
+    if before == after:
+        click.echo(f"The schema is current: revision {after}.", err=True)
+    elif before is None:
+        click.echo(f"The schema was created: revision {after}.", err=True)
+    else:
+        click.echo(f"The schema went from revision {before} to {after}.", err=True)

@@ -1,0 +1,262 @@
+"""What an administrator reads when something is set wrong, and backups that hold."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from sqlalchemy.exc import OperationalError
+from support.databases import Databases
+from support.in_process import Api, ByHand, in_process
+
+from analyst_service.backup import BackupFailed, back_up, restore
+from analyst_service.clock import SystemClock
+from analyst_service.database import Database
+from analyst_service.models import Contribution
+from analyst_service.retention.repository import RetentionRepository
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from party_sdk.cli import main
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+def ran(folder: Path, variables: Mapping[str, str], *words: str) -> Result:
+    """Run a command of an administrator in an environment of its own."""
+    environment = {
+        "COTERIE_DATA_DIR": str(folder),
+        "COTERIE_DATABASE_URL": "",
+        **variables,
+    }
+    return CliRunner().invoke(main, words, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        (
+            {"COTERIE_WORKERS": "abc"},
+            "COTERIE_WORKERS: Input should be a valid integer",
+        ),
+        ({"COTERIE_WORKERS": "0"}, "COTERIE_WORKERS: Input should be greater than"),
+        ({"COTERIE_DATABASE_URL": "nonsense"}, "is no address of a database"),
+        ({"COTERIE_DATABASE_URL": "mysql://me@here/x"}, "is not served"),
+        (
+            {"COTERIE_DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/x"},
+            "The database cannot be used",
+        ),
+        (
+            {"COTERIE_DATABASE_URL": "postgresql://127.0.0.1:5432/nowhere-at-all"},
+            "The database cannot be used",
+        ),
+        ({"COTERIE_DATA_DIR": "/proc/nothing"}, "The data folder /proc/nothing"),
+    ],
+)
+@pytest.mark.parametrize("command", ["migrate", "serve"])
+def test_what_is_set_wrong_is_said_in_a_sentence(
+    tmp_path: Path, command: str, variables: dict[str, str], said: str
+) -> None:
+    done = ran(tmp_path, variables, command)
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.output
+    assert "hush" not in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
+def test_a_near_miss_of_a_setting_is_named(tmp_path: Path) -> None:
+    done = ran(tmp_path, {"COTERIE_WORKER": "3"}, "migrate")
+    assert "COTERIE_WORKER is no setting; did you mean COTERIE_WORKERS?" in done.stderr
+    assert "schema was created: revision" in done.stderr
+    again = ran(tmp_path, {"COTERIE_HOME": "/somewhere"}, "migrate")
+    assert again.stderr.startswith("The schema is current")
+
+
+def test_an_address_that_is_taken_and_files_that_are_no_certificates_are_named(
+    tmp_path: Path,
+) -> None:
+    assert ran(tmp_path, {}, "migrate").exit_code == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = ran(tmp_path, {}, "serve", "--port", port)
+    assert done.exit_code == 1
+    assert f"127.0.0.1:{port} cannot be bound" in done.stderr
+    pem = tmp_path / "no.pem"
+    pem.write_text("nothing")
+    done = ran(
+        tmp_path, {}, "serve", "--certificate", str(pem), "--private-key", str(pem)
+    )
+    assert "cannot be used for TLS" in done.stderr
+    assert ran(tmp_path, {}, "serve", "--certificate", str(pem)).exit_code == 2
+
+
+def test_keys_are_listed_for_people(tmp_path: Path) -> None:
+    assert ran(tmp_path, {}, "migrate").exit_code == 0
+    made = json.loads(
+        ran(tmp_path, {}, "key", "create", "--label", "ward 3", "--json").stdout
+    )
+    listed = ran(tmp_path, {}, "key", "list").stdout.splitlines()
+    assert listed[0].split() == ["ID", "ROLE", "FOR", "WHOM", "SESSION", "MADE", "ENDS"]
+    assert "ward 3" in listed[1]
+    assert "None" not in listed[1]
+    assert made["key"] not in "".join(listed)
+
+
+def test_an_outage_of_the_database_is_one_line(
+    api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = api.driver
+
+    def away(*_: Any) -> None:
+        raise OperationalError("SELECT 1", {}, Exception("gone"))
+
+    with caplog.at_level(logging.INFO), monkeypatch.context() as patch:
+        patch.setattr(Database, "read", away)
+        for _ in range(20):
+            driver._guarded(driver._start_steps)
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line for line in lines if "the database is away" in line] == lines[:1]
+    with caplog.at_level(logging.INFO):
+        driver._guarded(driver._start_steps)
+    assert caplog.records[-1].getMessage() == "driver: the database answers again"
+
+
+def test_little_room_is_said_before_there_is_none(api: Api) -> None:
+    assert api.send("GET", "/readyz").status_code == 200
+    told = api.send("GET", "/metrics").text
+    assert "coterie_free_bytes" in told
+
+
+# Backups
+
+
+def quiet(done: int, total: int) -> None:
+    assert done <= total
+
+
+OTHER = {"sqlite": "postgresql", "postgresql": "sqlite"}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("kind", OTHER)
+def test_a_session_goes_on_from_a_backup_that_was_made_under_load(
+    databases: Databases, tmp_path: Path, kind: str
+) -> None:
+    """Uploads arrive and sessions end meanwhile; it goes on over the other database."""
+    copy, other = tmp_path / "copy", tmp_path / "other"
+    other.mkdir()
+    with (
+        databases.current(kind, tmp_path) as url,
+        in_process(tmp_path / "a", url) as api,
+    ):
+        session = api.open(Dummy(), PARTS).join()
+        session.put(A, session.reply(A))
+        acknowledged: list[str] = []
+        with loaded(api, acknowledged):
+            early = set(acknowledged)
+            n_blobs = backed_up(api, copy)
+        assert n_blobs >= 3
+        known = (
+            dict(session.journals),
+            {s: dict(m) for s, m in session.memories.items()},
+        )
+        ended = finished(session)
+    with databases.empty(OTHER[kind], other) as url:
+        settings = Settings(data_dir=other / "data", database_url=url)
+        with closing(Database(settings.database)) as database:
+            assert restore(database, settings, copy, quiet) == n_blobs
+            with pytest.raises(BackupFailed, match="an analyst here already"):
+                restore(database, settings, copy, quiet)
+        with in_process(other / "data", url) as api:
+            session.api = api
+            session.journals, session.memories = known
+            assert finished(session) == ended, "the same bytes, from the same uploads"
+            with api.service.database.read() as transaction:
+                named = set(transaction.scalars(sa.select(Contribution.digest)))
+                live = RetentionRepository(transaction).live()
+            assert early <= named, "what was acknowledged before is there"
+            assert all(map(api.service.blobs.has, live))
+
+
+@contextmanager
+def loaded(api: Api, acknowledged: list[str]) -> Iterator[None]:
+    """Let sessions be opened, answered and ended all the while."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            session = api.open(Dummy(), PARTS).join()
+            for slot in (A, B):
+                receipt = session.put(slot, session.reply(slot))
+                acknowledged.append(receipt.json()["digest"])
+            api.turn()
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        try:
+            while len(acknowledged) < 6:
+                time.sleep(0.01)
+            yield
+        finally:
+            stop.set()
+            working.result()
+
+
+def backed_up(api: Api, copy: Path) -> int:
+    with closing(Database(api.service.settings.database)) as database:
+        return back_up(database, api.service.settings, copy, quiet, SystemClock())
+
+
+def finished(session: ByHand) -> bytes:
+    """Let B answer, and return what A gets in the end."""
+    session.answer(B)
+    while (state := session.status["state"]) != "completed":
+        if state == "collecting":
+            session.answer()
+        else:  # a session that was busy when the backup was made may come first
+            session.api.turn()
+    return session.api.send("GET", f"{session.path}/result", session.tokens[A]).content
+
+
+def test_a_backup_that_was_changed_is_refused(api: Api, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    api.open(Dummy(), PARTS).join()
+    backed_up(api, copy)
+    with pytest.raises(BackupFailed, match="exists already"):
+        backed_up(api, copy)
+    table = copy / "tables" / "members.jsonl"
+    table.write_bytes(table.read_bytes().replace(b"joined", b"refused"))
+    settings = Settings(data_dir=tmp_path / "new", database_url="")
+    settings.data_dir.mkdir()
+    with (
+        closing(Database(settings.database)) as database,
+        pytest.raises(BackupFailed, match="table members of the backup was changed"),
+    ):
+        restore(database, settings, copy, quiet)
+
+
+def test_what_is_no_backup_is_said(tmp_path: Path) -> None:
+    done = ran(tmp_path / "data", {}, "restore", str(tmp_path))
+    assert done.exit_code == 1
+    assert "is no backup of an analyst" in done.stderr
+    assert ran(tmp_path / "data", {}, "migrate").exit_code == 0
+    done = ran(tmp_path / "data", {}, "backup", str(tmp_path / "copy"))
+    assert "A backup with 0 blobs" in done.stderr
+    done = ran(tmp_path / "again", {}, "restore", str(tmp_path / "copy"))
+    assert done.stderr.endswith("Restored, with 0 blobs.\n")
