@@ -53,7 +53,7 @@ def ratios(X: NDArray[np.float64], k: int, init: Init, seed: int) -> Ratios:
     dealt = X[:, parts.columns[0]]  # parties hold the columns in this order
     Z = (dealt - dealt.mean(axis=0)) / dealt.std(axis=0)
     ends = [_inertia(Z, V) for V in lanes]
-    return Ratios(one=ends[0] / min(ends), race=(figures.inertia or 0.0) / min(ends))
+    return Ratios(one=ends[0] / min(ends), race=figures.values["inertia"] / min(ends))
 
 
 def _inertia(Z: NDArray[np.float64], V: NDArray[np.float64]) -> float:

@@ -14,6 +14,4 @@ def of_clustering(X: FloatArray, found: Clustering) -> Figures:
 
     Computed on X, where what was clustered may be an embedding of it.
     """
-    figures = of_rows(X, found.labels)
-    how = {"n_iter": found.n_iter, "converged": found.converged}
-    return figures.model_copy(update=how)
+    return of_rows(X, found.labels, n_iter=found.n_iter, converged=found.converged)

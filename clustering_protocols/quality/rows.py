@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -24,6 +24,7 @@ def of_rows(
     *,
     memberships: FloatArray | None = None,
     silhouette: bool = False,
+    **run: Any,
 ) -> Figures:
     """Return the figures of labels on rows, with O(block × k) of memory.
 
@@ -37,6 +38,8 @@ def of_rows(
         rows with weights μ².
     silhouette : bool
         Whether to compute the exact silhouette: n² distances.
+    **run
+        Figures of how the labels were found: ``n_iter``, ``converged``.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def of_rows(
     n_clusters = int(np.count_nonzero(counts))
     if silhouette and formulas.comparable(n_clusters, len(labels)):
         others["silhouette"] = _silhouette(X, labels, counts)
-    return formulas.of_sums(_around_means(X, labels, counts), **others)
+    return formulas.of_sums(_around_means(X, labels, counts), **others, **run)
 
 
 def _around_means(
@@ -65,15 +68,15 @@ def _around_means(
     k = len(counts)
     total = np.zeros((k, X.shape[1]))
     for rows in _blocks(len(X), _BLOCK_ROWS):
-        np.add.at(total, labels[rows], X[rows])
+        total += formulas.by_label(X[rows], labels[rows], k)
     means = total / np.maximum(counts, 1)[:, None]
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
     for rows in _blocks(len(X), max(_BLOCK_ITEMS // k, 1)):
-        D, own = cdist(X[rows], means, "sqeuclidean"), labels[rows]
-        within = np.take_along_axis(D, own[:, None], axis=1)[:, 0]
-        squares += np.bincount(own, within, minlength=k)
-        distances += np.bincount(own, np.sqrt(within), minlength=k)
-        silhouettes += float(formulas.simplified_silhouettes(D, own, counts).sum())
+        D = cdist(X[rows], means, "sqeuclidean")
+        block = formulas.of_block(D, labels[rows], counts)
+        squares += block.squares
+        distances += block.distances
+        silhouettes += block.silhouettes
     return formulas.ClusterSums(
         counts=counts,
         squares=squares,

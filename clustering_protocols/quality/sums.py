@@ -7,7 +7,7 @@ many clusters as rows, what compares clusters is not defined (None).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -37,6 +37,42 @@ class ClusterSums:
     distances: FloatArray = field(repr=False)
     separations: FloatArray = field(repr=False)
     silhouettes: float
+
+
+class BlockSums(NamedTuple):
+    """What a block of rows adds to :class:`ClusterSums`; fields as there."""
+
+    squares: FloatArray
+    distances: FloatArray
+    silhouettes: float
+
+
+def of_block(
+    squared: FloatArray, labels: IntArray, counts: IntArray | FloatArray
+) -> BlockSums:
+    """Return the sums of a block of rows.
+
+    Parameters
+    ----------
+    squared, labels, counts
+        As in :func:`simplified_silhouettes`.
+    """
+    k = len(counts)
+    within = np.take_along_axis(squared, labels[:, None], axis=1)[:, 0]
+    return BlockSums(
+        squares=_added(within, labels, k),
+        distances=_added(np.sqrt(within), labels, k),
+        silhouettes=float(simplified_silhouettes(squared, labels, counts).sum()),
+    )
+
+
+def by_label(X: FloatArray, labels: IntArray, k: int) -> FloatArray:
+    """Return the sums (k, F) of rows X (n, F) by label, each added up row after row."""
+    return np.column_stack([_added(column, labels, k) for column in X.T])
+
+
+def _added(values: FloatArray, labels: IntArray, k: int) -> FloatArray:
+    return np.bincount(labels, values, minlength=k).astype(np.float64)
 
 
 def of_sums(sums: ClusterSums, **others: Any) -> Figures:

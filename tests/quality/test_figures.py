@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist
 from sklearn import datasets, metrics as sk
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
-from clustering_protocols.quality.distances import of_distances
 from clustering_protocols.quality.rows import of_rows
 from clustering_protocols.records import Record
 
@@ -20,12 +19,9 @@ SETS = {
     "wine": StandardScaler().fit_transform(datasets.load_wine().data),
     "digits": datasets.load_digits().data,
 }
-WAYS = ("rows", "distances")
 
 
-def figures(way: str, X: FloatArray, labels: IntArray, **more: FloatArray) -> Figures:
-    if way == "distances":
-        return of_distances(pdist(X, "sqeuclidean"), labels, **more)
+def figures(X: FloatArray, labels: IntArray, **more: FloatArray) -> Figures:
     return of_rows(X, labels, silhouette=True, **more)
 
 
@@ -52,12 +48,11 @@ def simplified(X: FloatArray, labels: IntArray) -> float:
     return float(np.mean(values))
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SETS)
-def test_figures_are_those_of_scikit_learn(name: str, way: str) -> None:
+def test_figures_are_those_of_scikit_learn(name: str) -> None:
     X = SETS[name]
     for labels in partitions(X).values():
-        found = figures(way, X, labels)
+        found = figures(X, labels)
         means = [X[labels == c].mean(axis=0) for c in np.unique(labels)]
         inertia = sum(
             np.square(X[labels == c] - mean).sum()
@@ -75,51 +70,47 @@ def test_figures_are_those_of_scikit_learn(name: str, way: str) -> None:
         assert found.n_clusters == len(means)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_rows_of_no_cluster_are_left_out(way: str) -> None:
+def test_rows_of_no_cluster_are_left_out() -> None:
     X, labels = SETS["iris"], partitions(SETS["iris"])["found"].copy()
     U = np.random.default_rng(1).dirichlet(np.ones(7), len(X))
     labels[::4] = -1
     kept = labels >= 0
-    some = figures(way, X, labels, memberships=U)
-    alone = figures(way, X[kept], labels[kept], memberships=U[kept])
+    some = figures(X, labels, memberships=U)
+    alone = figures(X[kept], labels[kept], memberships=U[kept])
     for name, value in dict(alone).items():
         told = getattr(some, name)
         assert told == (value if value is None else pytest.approx(value, rel=1e-12))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_fuzzy_figures_are_those_of_plain_numpy(way: str) -> None:
+def test_fuzzy_figures_are_those_of_plain_numpy() -> None:
     X = SETS["wine"]
     U = np.random.default_rng(2).dirichlet(np.full(4, 0.3), len(X))
     V = (U**2).T @ X / (U**2).sum(axis=0)[:, None]
     apart = cdist(V, V, "sqeuclidean") + np.diag(np.full(4, np.inf))
-    found = figures(way, X, U.argmax(axis=1), memberships=U)
+    found = figures(X, U.argmax(axis=1), memberships=U)
     assert found.partition_coefficient == pytest.approx((U**2).sum() / len(X))
     expected = (U**2 * cdist(X, V, "sqeuclidean")).sum() / (len(X) * apart.min())
     assert found.xie_beni == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_not_defined_is_not_said(way: str) -> None:
+def test_what_is_not_defined_is_not_said() -> None:
     X = SETS["iris"][:20]
     comparing = ("simplified_silhouette", "silhouette", "davies_bouldin")
     for labels in (np.zeros(20, dtype=np.int64), np.arange(20)):
-        found = figures(way, X, labels)
+        found = figures(X, labels)
         assert found.calinski_harabasz is None
         assert [getattr(found, name) for name in comparing] == [None] * 3
     assert found.inertia == 0.0  # of clusters of one row
     with pytest.raises(ValueError, match="no row"):
-        figures(way, X, np.full(20, -1))
+        figures(X, np.full(20, -1))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_means_that_coincide_and_rows_on_their_means(way: str) -> None:
+def test_means_that_coincide_and_rows_on_their_means() -> None:
     cross = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [5.0, 5.0]])
-    found = figures(way, cross, np.array([0, 0, 1, 1, 2]))
+    found = figures(cross, np.array([0, 0, 1, 1, 2]))
     assert found.davies_bouldin is None
     twice = np.repeat([[0.0, 0.0], [3.0, 4.0]], 2, axis=0)
-    found = figures(way, twice, np.array([0, 0, 1, 1]))
+    found = figures(twice, np.array([0, 0, 1, 1]))
     assert (found.inertia, found.calinski_harabasz) == (0.0, None)
     assert (found.davies_bouldin, found.silhouette) == (0.0, 1.0)
 
@@ -134,11 +125,6 @@ def test_more_rows_than_fit_a_block() -> None:
     assert found.silhouette == pytest.approx(
         sk.silhouette_score(X - 1e4, labels), rel=1e-9
     )
-
-
-def test_labels_that_are_not_one_per_row() -> None:
-    with pytest.raises(ValueError, match="labels"):
-        of_distances(np.ones(3), np.zeros(4, dtype=np.int64))
 
 
 def test_figures_travel_alone_and_inside_a_record() -> None:

@@ -76,7 +76,8 @@ def sums_of_labels(
     k = params.n_clusters
     sums = np.zeros((k, scale.offset.size))
     for begin, batch in batches(data):
-        np.add.at(sums, labels[begin : begin + len(batch)], scale(batch))
+        own = labels[begin : begin + len(batch)]
+        sums += formulas.by_label(scale(batch), own, k)
     counts = np.bincount(labels, minlength=k).astype(np.float64)
     if params.suppresses:
         few = counts < params.suppress_below
@@ -99,11 +100,10 @@ def sums_around(
     for begin, batch in batches(data, k):
         own = labels[begin : begin + len(batch)]
         D = cdist(scale(batch), final.means, "sqeuclidean")
-        within = np.take_along_axis(D, own[:, None], axis=1)[:, 0]
-        squares += np.bincount(own, within, minlength=k)
-        distances += np.bincount(own, np.sqrt(within), minlength=k)
-        each = formulas.simplified_silhouettes(D, own, final.counts)
-        silhouettes += float(each.sum())
+        block = formulas.of_block(D, own, final.counts)
+        squares += block.squares
+        distances += block.distances
+        silhouettes += block.silhouettes
         if params.fuzzy:
             _, U, to_centroids = assigned(params, batch, scale, known.centroids)
             degrees = np.square(U)

@@ -14,7 +14,7 @@ the centroids have come to rest; those sums are then not used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from .features import scaler
 from .params import LlfSession, LosslessFederated
 
 Given = Mapping[str, Record]
+_BY_LABEL: Final = ("closed_in", "closed_by", "closing")
+_AROUND: Final = ("gathered_in", "gathered_by", "gathered")
+"""Fields of a closing sum, in the analyst's state and in what is told of it."""
 
 
 class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.Updating]):
@@ -62,9 +65,11 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.Updating]):
         if now.phase == "update":
             return _updated(session, now, contributions)
         if now.phase == "close":
-            return _closed(session, now, contributions)
+            shares = all_of(messages.Closing, contributions)
+            return _ask_gather(session, _with_sums(session, now, shares, _BY_LABEL))
         if now.phase == "gather":
-            return _gathered(session, now, contributions)
+            shares = all_of(messages.Gathered, contributions)
+            return _ask_tell(session, _with_sums(session, now, shares, _AROUND))
         return _told(session, now, contributions)
 
 
@@ -175,28 +180,17 @@ def _encoding(session: LlfSession) -> Encoding:
 # The end
 
 
-def _closed(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
-    shares = all_of(messages.Closing, given)
+def _with_sums(
+    session: LlfSession,
+    now: messages.Updating,
+    shares: Mapping[str, messages.Closing],
+    names: tuple[str, str, str],
+) -> messages.Updating:
+    """Return the state with a closing sum: in which round, over whom, and its total."""
     leader = shares[members_of(session, now.cohort)[0]]
-    closed = changed(
-        now,
-        closed_in=np.array([leader.round, leader.attempt]),
-        closed_by=now.cohort,
-        closing=_added(session, shares),
-    )
-    return _ask_gather(session, closed)
-
-
-def _gathered(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
-    shares = all_of(messages.Gathered, given)
-    leader = shares[members_of(session, now.cohort)[0]]
-    gathered = changed(
-        now,
-        gathered_in=np.array([leader.round, leader.attempt]),
-        gathered_by=now.cohort,
-        gathered=_added(session, shares),
-    )
-    return _ask_tell(session, cohorts.everybody(session, gathered))
+    when = np.array([leader.round, leader.attempt])
+    sums = zip(names, (when, now.cohort, _added(session, shares)), strict=True)
+    return changed(now, **dict(sums))
 
 
 def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
@@ -209,7 +203,7 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     figures = shown.pop("figures")
     results = {
         slot: messages.Closed(
-            **cohorts.lacking(now, index), **_closing(now), **_around(now)
+            **cohorts.lacking(now, index), **_kept_as(now, _BY_LABEL + _AROUND)
         )
         for index, slot in enumerate(session.slots)
     }
@@ -217,20 +211,8 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     return Finish.with_results(results, summary=summary, figures=figures)
 
 
-def _closing(now: messages.Updating) -> dict[str, Any]:
-    return {
-        "closed_in": now.closed_in,
-        "closed_by": now.closed_by,
-        "closing": now.closing,
-    }
-
-
-def _around(now: messages.Updating) -> dict[str, Any]:
-    return {
-        "gathered_in": now.gathered_in,
-        "gathered_by": now.gathered_by,
-        "gathered": now.gathered,
-    }
+def _kept_as(now: messages.Updating, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(now, name) for name in names}
 
 
 # What is asked
@@ -253,6 +235,7 @@ def _ask_gather(session: LlfSession, now: messages.Updating) -> Ask:
 
 
 def _ask_tell(session: LlfSession, now: messages.Updating) -> Ask:
+    now = cohorts.everybody(session, now)
     return _tell_task(session, changed(now, phase="tell"))
 
 
@@ -282,7 +265,7 @@ def _gather_task(session: LlfSession, now: messages.Updating) -> Ask:
         session,
         now,
         lambda members, lacking: messages.Gather(
-            members=members, **lacking, **_closing(now)
+            members=members, **lacking, **_kept_as(now, _BY_LABEL)
         ),
         n_words=closing.n_words_around(session.params),
     )
@@ -293,7 +276,7 @@ def _tell_task(session: LlfSession, now: messages.Updating) -> Ask:
         session,
         now,
         lambda members, lacking: messages.Tell(
-            members=members, **lacking, **_closing(now), **_around(now)
+            members=members, **lacking, **_kept_as(now, _BY_LABEL + _AROUND)
         ),
         n_words=0,
     )

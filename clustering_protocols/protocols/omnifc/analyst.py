@@ -82,9 +82,14 @@ def figures_of(X: FloatArray, found: Clusters) -> Figures | None:
     """Return what the clusters are like; nothing where all rows are noise."""
     if not (found.labels >= 0).any():
         return None
-    figures = of_rows(X, found.labels, memberships=found.memberships, silhouette=True)
-    how = {"n_iter": found.n_iter, "converged": found.converged}
-    return figures.model_copy(update=how)
+    return of_rows(
+        X,
+        found.labels,
+        memberships=found.memberships,
+        silhouette=True,
+        n_iter=found.n_iter,
+        converged=found.converged,
+    )
 
 
 def _run(
