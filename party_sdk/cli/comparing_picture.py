@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from party_sdk.cli.comparing import Tried
 from party_sdk.cli.comparing_table import shown_figures
+from party_sdk.cli.runs_picture import draw_figure
 from party_sdk.plots import new_figure, save
 
 if TYPE_CHECKING:
@@ -50,21 +51,16 @@ def _draw_panel(panel: Any, results: Sequence[Tried], file: str, name: str) -> N
     for result in results:
         if result.case.file != file:
             continue
-        told = [
-            (lane.n_clusters, getattr(lane.figures, name, None), number)
+        runs = [
+            (
+                lane.n_clusters,
+                getattr(lane.figures, name, None),
+                number == result.chosen,
+            )
             for number, lane in enumerate(result.lanes)
         ]
-        points = [(k, value, number) for k, value, number in told if value is not None]
-        if not points:
-            continue
         colour, stroke, marker = _look(result, results)
-        ks, values, numbers = zip(*points, strict=True)
-        panel.plot(ks, values, stroke, marker=marker, color=colour, markersize=4)
-        for k, value, number in zip(ks, values, numbers, strict=True):
-            if number == result.chosen:
-                panel.plot(k, value, "o", markersize=11, color=colour, fillstyle="none")
-    panel.set(xlabel="number of clusters", ylabel=name.replace("_", " "))
-    panel.xaxis.get_major_locator().set_params(integer=True)
+        draw_figure(panel, name, runs, stroke, marker=marker, color=colour)
 
 
 def _look(result: Tried, results: Sequence[Tried]) -> tuple[str, Any, str]:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from clustering_protocols.figures import Figures
 from party_sdk.cli.cases import LeftOut
 from party_sdk.cli.comparing import Failed, Lane, Tried
+from party_sdk.cli.runs import known_figures, no_clusters
 
-NOT_SHOWN: Final = frozenset(
-    {"n_clusters", "n_iter", "converged", "gap_error", "gap_of_one"}
-)
-"""Figures that do not say how good a partition is, or only beside another."""
 _COSTS: Final = ("rounds", "bytes_sent", "analyst_seconds", "slowest_party's_seconds")
 
 Cells = Sequence[str]
@@ -20,12 +16,8 @@ Cells = Sequence[str]
 
 def shown_figures(lanes: Sequence[Lane]) -> list[str]:
     """Return the names of the figures that some run has."""
-    return [
-        name
-        for name in Figures.model_fields
-        if name not in NOT_SHOWN
-        and any(getattr(lane.figures, name, None) is not None for lane in lanes)
-    ]
+    runs = [lane.figures.values for lane in lanes if lane.figures]
+    return known_figures(runs, qualities=True)
 
 
 def lines(results: Sequence[Tried | Failed]) -> Iterator[str]:
@@ -128,10 +120,7 @@ def without_clusters(done: Sequence[Tried]) -> Iterator[str]:
     """Yield a sentence for each case whose rows are as one cluster."""
     for result in done:
         if result.no_clusters:
-            yield (
-                f"no clusters: in {_name(result)} the gap statistic says that all rows "
-                "are one cluster; what was found are parts of it"
-            )
+            yield no_clusters(f"in {_name(result)} ")
 
 
 def _name(result: Tried | Failed) -> str:

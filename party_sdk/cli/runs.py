@@ -1,9 +1,9 @@
-"""A session's runs in a table: their figures by name, and which of them counts."""
+"""A session's runs: which figures are shown, and a table of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from party_sdk.cli.tables import aligned
 
@@ -12,11 +12,35 @@ if TYPE_CHECKING:
     from clustering_protocols.evaluation import Evaluation
     from clustering_protocols.terms import Layout
 
-_BESIDE = frozenset({"n_clusters", "gap_error", "gap_of_one"})
-_NO_CLUSTERS = (
-    "no clusters: the gap statistic says that all rows are one cluster; what was found "
-    "are parts of it"
-)
+_BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
+_HOW: Final = frozenset({"n_iter", "converged"})
+
+
+def known_figures(
+    runs: Sequence[Mapping[str, Any]], *, qualities: bool = False
+) -> list[str]:
+    """Return the names of the figures that some run has and that stand for themselves.
+
+    Parameters
+    ----------
+    qualities : bool
+        Leave out those that say how a partition was found, not how good it is.
+    """
+    hidden = _BESIDE | _HOW if qualities else _BESIDE
+    names = runs[0] if runs else ()
+    return [
+        name
+        for name in names
+        if name not in hidden and any(run[name] is not None for run in runs)
+    ]
+
+
+def no_clusters(where: str = "") -> str:
+    """Return what is said where the gap statistic says one cluster."""
+    return (
+        f"no clusters: {where}the gap statistic says that all rows are one cluster; what "
+        "was found are parts of it"
+    )
 
 
 def table_lines(
@@ -30,18 +54,14 @@ def table_lines(
     """
     if not figures:
         return
-    names = [
-        name
-        for name in figures[0]
-        if name not in _BESIDE and any(run[name] is not None for run in figures)
-    ]
+    names = known_figures(figures)
     rows = [["clusters", *names]]
     for number, (k, run) in enumerate(zip(n_clusters, figures, strict=True)):
         mark = " *" if number == chosen else ""
         rows.append([f"{k}{mark}", *(_shown(run[name]) for name in names)])
     yield from aligned(rows)
     if figures[0].get("gap") is not None and _says_one(figures):
-        yield _NO_CLUSTERS
+        yield no_clusters()
 
 
 def _says_one(figures: Sequence[Mapping[str, Any]]) -> bool:

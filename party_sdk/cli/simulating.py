@@ -12,8 +12,9 @@ import numpy as np
 from clustering_protocols import metrics, simulation
 from clustering_protocols.arrays import IntArray
 from party_sdk.cli.cases import Lattice, case_of
-from party_sdk.cli.comparing import document, tried
+from party_sdk.cli.comparing import Tried, document, tried
 from party_sdk.cli.comparing_table import lines, notes
+from party_sdk.cli.runs import table_lines
 from party_sdk.cli.trial import evaluate, read
 from party_sdk.results import write_labels
 from party_sdk.tables import How
@@ -28,11 +29,11 @@ class Trial:
     report : mapping
         JSON values.
     runs : sequence of str
-        Of several runs, what each is like: lines of a table.
+        What each run is like, as far as it is known: lines of a table.
     """
 
     report: Mapping[str, Any]
-    runs: Sequence[str] = ()
+    runs: Sequence[str]
 
 
 def simulate(
@@ -58,11 +59,18 @@ def simulate(
         write_labels(labels, evaluated.labels, source.ids, source.naming, {})
     report = _report(evaluated, table.classes)
     report["warnings"] = table.source.report.warnings
-    if case.evaluation is None:
-        return Trial(report=report)
     result = tried(case, evaluated)
-    runs = [*lines([result]), *notes([result], []), ""]
-    return Trial(report={**document(result), **report}, runs=runs)
+    return Trial(report={**document(result), **report}, runs=_runs(result))
+
+
+def _runs(result: Tried) -> list[str]:
+    """Return lines of a table: of one run its figures, as its parties would see them."""
+    if result.case.evaluation is not None:
+        return [*lines([result]), *notes([result], []), ""]
+    figures = [lane.figures for lane in result.lanes if lane.figures]
+    numbers = [each.n_clusters for each in figures]
+    shown = list(table_lines(numbers, [each.values for each in figures], None))
+    return [*shown, ""] if shown else []
 
 
 def _report(

@@ -196,6 +196,15 @@ def test_one_number_of_clusters_needs_no_choice(coterie: Run, blobs: Path) -> No
     assert "dummy 3x1" in shown
 
 
+def test_one_number_of_clusters_has_its_figures_too(coterie: Run, blobs: Path) -> None:
+    names = ("--protocol", "dc", "--protocol", "omnifc", "--protocol", "pqmds")
+    words = ("compare", blobs, *READ, *names, "--n-clusters", "3", "--json")
+    for case in json.loads(coterie(*words).stdout)["cases"]:
+        [lane] = case["lanes"]
+        assert (lane["n_clusters"], case["chosen"], case["chosen_by"]) == (3, 3, None)
+        assert lane["simplified_silhouette"] > 0.5
+
+
 def test_parameters_go_to_all_protocols_or_to_one(coterie: Run, blobs: Path) -> None:
     own = ("--param", "dc.anchor.kind=uniform", "--param", "scaling=none")
     more = ("--layout", "3x1", "--protocol", "dc", "--protocol", "llf")
@@ -364,9 +373,18 @@ def test_simulating_several_numbers_tells_all_runs_and_the_chosen(
     assert "clusters  20, 20, 20 rows" in shown
 
 
+def test_simulating_one_number_tells_its_figures(coterie: Run, blobs: Path) -> None:
+    words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=3")
+    document = json.loads(coterie(*words, "--json").stdout)
+    [lane] = document["lanes"]
+    assert (lane["n_clusters"], document["chosen"]) == (3, 3)
+    shown = coterie(*words).stdout.splitlines()
+    assert shown[0].split()[:2] == ["clusters", "inertia"]
+    assert shown[1].split()[:2] == ["3", f"{lane['inertia']:.4g}"]
+
+
 def test_a_choice_among_one_number_is_refused(coterie: Run, blobs: Path) -> None:
     words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=3")
-    assert "lanes" not in json.loads(coterie(*words, "--json").stdout)
     shown = coterie(*words, "--choose", "inertia", expect=5)
     assert "several n_clusters" in shown.stderr
 
