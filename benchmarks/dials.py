@@ -42,6 +42,7 @@ from benchmarks.evidence_fidelity import (
     SETS,
     here,
     parameters,
+    same_units,
     way_of,
 )
 from benchmarks.omnifc_fidelity import sample
@@ -123,9 +124,13 @@ def _fidelity(
 ) -> float | None:
     """Return the mean fidelity over splits; None where the session is refused."""
     params = registry.parse_params(protocol, given)
+    choices = same_units(layout)
     parts = [simulation.split(X, layout, seed) for seed in range(seeds)]
     try:
-        runs = [simulation.evaluate(params, X, p, s) for s, p in enumerate(parts)]
+        runs = [
+            simulation.evaluate(params, X, part, seed, choices=choices)
+            for seed, part in enumerate(parts)
+        ]
     except CoterieError:
         return None
     return float(np.mean([run.fidelity for run in runs]))
@@ -138,7 +143,8 @@ def _exposed(
     parts = simulation.split(X, layout, 0)
     rebuilt, unmixed = [], []
     try:
-        running = Session(registry.parse_params("dc", given), layout, parts.data, 0)
+        params, choices = registry.parse_params("dc", given), same_units(layout)
+        running = Session(params, layout, parts.data, 0, choices=choices)
         running.until(messages.Project)
         for slot in layout.names:
             answer = running.answer(slot)

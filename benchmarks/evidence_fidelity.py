@@ -129,11 +129,16 @@ def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
 
 
 def evaluate(params: Any, X: Any, partitioning: str, seed: int) -> simulation.Evaluated:
-    """Return one run; all parties hold the same units, however few pixels are lit."""
+    """Return one run."""
     layout = LAYOUTS[partitioning]
     parts = simulation.split(X, layout, seed)
-    choices = {slot: {house.OTHER_UNITS: True} for slot in layout.names}
+    choices = same_units(layout)
     return simulation.evaluate(params, X, parts, seed, choices=choices)
+
+
+def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
+    """Return choices: all parties hold the same units, however few pixels are lit."""
+    return {slot: {house.OTHER_UNITS: True} for slot in layout.names}
 
 
 def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
