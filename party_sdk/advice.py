@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols import registry
+from clustering_protocols.contract import Params
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.suitability import (
     Exposure,
@@ -265,6 +266,58 @@ def figures(protocol: str, way: str, partitioning: str) -> list[Figure]:
         # one cluster, or none: agreement says nothing
         if wanted.items() <= row.items() and row.get("clusters", 0) > 1
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What sessions of one run took where they were measured, least and most.
+
+    Attributes
+    ----------
+    rounds : tuple of int
+    sent_bytes : tuple of int
+        By the party that sent most.
+    n_rows : int
+        Rows of a session, at most.
+    """
+
+    rounds: tuple[int, int]
+    sent_bytes: tuple[int, int]
+    n_rows: int
+
+
+def costs(params: Params, layout: Layout) -> Costs | None:
+    """Return what sessions of an algorithm took over rows or columns split alike."""
+    name, split = registry.name_of(params), _partitioning(layout)
+    algorithm = getattr(params, "algorithm", None)
+    rows = [
+        row
+        for row in evidence()["fidelity"]
+        if (row["protocol"], row["partitioning"]) == (name, split)
+        and "rounds" in row
+        and row["params"].get("algorithm", _default(params)) == algorithm
+    ]
+    if not rows:
+        return None
+    rounds = [row["rounds"] for row in rows]
+    sent = [row["sent_bytes"] for row in rows]
+    return Costs(
+        rounds=(min(rounds), max(rounds)),
+        sent_bytes=(min(sent), max(sent)),
+        n_rows=max(row["rows"] for row in rows),
+    )
+
+
+def _partitioning(layout: Layout) -> Partitioning:
+    if layout.n_column_groups == 1:
+        return "horizontal"
+    return "vertical" if layout.n_row_groups == 1 else "mixed"
+
+
+def _default(params: Params) -> Any:
+    """Return the algorithm that parameters name where nobody says any."""
+    field = type(params).model_fields.get("algorithm")
+    return None if field is None else field.default
 
 
 @cache

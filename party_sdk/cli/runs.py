@@ -84,15 +84,32 @@ def evaluation_line(evaluation: Evaluation) -> str:
 def rounds_line(
     protocol: ClusteringProtocol[Any], params: Params, layout: Layout, runs: Evaluation
 ) -> str:
-    """Return what several runs cost, before anybody has joined, as a sentence."""
+    """Return what several runs cost, before the session opens, as a sentence."""
     many = len(runs.n_clusters)
     stages = protocol.stages(params, layout)
     if any(stage.each_run for stage in stages):
-        return (
+        said = (
             f"{many} runs, one after the other: about {many} times the rounds, bytes and "
-            "time of one."
+            "time of one"
         )
-    return f"{many} runs: rounds and bytes of one, {many} times the analyst's work."
+    else:
+        said = f"{many} runs: {many} times the analyst's work, rounds and bytes of one"
+    return f"{said}{_of_one_run(params, layout)}."
+
+
+def _of_one_run(params: Params, layout: Layout) -> str:
+    """Return what one run took where it was measured; nothing where it was not."""
+    from party_sdk.advice import costs
+
+    found = costs(params, layout)
+    if found is None:
+        return ""
+    least, most = (size / 1000 for size in found.sent_bytes)
+    rounds = " to ".join(map(str, dict.fromkeys(found.rounds)))
+    return (
+        f", which took {rounds} rounds, and {least:,.0f} to {most:,.0f} kB from the party "
+        f"that sent most, on sets of up to {found.n_rows} rows (docs/evidence.md)"
+    )
 
 
 def _shown(value: Any) -> str:

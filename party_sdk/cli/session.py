@@ -219,6 +219,9 @@ def create(
     values, runs = read_runs(read_values(params), choose, choose_within)
     agreed = registry.parse_params(protocol, values)
     layout = read_layout(slots) if slots else Layout.lattice(row_groups, column_groups)
+    if runs is not None and not as_json:
+        known = registry.protocol(protocol)
+        say(rounds_line(known, agreed, layout, runs), err=True)
     opened = coordinator.create_session(
         read_about({"title": title, **words}),
         agreed,
@@ -245,9 +248,6 @@ def create(
         say(f"{slot}  {invitation}")
     for code in risks:
         say(f"Each party has to accept the risk {code}.", err=True)
-    if runs is not None:
-        known = registry.protocol(protocol)
-        say(rounds_line(known, agreed, layout, runs), err=True)
 
 
 @session.command()

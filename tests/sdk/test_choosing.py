@@ -26,6 +26,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.states import SessionState
+from party_sdk.advice import evidence
 from party_sdk.cli.evaluating import read_runs
 from party_sdk.cli.runs import rounds_line, table_lines
 from party_sdk.cli.runs_picture import draw
@@ -164,17 +165,41 @@ def test_the_table_says_where_there_are_no_clusters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "layout", "said"),
+    ("params", "layout", "said", "way"),
     [
-        (PARAMS, LAYOUT, "rounds and bytes of one"),
-        (LosslessFederated(n_clusters=4), Layout.lattice(3), "about 3 times"),
+        (PARAMS, LAYOUT, "rounds and bytes of one", "kmeans"),
+        (
+            LosslessFederated(n_clusters=4, algorithm="fuzzy_cmeans"),
+            Layout.lattice(3),
+            "about 3 times",
+            "fuzzy_cmeans",
+        ),
     ],
+    ids=["dc", "llf"],
 )
-def test_what_several_runs_cost_is_said_before_anybody_joins(
-    params: Any, layout: Layout, said: str
+def test_what_several_runs_cost_is_said_before_the_session_opens(
+    params: Any, layout: Layout, said: str, way: str
 ) -> None:
     known = registry.protocol(registry.name_of(params))
-    assert said in rounds_line(known, params, layout, Evaluation(n_clusters=KS))
+    line = rounds_line(known, params, layout, Evaluation(n_clusters=KS))
+    assert said in line
+    rounds = [
+        row["rounds"]
+        for row in evidence()["fidelity"]
+        if (row["way"], row["partitioning"]) == (way, "horizontal")
+        and row["protocol"] == registry.name_of(params)
+        and "rounds" in row
+    ]
+    taken = " to ".join(map(str, sorted({min(rounds), max(rounds)})))
+    assert f"took {taken} rounds, and" in line
+    assert "kB from the party that sent most" in line
+
+
+def test_nothing_is_said_of_what_was_not_measured() -> None:
+    params, layout = LosslessFederated(n_clusters=4), Layout.lattice(2, 2)
+    known = registry.protocol("llf")
+    line = rounds_line(known, params, layout, Evaluation(n_clusters=KS))
+    assert line.endswith("time of one.")
 
 
 def test_a_picture_of_the_runs_is_written(house: House, tmp_path: Path) -> None:
