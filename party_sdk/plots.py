@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,20 +11,38 @@ from scipy.sparse import csr_array
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidParameters
-from party_sdk.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_POINTS = 20_000
 _MOST_CELLS = 4_000_000
+_MISSING = "Pictures need matplotlib: install coterie[pictures]."
 
 
-def draw(data: DataSource, result: Result, path: Path) -> Path:
+class Clustered(Protocol):
+    """What is drawn of a result; see :class:`~party_sdk.results.Result`."""
+
+    @property
+    def labels(self) -> IntArray:
+        """Return the cluster of each row."""
+        ...
+
+    @property
+    def memberships(self) -> FloatArray | None:
+        """Return how much each row belongs to each cluster."""
+        ...
+
+    @property
+    def item_memberships(self) -> FloatArray | None:
+        """Return how much each column belongs to each cluster."""
+        ...
+
+
+def draw(data: DataSource, result: Clustered, path: Path) -> Path:
     """Write a picture of a result, by the ending of the path (png, svg, pdf).
 
-    Where items were clustered too: the matrix, objects and items sorted by cluster.
-    Otherwise the rows on their two principal axes, coloured by cluster.
+    See :func:`draw_on` for what is drawn.
 
     Raises
     ------
@@ -32,14 +50,38 @@ def draw(data: DataSource, result: Result, path: Path) -> Path:
         If matplotlib is not installed, or does not know the ending.
     """
     figure = new_figure(8, 6)
-    if result.item_memberships is not None:
-        _draw_blocks(figure, data, result, result.item_memberships)
-    else:
-        _draw_points(figure, data, result.labels)
+    draw_on(figure.subplots(), data, result)
     return save(figure, path)
 
 
-def block_order(result: Result) -> tuple[IntArray, IntArray]:
+def draw_on(axes: Any, data: DataSource, result: Clustered) -> None:
+    """Draw a result on axes of matplotlib.
+
+    Where items were clustered too: the matrix, objects and items sorted by cluster.
+    Otherwise the rows on their two principal axes, coloured by cluster.
+    """
+    if result.item_memberships is not None:
+        _draw_blocks(axes, data, result, result.item_memberships)
+    else:
+        _draw_points(axes, data, result.labels)
+
+
+def shown_axes() -> Any:
+    """Return new axes that a notebook shows by itself.
+
+    Raises
+    ------
+    InvalidParameters
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError:
+        raise InvalidParameters(_MISSING) from None
+    return pyplot.subplots(figsize=(8, 6))[1]
+
+
+def block_order(result: Clustered) -> tuple[IntArray, IntArray]:
     """Return rows and columns sorted by cluster, the surest members first.
 
     Raises
@@ -67,9 +109,7 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise InvalidParameters(
-            "Pictures need matplotlib: install coterie[pictures]."
-        ) from None
+        raise InvalidParameters(_MISSING) from None
     return Figure(figsize=(width, height))
 
 
@@ -82,12 +122,9 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _draw_blocks(
-    figure: Figure, data: DataSource, result: Result, W: FloatArray
-) -> None:
+def _draw_blocks(axes: Any, data: DataSource, result: Clustered, W: FloatArray) -> None:
     rows, columns = block_order(result)
     R = csr_array(sparse_matrix(data)[rows][:, columns])
-    axes = figure.subplots()
     if R.shape[0] * R.shape[1] <= _MOST_CELLS:
         axes.imshow(R.toarray(), aspect="auto", cmap="Greys", interpolation="nearest")
     else:
@@ -101,14 +138,13 @@ def _draw_blocks(
     axes.set(xlabel="items, by cluster", ylabel="objects, by cluster")
 
 
-def _draw_points(figure: Figure, data: DataSource, labels: IntArray) -> None:
+def _draw_points(axes: Any, data: DataSource, labels: IntArray) -> None:
     X, shown = _some_rows(data, labels)
     Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     _, _, axes_of_rows = np.linalg.svd(Z, full_matrices=False)
     points = np.zeros((len(Z), 2))
     width = min(2, len(axes_of_rows))
     points[:, :width] = Z @ axes_of_rows[:width].T
-    axes: Any = figure.subplots()
     for cluster in np.unique(shown):
         there = shown == cluster
         axes.scatter(*points[there].T, s=8, label=_named(int(cluster)))

@@ -21,6 +21,8 @@ from clustering_protocols.figures import Figures
 from clustering_protocols.profiles import Profile
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
+from party_sdk.own_rows import beside, check_ids, check_size, drawable, free_name
+from party_sdk.result_html import summary
 from party_sdk.tables import IdColumns, Table, open_table
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -144,6 +146,69 @@ class Result:
             )
         return self._predict(data)
 
+    def to_frame(self, table: Any) -> Any:
+        """Return a party's table with the labels beside its own columns.
+
+        Parameters
+        ----------
+        table : table of pandas, polars or pyarrow
+            The rows of the session, in the order in which they took part.
+
+        Returns
+        -------
+        table of the same kind
+            With a column ``label``, and ``membership_0 …`` where there are memberships;
+            a name that is taken gets ``_`` behind it.
+
+        Raises
+        ------
+        InvalidData
+            If these are other rows: another number of them or, where they have ids,
+            other ids or another order.
+        """
+        if self.ids is not None and self.naming:
+            check_ids(table, self.ids, self.naming, self.columns)
+        return beside(table, {"label": self.labels, **self._by_cluster()})
+
+    def plot(self, table: Any, *, axes: Any = None) -> Any:
+        """Draw a party's own rows by cluster; return the axes of matplotlib.
+
+        Rows stand on their two principal axes. Where columns were clustered too, the
+        matrix is drawn, rows and columns sorted by cluster.
+
+        Parameters
+        ----------
+        table : path, matrix, data frame or data source
+            The rows of the session, in the order in which they took part. Where a
+            preparation was agreed, fields with levels are left out, and a gap stands at
+            the mean of its field.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; on a new figure by default.
+
+        Raises
+        ------
+        InvalidParameters
+            If matplotlib is not installed.
+        InvalidData
+            As of :meth:`to_frame`.
+        """
+        from party_sdk.plots import draw_on, shown_axes
+
+        data = drawable(table, self.columns, self._schema, self._preparation)
+        check_size(data.n_rows, len(self.labels))
+        axes = shown_axes() if axes is None else axes
+        draw_on(axes, data, self)
+        return axes
+
+    def _repr_html_(self) -> str:
+        """Return sizes and figures as HTML, for notebooks; no row is in it."""
+        return summary(self.labels, self.cluster_sizes, self.figures, self.chosen)
+
+    def _by_cluster(self) -> dict[str, FloatArray]:
+        """Return the memberships of each cluster by their name in files and frames."""
+        columns = [] if self.memberships is None else list(self.memberships.T)
+        return {f"membership_{k}": column for k, column in enumerate(columns)}
+
     def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
         """Return the n items that belong most to each cluster, the surest first.
 
@@ -157,9 +222,9 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending."""
         path = Path(path)
-        memberships = [] if self.memberships is None else list(self.memberships.T)
-        named = {f"membership_{k}": column for k, column in enumerate(memberships)}
-        return write_labels(path, self.labels, self.ids, self.naming, named)
+        return write_labels(
+            path, self.labels, self.ids, self.naming, self._by_cluster()
+        )
 
 
 def naming_of(data: DataSource | None) -> tuple[str, ...]:
@@ -180,7 +245,7 @@ def write_labels(
     """
     columns = _id_columns(labels, ids, naming)
     for name, values in {"label": labels, **more}.items():
-        columns[_free(name, columns)] = pa.array(values)
+        columns[free_name(name, columns)] = pa.array(values)
     table = pa.table(columns)
     fresh = path.with_name(f".{path.name}.new")
     try:
@@ -200,13 +265,6 @@ def _id_columns(
         return {(naming or ("id",))[0]: pa.array(ids, pa.large_string())}
     parts = zip(*map(json.loads, ids), strict=True)
     return {name: pa.array(part) for name, part in zip(naming, parts, strict=True)}
-
-
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name that no column of ids has."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _write(table: pa.Table, path: Path, ending: str) -> None:

@@ -80,7 +80,9 @@ class FrameSource(_Typed):
             raise InvalidData("Two columns have the same name.") from None
         self.names = Names(str(name) for name in frame.columns)
         try:
-            self._table: pa.Table = frame.to_arrow()
+            # an index of pandas comes as columns behind the others
+            places = list(range(len(frame.columns)))
+            self._table: pa.Table = frame.to_arrow().select(places)
         except (pa.ArrowException, TypeError, ValueError):
             raise InvalidData(
                 "A column holds values of several kinds, or of one that is not known."

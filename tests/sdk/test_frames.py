@@ -75,6 +75,13 @@ def test_every_kind_of_table_gives_the_same_rows(make: Make, tmp_path: Path) -> 
     assert source.n_rows == 3
 
 
+def test_an_index_of_pandas_is_no_column() -> None:
+    table = pd.DataFrame(COLUMNS, index=pd.Index([5, 3, 3], name="age"))
+    source = open_table(table, id_column="id")
+    assert list(source.columns) == ["age", "weight", "smokes"]
+    assert matrix(source).tolist() == NUMBERS.tolist()
+
+
 @every_table
 def test_chosen_columns_come_in_the_order_of_choice(make: Make, tmp_path: Path) -> None:
     table = make(COLUMNS, tmp_path)

@@ -1,0 +1,117 @@
+"""A result beside the party's own table: in its kind of frame, on a page, in a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from matplotlib.figure import Figure as Picture
+
+from clustering_protocols.contract import Outcome
+from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.figures import Figures
+from party_sdk.results import Result
+from party_sdk.tables import open_table
+
+COLUMNS: dict[str, Any] = {
+    "patient": ["b", "a", "c"],
+    "age": [30.0, 41.0, 52.0],
+    "label": ["old", "names", "stay"],
+}
+KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+
+
+def result_of(table: Any, **more: Any) -> Result:
+    data = open_table(table, id_column="patient", columns=["age"])
+    outcome = Outcome(labels=np.array([1, -1, 0]), **more)
+    return Result.of(outcome, data, data.columns)
+
+
+def columns_of(table: Any) -> dict[str, list[Any]]:
+    if isinstance(table, pd.DataFrame):
+        return {str(name): list(values) for name, values in table.items()}
+    found: dict[str, list[Any]] = (
+        table.to_dict(as_series=False)
+        if isinstance(table, pl.DataFrame)
+        else table.to_pydict()
+    )
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_stand_beside_a_frame_of_the_same_kind(kind: str) -> None:
+    table = KINDS[kind](COLUMNS)
+    memberships = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])
+    found = result_of(table, memberships=memberships).to_frame(table)
+    assert type(found) is type(table)
+    assert columns_of(found) == {
+        **COLUMNS,
+        "label_": [1, -1, 0],
+        "membership_0": [0.2, 0.5, 0.9],
+        "membership_1": [0.8, 0.5, 0.1],
+    }
+    assert columns_of(table) == COLUMNS  # which stays as it was
+
+
+def test_an_index_stays() -> None:
+    table = pd.DataFrame(COLUMNS, index=[7, 7, 3])
+    assert list(result_of(table).to_frame(table).index) == [7, 7, 3]
+
+
+def test_other_rows_are_refused_without_an_id() -> None:
+    table = pd.DataFrame(COLUMNS)
+    result = result_of(table)
+    with pytest.raises(InvalidData, match="in the same order"):
+        result.to_frame(table[::-1])
+    with pytest.raises(InvalidData, match="There is no column 'patient'"):
+        result.to_frame(table.drop(columns="patient"))
+    nameless = Result.of(Outcome(labels=np.array([0, 1])), None)
+    with pytest.raises(InvalidData, match="The table has 3 rows and the result 2"):
+        nameless.to_frame(table)
+    with pytest.raises(InvalidData, match="ndarray is no table of pandas"):
+        nameless.to_frame(np.eye(2))
+
+
+def test_a_notebook_shows_sizes_and_figures_and_no_row() -> None:
+    shown = result_of(
+        pd.DataFrame(COLUMNS),
+        cluster_sizes=np.array([10, 20]),
+        figures=[
+            Figures(n_clusters=2, inertia=3.25),
+            Figures(n_clusters=3, inertia=1.5),
+        ],
+        chosen=1,
+    )._repr_html_()
+    assert "<td>0</td><td>1</td><td>10</td>" in shown
+    assert "<td>no cluster</td><td>1</td><td></td>" in shown
+    assert "<td>*</td><td>3</td><td>1.5</td>" in shown
+    for cell in ("52", "41", ">a<", "patient", "age"):
+        assert cell not in shown
+
+
+def test_a_picture_has_a_colour_for_each_cluster() -> None:
+    table = pd.DataFrame(COLUMNS)
+    axes = Picture().subplots()
+    assert result_of(table).plot(table, axes=axes) is axes
+    shown = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert shown == ["no cluster", "cluster 0", "cluster 1"]
+    with pytest.raises(InvalidData, match="The table has 2 rows and the result 3"):
+        result_of(table).plot(table[:2], axes=axes)
+
+
+def test_without_matplotlib_a_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    table = pd.DataFrame(COLUMNS)
+    with pytest.raises(InvalidParameters, match=r"install coterie\[pictures\]"):
+        result_of(table).plot(table)
