@@ -15,7 +15,12 @@ from clustering_protocols.simulation.agreement import (
     entropies,
     member,
 )
-from clustering_protocols.simulation.evaluation import Evaluated, evaluate
+from clustering_protocols.simulation.evaluation import (
+    Evaluated,
+    beside_pooled,
+    evaluate,
+    whole,
+)
 from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
 from clustering_protocols.simulation.session import Session, run
 from clustering_protocols.simulation.splitting import Split, numbered, split
@@ -31,10 +36,12 @@ __all__ = [
     "Split",
     "Timer",
     "agree",
+    "beside_pooled",
     "entropies",
     "evaluate",
     "member",
     "numbered",
     "run",
     "split",
+    "whole",
 ]

@@ -52,8 +52,6 @@ def evaluate(
     With dictionary and preparation X holds fields, and NaN is no value; the same
     clustering then is that of their columns in common units.
     """
-    from clustering_protocols.metrics import adjusted_rand  # a second of mathematics
-
     simulated = run(
         params,
         parts.layout,
@@ -63,14 +61,31 @@ def evaluate(
         timer=timer,
         **given,
     )
-    labels = np.full(len(X), -1, dtype=np.int64)
-    travelled: list[IntArray] = []
-    for row in range(parts.layout.n_row_groups):
-        first = parts.layout.row_group(row)[0]
-        numbers = parts.held[first]
-        labels[numbers] = simulated.outcomes[first].labels
-        travelled.append(numbers[simulated.orders[first]])
-    order = np.concatenate(travelled)
+    return beside_pooled(simulated, X, parts)
+
+
+def whole(simulated: Simulated, n_rows: int, parts: Split) -> IntArray:
+    """Return the labels of a session in the order of the pooled matrix."""
+    labels = np.full(n_rows, -1, dtype=np.int64)
+    for first in _first_of_row_groups(parts):
+        labels[parts.held[first]] = simulated.outcomes[first].labels
+    return labels
+
+
+def beside_pooled(simulated: Simulated, X: FloatArray, parts: Split) -> Evaluated:
+    """Return a session beside the same clustering on X.
+
+    X holds a value wherever the session has one of a row that took part.
+    """
+    from clustering_protocols.metrics import adjusted_rand  # a second of mathematics
+
+    labels = whole(simulated, len(X), parts)
+    order = np.concatenate(
+        [
+            parts.held[first][simulated.orders[first]]
+            for first in _first_of_row_groups(parts)
+        ]
+    )
     params = simulated.trace.session.params
     known = registry.protocol(registry.name_of(params))
     pooled = np.full(len(X), -1, dtype=np.int64)
@@ -86,3 +101,8 @@ def evaluate(
         fidelity=adjusted_rand(pooled[order], labels[order]),
         simulated=simulated,
     )
+
+
+def _first_of_row_groups(parts: Split) -> list[str]:
+    layout = parts.layout
+    return [layout.row_group(row)[0] for row in range(layout.n_row_groups)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.data import MatrixSource
+from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Layout
 
@@ -23,14 +23,14 @@ class Split:
         Row numbers of each row group, column numbers of each column group.
     held : mapping of slot to int64 array
         The row numbers of each party's rows, in its order.
-    data : mapping of slot to MatrixSource
+    data : mapping of slot to DataSource
     """
 
     layout: Layout
     rows: Sequence[IntArray]
     held: Mapping[str, IntArray] = field(repr=False)
     columns: Sequence[IntArray]
-    data: Mapping[str, MatrixSource] = field(repr=False)
+    data: Mapping[str, DataSource] = field(repr=False)
 
 
 def split(

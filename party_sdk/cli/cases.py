@@ -7,20 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from pydantic import ValidationError
 
 from clustering_protocols import registry
 from clustering_protocols.contract import Params
-from clustering_protocols.errors import InvalidParameters, explain
+from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.simulation.agreement import SIMULATION
-from clustering_protocols.terms import Layout, read_terms
-from party_sdk.cli.evaluating import read_runs
+from clustering_protocols.terms import read_terms
 from party_sdk.cli.options import read_values
-from party_sdk.cli.trial import TrialTable, agreed_fields
-
-Lattice = tuple[int, int]
-"""Row groups × column groups."""
+from party_sdk.cli.trial import TrialTable, said_of
+from party_sdk.trials.dealing import agreed_fields
+from party_sdk.trials.layouts import Lattice, check_size, regular
+from party_sdk.trials.runs import read_runs
 
 EACH: Final = 2
 """How many columns parties have by default: some methods refuse a party with one."""
@@ -82,7 +80,7 @@ class Wish:
     lattices : sequence of (int, int)
         None for :func:`usual_lattices`.
     n_clusters : int, list or str
-        As :func:`~party_sdk.cli.evaluating.read_runs` takes it.
+        As :func:`~party_sdk.trials.runs.read_runs` takes it.
     params : tuple of str
         NAME=VALUE for all, PROTOCOL.NAME=VALUE for one.
     """
@@ -184,9 +182,10 @@ def case_of(
     seed: int,
 ) -> Case:
     """Return a case; :class:`InvalidParameters` says why it does not fit."""
-    _check_size(table, lattice)
     given, evaluation = read_runs(values, choose)
-    layout = _layout(lattice)
+    layout = regular(lattice)
+    check_size(table.X.shape, layout)
+    agreed = agreed_fields(table.columns, said_of(table.how), lattice[1])
     terms = registry.draw_up(
         SIMULATION,
         registry.Proposal(
@@ -195,7 +194,8 @@ def case_of(
             layout=layout,
             evaluation=evaluation,
             seed=seed,
-            **agreed_fields(table, lattice[1]),
+            dictionary=agreed.dictionary,
+            preparation=agreed.preparation,
         ),
     )
     params, known = registry.parse_params(protocol, given), registry.protocol(protocol)
@@ -210,23 +210,6 @@ def case_of(
         risks=registry.risks_in(read_terms(terms)),
         of_runs=tuple(f"{protocol}.{code}" for code in more),
     )
-
-
-def _layout(lattice: Lattice) -> Layout:
-    try:
-        return Layout.lattice(*lattice)
-    except ValidationError as error:
-        raise InvalidParameters(explain(error)) from None
-
-
-def _check_size(table: TrialTable, lattice: Lattice) -> None:
-    for size, groups, what in zip(
-        table.X.shape, lattice, ("row", "column"), strict=True
-    ):
-        if size < groups:
-            raise InvalidParameters(
-                f"{size} {what}s do not make {groups} {what} groups."
-            )
 
 
 def _check_kind(table: TrialTable, protocol: str) -> None:

@@ -167,7 +167,7 @@ def _wish(
 ) -> Wish:
     from clustering_protocols.errors import InvalidParameters
     from party_sdk.cli.cases import Wish
-    from party_sdk.cli.evaluating import read_runs
+    from party_sdk.trials.runs import read_runs
 
     numbers = read_values((f"n_clusters={n_clusters}",))
     single, several = read_runs(numbers, choose)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 import click
-
-if TYPE_CHECKING:
-    from clustering_protocols.evaluation import Evaluation
 
 choose_option = click.option(
     "--choose",
@@ -23,51 +16,3 @@ choose_within_option = click.option(
     type=click.IntRange(1, 366 * 86_400),
     help="Seconds that you have to choose 'later'; a week by default.",
 )
-
-_RANGE = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
-
-
-def read_runs(
-    params: Mapping[str, Any],
-    choose: str | None = None,
-    within: int | None = None,
-) -> tuple[dict[str, Any], Evaluation | None]:
-    """Return parameters with one n_clusters, and the runs where several were given.
-
-    Several are a list, or a range such as ``2..8``.
-
-    Raises
-    ------
-    InvalidParameters
-        If they are no numbers of clusters, or a choice is made among one.
-    """
-    from pydantic import ValidationError
-
-    from clustering_protocols.errors import InvalidParameters, explain
-    from clustering_protocols.evaluation import Evaluation
-
-    numbers = _several(params.get("n_clusters"))
-    if numbers is None or len(numbers) == 1:
-        if choose is not None or within is not None:
-            raise InvalidParameters(
-                "choose: give several n_clusters, e.g. n_clusters=2..8."
-            )
-        return {**params, **({"n_clusters": numbers[0]} if numbers else {})}, None
-    said = {"choose": choose, "within": within}
-    given = {name: value for name, value in said.items() if value is not None}
-    try:
-        runs = Evaluation.model_validate({"n_clusters": numbers, **given})
-    except ValidationError as error:
-        raise InvalidParameters(explain(error)) from None
-    return {**params, "n_clusters": runs.n_clusters[-1]}, runs
-
-
-def _several(given: Any) -> list[Any] | None:
-    """Return the numbers of a list or a range; None for anything else."""
-    if isinstance(given, list):
-        return sorted(set(given)) if all(type(k) is int for k in given) else given
-    found = _RANGE.fullmatch(given) if isinstance(given, str) else None
-    if found is None:
-        return None
-    first, last = map(int, found.groups())
-    return list(range(first, min(last, first + 1000) + 1))

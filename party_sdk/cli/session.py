@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from clustering_protocols.wire.states import SessionState
-from party_sdk.cli.evaluating import choose_option, choose_within_option, read_runs
+from party_sdk.cli.evaluating import choose_option, choose_within_option
 from party_sdk.cli.options import (
     SEED,
     ca_option,
@@ -54,6 +54,7 @@ from party_sdk.cli.session_values import (
     read_preparation,
 )
 from party_sdk.cli.standing import show_status, show_summary
+from party_sdk.trials.runs import read_runs
 
 if TYPE_CHECKING:
     from party_sdk.coordinator import Coordinator

@@ -86,11 +86,8 @@ def read_preparation(
     missing: Literal["drop", "mean", "median"] | None,
     dictionary: Sequence[Schema] | None,
 ) -> list[Preparation] | None:
-    """Return the preparations of column groups: in files, or one rule for all gaps.
-
-    Categories are prepared even where nothing is said of them: they become indicators.
-    """
-    from clustering_protocols.recipe import Preparation, filling
+    """Return the preparations of column groups: in files, or by one rule for all gaps."""
+    from party_sdk.trials.gaps import by_rule
 
     if paths and missing:
         raise InvalidParameters("Give --preparation or --missing, not both.")
@@ -102,12 +99,7 @@ def read_preparation(
         return None
     if paths:
         return [_read_preparation(path) for path in paths]
-    if missing == "drop":
-        return [Preparation(missing="drop") for _ in dictionary]
-    if missing is not None:
-        return [filling(schema, missing) for schema in dictionary]
-    categories = any(f.is_category for schema in dictionary for f in schema.fields)
-    return [Preparation() for _ in dictionary] if categories else None
+    return by_rule(missing, dictionary)
 
 
 def _read_preparation(path: Path) -> Preparation:

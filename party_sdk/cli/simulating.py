@@ -11,13 +11,14 @@ import numpy as np
 
 from clustering_protocols import metrics, simulation
 from clustering_protocols.arrays import IntArray
-from party_sdk.cli.cases import Lattice, case_of
+from party_sdk.cli.cases import case_of
 from party_sdk.cli.comparing import Tried, document, tried
 from party_sdk.cli.comparing_table import lines, notes
 from party_sdk.cli.runs import table_lines
 from party_sdk.cli.trial import evaluate, read
 from party_sdk.results import write_labels
 from party_sdk.tables import How
+from party_sdk.trials.layouts import Lattice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,14 +13,14 @@ from clustering_protocols import simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.data import keep_rows, matrix
-from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.recipe import Preparation
-from clustering_protocols.schema import Field
 from clustering_protocols.terms import Layout
 from party_sdk.tables import How, Table, open_as
 from party_sdk.tables.columns_of_files import column_names, read_column
 from party_sdk.tables.names import naming
+from party_sdk.trials.dealing import deal
+from party_sdk.trials.layouts import Lattice
+from party_sdk.trials.parties import Agreed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,52 +74,30 @@ def evaluate(
     table: TrialTable,
     params: Params,
     evaluation: Evaluation | None,
-    lattice: tuple[int, int],
+    lattice: Lattice,
     seed: int,
 ) -> simulation.Evaluated:
     """Simulate a session over a table, dealt out by the seed; measure its fidelity."""
-    agreed = agreed_fields(table, lattice[1])
-    parts = simulation.split(
-        table.X,
-        Layout.lattice(*lattice),
-        seed,
-        table.columns,
-        dictionary=agreed["dictionary"],
-    )
+    layout = Layout.lattice(*lattice)
+    dealt = deal(table.X, table.columns, said_of(table.how), layout, seed)
     return simulation.evaluate(
         params,
         table.X,
-        parts,
+        dealt.parts,
         seed,
         timer=time.perf_counter,
         evaluation=evaluation,
-        **agreed,
+        dictionary=dealt.agreed.dictionary,
+        preparation=dealt.agreed.preparation,
     )
 
 
-def agreed_fields(table: TrialTable, n_groups: int) -> dict[str, Any]:
-    """Return dictionary and preparation of each column group, where there are any.
-
-    The fields are dealt out to the groups in their order.
-    """
-    schema, said = table.how.schema, table.how.preparation
-    if schema is None:
-        return {"dictionary": None, "preparation": None}
-    fields = [schema.field(name) for name in table.columns]
-    ends = np.linspace(0, len(fields), n_groups + 1).round().astype(int)
-    groups = [tuple(fields[begin:end]) for begin, end in pairwise(ends)]
-    if not all(groups):
-        raise InvalidParameters("There are more column groups than fields.")
-    return {
-        "dictionary": [schema.model_copy(update={"fields": group}) for group in groups],
-        "preparation": None if said is None else [_of(said, group) for group in groups],
-    }
-
-
-def _of(said: Preparation, fields: Sequence[Field]) -> Preparation:
-    names = {field.name for field in fields}
-    own = tuple(each for each in said.fields if each.name in names)
-    return Preparation(missing=said.missing, fields=own)
+def said_of(how: How) -> Agreed:
+    """Return dictionary and preparation of a whole table, where there are any."""
+    return Agreed(
+        dictionary=None if how.schema is None else [how.schema],
+        preparation=None if how.preparation is None else [how.preparation],
+    )
 
 
 def _classes(data: Path, how: How, truth: str | None) -> IntArray | None:

@@ -27,10 +27,10 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.advice import evidence
-from party_sdk.cli.evaluating import read_runs
 from party_sdk.cli.runs import rounds_line, table_lines
 from party_sdk.cli.runs_picture import draw
 from party_sdk.coordinator import CoordinatedSession
+from party_sdk.trials.runs import read_runs
 
 X: Any = load_iris().data
 LAYOUT = Layout.lattice(2)
