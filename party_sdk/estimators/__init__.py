@@ -1,0 +1,21 @@
+"""Simulated sessions as estimators of scikit-learn.
+
+One process plays all parties and the analyst. A real session takes parties of their own:
+see :func:`party_sdk.local_session.local_session` for all of them on one machine.
+"""
+
+from party_sdk.estimators.clusterers import (
+    FederatedCoClustering,
+    FederatedFuzzyCMeans,
+    FederatedKMeans,
+    FederatedSpectralClustering,
+)
+from party_sdk.estimators.errors import CannotCluster
+
+__all__ = [
+    "CannotCluster",
+    "FederatedCoClustering",
+    "FederatedFuzzyCMeans",
+    "FederatedKMeans",
+    "FederatedSpectralClustering",
+]

@@ -1,0 +1,232 @@
+"""What all estimators share: parameters of a session, `fit`, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from clustering_protocols import registry
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Params
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.evaluation import Evaluation
+from party_sdk.estimators.errors import as_value_errors
+from party_sdk.results import Result
+from party_sdk.trials.runs import read_runs
+from party_sdk.trials.simulated import SimulatedSession, Whole, simulate
+
+_SEEDS = 2**31 - 1
+
+
+class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+    """Base of the estimators; a subclass says which methods of protocols it stands for.
+
+    Attributes
+    ----------
+    algorithms : tuple of str
+        What protocols call the method; see :class:`~clustering_protocols.suitability.Method`.
+    """
+
+    algorithms: ClassVar[tuple[str, ...]]
+
+    # what every subclass takes; scikit-learn reads the names off its own __init__
+    n_clusters: Any
+    protocol: str
+    layout: Any
+    n_init: int | None
+    max_iter: int | None
+    params: Mapping[str, Any] | None
+    choose: str | None
+    id_column: Any
+    dictionary: Any
+    preparation: Any
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Simulate a session.
+
+        Parameters
+        ----------
+        X : list of tables, or one table
+            One table for each party; or one that is dealt out as ``layout`` says. A
+            table is a matrix, a table of pandas, polars or pyarrow, or a path.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        CannotCluster
+            A ValueError: the sentence says what a session of these parties would end
+            with.
+        """
+        del y
+        with as_value_errors():
+            params, evaluation = self._agreed()
+            session = simulate(
+                params,
+                X,
+                self.layout,
+                id_column=self.id_column,
+                dictionary=self.dictionary,
+                preparation=self.preparation,
+                evaluation=evaluation,
+                seed=self._seed(),
+            )
+        self._keep(session)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **more: Any) -> Any:
+        """Simulate a session; return ``labels_``."""
+        return self.fit(X, y, **more).labels_
+
+    def predict(self, X: Any) -> Any:
+        """Label new rows with what the session lets its parties have.
+
+        ``llf`` over split rows does, and ``dc`` with ``params={"predictor": True}``.
+
+        Parameters
+        ----------
+        X : table, or list of tables
+            With all columns of the session: found by name, of a matrix in their order.
+
+        Returns
+        -------
+        int64 array of shape (n_rows,), or a list of them
+
+        Raises
+        ------
+        CannotCluster
+            If nobody could, or the columns are not those of the session.
+        """
+        check_is_fitted(self)
+        if isinstance(X, list | tuple):
+            return [self._predicted(table) for table in X]
+        return self._predicted(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether :meth:`fit` has come to its end."""
+        return hasattr(self, "session_")
+
+    # What a session is made of
+
+    def _agreed(self) -> tuple[Params, Evaluation | None]:
+        """Return the session's parameters, and its runs where there are several."""
+        known = registry.protocol(self.protocol)
+        ways = [way for way in known.methods if way.name in self.algorithms]
+        if not ways:
+            raise InvalidParameters(
+                f"protocol: {self.protocol!r} has no such method; those that have are "
+                f"{', '.join(sorted(self._protocols()))}."
+            )
+        values = {
+            "n_clusters": self._numbers(),
+            **ways[0].params,
+            **self._own(known.params),
+            **(self.params or {}),
+        }
+        _check_names(self.protocol, values, known.params)
+        given, evaluation = read_runs(values, self.choose)
+        if evaluation is not None and evaluation.choose == "later":
+            raise InvalidParameters(
+                "choose: 'later' needs a coordinator who chooses; read quality_ instead."
+            )
+        return registry.parse_params(self.protocol, given), evaluation
+
+    def _seed(self) -> int:
+        """Return the session's seed: a number as it is given, as commands take it."""
+        given = self.random_state
+        if isinstance(given, int | np.integer) and given >= 0:
+            return int(given)
+        return int(check_random_state(given).randint(_SEEDS))
+
+    def _own(self, model: type[Params]) -> dict[str, Any]:
+        """Return the parameters that have an argument of their own, where one is given."""
+        del model
+        said = {"n_init": self.n_init, "max_iter": self.max_iter}
+        return {name: value for name, value in said.items() if value is not None}
+
+    def _numbers(self) -> Any:
+        """Return the number of clusters, or several, without numpy's types."""
+        given = self.n_clusters
+        if isinstance(given, range | str):
+            return given
+        if np.ndim(given) == 0:
+            return given.item() if isinstance(given, np.generic) else given
+        return np.asarray(given).tolist()
+
+    @classmethod
+    def _protocols(cls) -> set[str]:
+        return {
+            name
+            for name, known in registry.catalogue().items()
+            if any(way.name in cls.algorithms for way in known.methods)
+        }
+
+    # What comes of it
+
+    def _keep(self, session: SimulatedSession) -> None:
+        whole = session.whole
+        self.session_ = session
+        self.labels_ = session.labels
+        self.n_clusters_ = session.n_clusters
+        self.quality_ = session.quality
+        self.fidelity_ = session.fidelity
+        self.n_features_in_ = len(whole.columns)
+        if whole.named:
+            self.feature_names_in_ = np.asarray(whole.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        figures = session.figures
+        self.inertia_ = None if figures is None else figures.inertia
+        self.n_iter_ = None if figures is None else figures.n_iter
+
+    def _predicted(self, table: Any) -> IntArray:
+        session: SimulatedSession = self.session_
+        result: Result = session.results[0]
+        with as_value_errors():
+            if isinstance(table, np.ndarray):
+                if table.ndim != 2 or table.shape[1] != self.n_features_in_:
+                    raise InvalidParameters(
+                        f"X has shape {table.shape}; the session clustered "
+                        f"{self.n_features_in_} columns."
+                    )
+                table = table[:, session.whole.order]
+            return result.predict(table)
+
+
+def _check_names(protocol: str, given: Iterable[str], model: type[Params]) -> None:
+    """Refuse a name that no parameter has, with the one that may be meant."""
+    for name in given:
+        if name not in model.model_fields:
+            near = get_close_matches(name, model.model_fields, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise InvalidParameters(
+                f"params: {protocol!r} has no parameter {name!r}.{hint} It has "
+                f"{', '.join(sorted(model.model_fields))}."
+            )
+
+
+def centres(whole: Whole, weights: FloatArray) -> FloatArray:
+    """Return the weighted means of all rows, (k, m); NaN where nothing has a weight.
+
+    Parameters
+    ----------
+    weights : float64 array of shape (n, k)
+        How much each row counts for each cluster.
+    """
+    known = ~np.isnan(whole.X)
+    sums = weights.T @ np.where(known, whole.X, 0.0)
+    counts = weights.T @ known
+    found = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=found, where=counts > 0)
+    found[:, ~whole.numbers] = np.nan
+    return found

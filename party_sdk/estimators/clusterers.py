@@ -1,0 +1,294 @@
+"""The estimators: one for each kind of clusters that several protocols find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Params
+from party_sdk.estimators.base import FederatedClusterer, centres
+from party_sdk.tables import IdColumns
+from party_sdk.trials.layouts import Said
+from party_sdk.trials.simulated import SimulatedSession
+
+
+class FederatedKMeans(FederatedClusterer):
+    """K-means over the tables of several parties, simulated in this process.
+
+    Parameters
+    ----------
+    n_clusters : int, range or sequence of int
+        Of several, each is a run of the session, and the one that ``choose`` says
+        counts.
+    protocol : {'dc', 'llf', 'omnifc', 'pqmds'}
+        Or any other protocol that has k-means.
+    layout : 'rows', 'columns', (int, int) or Layout, optional
+        Who holds what; see :func:`~party_sdk.trials.simulated.simulate`.
+    n_init, max_iter : int, optional
+        The protocol's own by default.
+    params : mapping, optional
+        Any other parameter of the protocol, such as ``{"scaling": "none"}``. By default
+        features count alike: they are scaled by their pooled spreads.
+    choose : str, optional
+        Of several ``n_clusters`` the figure whose best run counts, e.g.
+        'davies_bouldin'; the simplified silhouette by default, where the protocol
+        computes it.
+    id_column : str or sequence of str, optional
+        What names the rows of every table.
+    dictionary : Schema or sequence of Schema, optional
+        What columns mean, of each column group.
+    preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
+        What becomes of gaps and categories: one rule, or what is said of each column
+        group.
+    random_state : int, RandomState or None
+        The seed of the session; drawn by default.
+
+    Attributes
+    ----------
+    labels_ : list of int64 arrays, or int64 array of shape (n_samples,)
+        Of a list of tables: for each of them, in its order. Of one table that was dealt
+        out: in its order. -1 for rows that did not take part.
+    cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
+        The means of all tables' rows in each cluster, in the units of the tables. In a
+        simulation they can be told; whether parties of a real session learn them is for
+        the protocol.
+    n_clusters_ : int
+        Of the run that counts.
+    quality_ : dict of arrays
+        The figures of each run, a column each, as ``pandas.DataFrame`` takes them.
+    inertia_ : float or None
+        Of the run that counts, to six digits, in the units in which rows were compared;
+        None where the protocol does not compute it.
+    n_iter_ : int or None
+    fidelity_ : float or None
+        The adjusted Rand index between these labels and those of the same clustering of
+        the pooled tables; 1 means that nothing was lost.
+    n_features_in_ : int
+        Columns of all column groups together.
+    feature_names_in_ : array of str of shape (n_features_in_,)
+        Where the tables have names.
+    session_ : SimulatedSession
+        All that came of it: the result of each party, rounds, bytes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie import FederatedKMeans
+    >>> X = load_iris().data
+    >>> estimator = FederatedKMeans(3, random_state=0).fit([X[0::2], X[1::2]])
+    """
+
+    algorithms = ("kmeans", "cmeans")
+
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] = 8,
+        *,
+        protocol: str = "dc",
+        layout: Said | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        choose: str | None = None,
+        id_column: IdColumns = None,
+        dictionary: Any = None,
+        preparation: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.protocol = protocol
+        self.layout = layout
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.params = params
+        self.choose = choose
+        self.id_column = id_column
+        self.dictionary = dictionary
+        self.preparation = preparation
+        self.random_state = random_state
+
+    def _keep(self, session: SimulatedSession) -> None:
+        super()._keep(session)
+        labels = session.whole.labels
+        weights = labels[:, None] == np.arange(session.n_clusters or 0)
+        self.cluster_centers_ = centres(session.whole, weights.astype(np.float64))
+
+
+class FederatedFuzzyCMeans(FederatedClusterer):
+    """Fuzzy c-means over the tables of several parties, simulated in this process.
+
+    Parameters and attributes are those of :class:`FederatedKMeans`, and these.
+
+    Parameters
+    ----------
+    protocol : {'omnifc', 'llf'}
+    fuzzifier : float
+        The exponent of the memberships, above 1.
+
+    Attributes
+    ----------
+    memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
+        As ``labels_``; how much each row belongs to each cluster.
+    cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
+        The means of all rows, weighted by their memberships to the power of the
+        fuzzifier.
+    """
+
+    algorithms = ("fuzzy_cmeans",)
+
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] = 8,
+        *,
+        protocol: str = "omnifc",
+        fuzzifier: float = 2.0,
+        layout: Said | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        choose: str | None = None,
+        id_column: IdColumns = None,
+        dictionary: Any = None,
+        preparation: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.protocol = protocol
+        self.fuzzifier = fuzzifier
+        self.layout = layout
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.params = params
+        self.choose = choose
+        self.id_column = id_column
+        self.dictionary = dictionary
+        self.preparation = preparation
+        self.random_state = random_state
+
+    def _own(self, model: type[Params]) -> dict[str, Any]:
+        names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
+        return {**super()._own(model), **dict.fromkeys(names, self.fuzzifier)}
+
+    def _keep(self, session: SimulatedSession) -> None:
+        super()._keep(session)
+        whole = session.whole
+        self.memberships_ = of_tables(session, "memberships", whole.memberships)
+        if whole.memberships is not None:
+            weights = whole.memberships**self.fuzzifier
+            self.cluster_centers_ = centres(whole, weights)
+
+
+class FederatedSpectralClustering(FederatedClusterer):
+    """Spectral clustering over the tables of several parties, simulated in this process.
+
+    Parameters and attributes are those of :class:`FederatedKMeans`, without
+    ``cluster_centers_``: such clusters need not lie around a centre.
+
+    Parameters
+    ----------
+    protocol : {'dc', 'omnifc'}
+    """
+
+    algorithms = ("spectral",)
+
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] = 8,
+        *,
+        protocol: str = "dc",
+        layout: Said | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        choose: str | None = None,
+        id_column: IdColumns = None,
+        dictionary: Any = None,
+        preparation: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.protocol = protocol
+        self.layout = layout
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.params = params
+        self.choose = choose
+        self.id_column = id_column
+        self.dictionary = dictionary
+        self.preparation = preparation
+        self.random_state = random_state
+
+
+class FederatedCoClustering(FederatedClusterer):
+    """Fuzzy co-clustering of objects and items, simulated in this process.
+
+    Each party holds other items (columns) of the same objects (rows). Parameters and
+    attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; no
+    dictionary is known, and the default layout is 'columns'.
+
+    Parameters
+    ----------
+    protocol : {'fccm'}
+
+    Attributes
+    ----------
+    memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
+        As ``labels_``; how much each object belongs to each co-cluster.
+    item_memberships_ : float64 array of shape (n_clusters, n_features_in_)
+        How much each column belongs to each co-cluster.
+    column_labels_ : int64 array of shape (n_features_in_,)
+        The co-cluster to which each column belongs most.
+    """
+
+    algorithms = ("fccm",)
+
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] = 8,
+        *,
+        protocol: str = "fccm",
+        layout: Said | None = "columns",
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        choose: str | None = None,
+        id_column: IdColumns = None,
+        dictionary: Any = None,
+        preparation: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.protocol = protocol
+        self.layout = layout
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.params = params
+        self.choose = choose
+        self.id_column = id_column
+        self.dictionary = dictionary
+        self.preparation = preparation
+        self.random_state = random_state
+
+    def _keep(self, session: SimulatedSession) -> None:
+        super()._keep(session)
+        whole = session.whole
+        self.memberships_ = of_tables(session, "memberships", whole.memberships)
+        parts = [result.item_memberships for result in session.results]
+        known = [part for part in parts if part is not None]
+        if known:
+            self.item_memberships_ = np.empty((len(known[0]), len(whole.columns)))
+            self.item_memberships_[:, whole.order] = np.hstack(known)
+            labels: IntArray = self.item_memberships_.argmax(axis=0)
+            self.column_labels_ = labels
+
+
+def of_tables(
+    session: SimulatedSession, name: str, whole: FloatArray | None
+) -> FloatArray | list[FloatArray] | None:
+    """Return an attribute of all results as ``labels_`` is: for each table, or for one."""
+    if isinstance(session.labels, list):
+        return [getattr(result, name) for result in session.results]
+    return whole

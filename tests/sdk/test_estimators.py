@@ -1,0 +1,345 @@
+"""Simulated sessions as estimators: what a user of scikit-learn does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import skfuzzy
+from click.testing import CliRunner
+from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import csv
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, make_blobs, make_circles
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
+from sklearn.preprocessing import StandardScaler
+
+from coterie import (
+    CannotCluster,
+    DataCollaboration,
+    FederatedCoClustering,
+    FederatedFuzzyCMeans,
+    FederatedKMeans,
+    FederatedSpectralClustering,
+    Layout,
+    Schema,
+    Slot,
+    simulate,
+)
+from party_sdk.cli import main
+
+X = load_iris().data
+NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
+FRAME = pd.DataFrame(X, columns=NAMES)
+THREE = [X[0::3], X[1::3], X[2::3]]
+ESTIMATORS = [
+    FederatedKMeans,
+    FederatedFuzzyCMeans,
+    FederatedSpectralClustering,
+    FederatedCoClustering,
+]
+KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "polars": lambda frame: pl.DataFrame(frame.to_dict("list")),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+# As scikit-learn has them
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_parameters_survive_a_clone(kind: type[Any]) -> None:
+    given = {"n_clusters": range(2, 9), "params": {"seed": 1}, "layout": (3, 2)}
+    estimator = kind(**given, random_state=3)
+    copy = clone(estimator)
+    assert copy is not estimator
+    assert (
+        copy.get_params()
+        == estimator.get_params()
+        == kind(**copy.get_params()).get_params()
+    )
+    assert copy.set_params(n_clusters=4).get_params()["n_clusters"] == 4
+    assert "n_clusters=range(2, 9)" in repr(estimator)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_is_not_fitted_says_so(kind: type[Any]) -> None:
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        kind().predict(X)
+
+
+def test_llf_equals_k_means_from_the_same_start() -> None:
+    start, scaler = X[[0, 60, 120]], StandardScaler().fit(X)
+    here = FederatedKMeans(
+        3,
+        protocol="llf",
+        layout="rows",
+        params={"init": "given", "initial_centroids": start.tolist(), "tol": 0.0},
+        random_state=0,
+    )
+    labels = here.fit_predict(THREE)
+    there = KMeans(3, init=scaler.transform(start), n_init=1, tol=0.0)
+    there.fit(scaler.transform(X))
+    assert [len(own) for own in labels] == [50, 50, 50]
+    for table, own in zip(THREE, labels, strict=True):
+        assert_array_equal(own, there.predict(scaler.transform(table)))
+        assert_array_equal(own, here.predict(table))
+    assert here.inertia_ == pytest.approx(there.inertia_, rel=1e-5)
+    centres = scaler.inverse_transform(there.cluster_centers_)
+    assert_allclose(here.cluster_centers_, centres, atol=1e-9)
+    assert (here.n_features_in_, here.fidelity_) == (4, 1.0)
+    assert not hasattr(here, "feature_names_in_")
+
+
+def test_of_several_numbers_the_one_counts_that_pooling_chooses() -> None:
+    rows, _ = make_blobs(240, 4, centers=4, cluster_std=0.8, random_state=5)
+    here = FederatedKMeans(
+        range(2, 9),
+        protocol="llf",
+        layout=(3, 1),
+        choose="davies_bouldin",
+        random_state=0,
+    ).fit(rows)
+    Z = StandardScaler().fit_transform(rows)
+    pooled = {
+        k: davies_bouldin_score(Z, KMeans(k, n_init=10, random_state=0).fit(Z).labels_)
+        for k in range(2, 9)
+    }
+    assert here.n_clusters_ == min(pooled, key=lambda k: pooled[k]) == 4
+    assert here.quality_["n_clusters"].tolist() == list(pooled)
+    found = dict(zip(pooled, here.quality_["davies_bouldin"], strict=True))
+    assert found[4] == pytest.approx(pooled[4], rel=1e-5)
+    assert here.labels_.max() == 3
+    assert len(pd.DataFrame(here.quality_)) == 7
+
+
+def test_a_seed_makes_it_the_same_again() -> None:
+    estimator = FederatedKMeans(4, layout=(2, 2), random_state=5)
+    assert_array_equal(estimator.fit_predict(X), clone(estimator).fit_predict(X))
+
+
+def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
+    data, out = tmp_path / "iris.csv", tmp_path / "labels.csv"
+    csv.write_csv(pa.Table.from_pandas(FRAME, preserve_index=False), data)
+    words = ["simulate", "dc", "--data", str(data), "--labels", str(out)]
+    words += ["--param", "n_clusters=3", "--column-groups", "2", "--seed", "7"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    here = FederatedKMeans(3, layout=(2, 2), random_state=7).fit(FRAME)
+    assert csv.read_csv(out)["label"].to_pylist() == here.labels_.tolist()
+
+
+# Tables
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_every_library_come_in_and_go_out(kind: str) -> None:
+    tables = [KINDS[kind](FRAME[0::2]), KINDS[kind](FRAME[1::2])]
+    here = FederatedKMeans(3, random_state=0).fit(tables)
+    assert here.feature_names_in_.tolist() == NAMES
+    there = FederatedKMeans(3, layout="rows", random_state=0).fit([X[0::2], X[1::2]])
+    for table, result, own, other in zip(
+        tables, here.session_.results, here.labels_, there.labels_, strict=True
+    ):
+        assert_array_equal(own, other)
+        shown = result.to_frame(table)
+        assert type(shown) is type(table)
+        assert list(shown["label"]) if kind != "pyarrow" else shown["label"].to_pylist()
+
+
+def test_rows_are_found_by_their_ids_where_parties_split_columns() -> None:
+    named = FRAME.assign(flower=[f"f{row:03}" for row in range(150)])
+    left = named[["flower", *NAMES[:2]]]
+    right = named[["flower", *NAMES[2:]]][::-1]
+    here = FederatedKMeans(3, id_column="flower", random_state=0).fit([left, right])
+    assert here.session_.layout == Layout.lattice(1, 2)
+    assert_array_equal(here.labels_[0], here.labels_[1][::-1])
+    means = FRAME.groupby(here.labels_[0]).mean()
+    assert_allclose(here.cluster_centers_, means)
+    assert here.feature_names_in_.tolist() == NAMES
+
+
+def test_rows_without_ids_stand_in_the_same_order() -> None:
+    here = FederatedKMeans(3, layout="columns", random_state=0)
+    first, second = here.fit_predict([X[:, :2], X[:, 2:]])
+    assert_array_equal(first, second)
+    with pytest.raises(CannotCluster, match=r"not hold the same rows\. .*r1c1, r1c2"):
+        here.fit([X[:, :2], X[:90, 2:]])
+
+
+def frame_halves(frame: pd.DataFrame) -> list[pd.DataFrame]:
+    return [frame[0::2], frame[1::2]]
+
+
+def test_gaps_and_words_are_prepared_as_a_dictionary_says() -> None:
+    schema = Schema.model_validate(
+        {
+            "fields": [
+                {"name": "age", "type": "number"},
+                {"name": "sex", "type": "string", "categories": ["f", "m"]},
+            ]
+        }
+    )
+    rng = np.random.default_rng(0)
+    ages = np.concatenate([rng.normal(30, 2, 30), rng.normal(70, 2, 30)])
+    ages[::10] = np.nan
+    frame = pd.DataFrame({"age": ages, "sex": ["f", "f", "m"] * 20})
+    here = FederatedKMeans(
+        2, dictionary=schema, preparation="mean", random_state=0
+    ).fit(frame_halves(frame))
+    assert here.feature_names_in_.tolist() == ["age", "sex"]
+    assert np.isnan(here.cluster_centers_[:, 1]).all()
+    known = frame["age"].groupby(np.ravel(np.column_stack(here.labels_))).mean()
+    assert_allclose(here.cluster_centers_[:, 0], known)
+    dropped = here.set_params(preparation="drop").fit_predict(frame_halves(frame))
+    assert [int((own < 0).sum()) for own in dropped] == [6, 0]
+    with pytest.raises(CannotCluster, match="one of drop, mean, median"):
+        here.set_params(preparation="zero").fit(frame_halves(frame))
+
+
+def test_a_layout_with_an_empty_cell_has_no_pooled_clustering() -> None:
+    layout = Layout(
+        slots=(
+            Slot(name="a", row=0, column=0),
+            Slot(name="b", row=0, column=1),
+            Slot(name="c", row=1, column=0),
+        )
+    )
+    tables = [X[:75, :2], X[:75, 2:], X[75:, :2]]
+    params = DataCollaboration(n_clusters=3, dimensions="all")
+    found = simulate(params, tables, layout)
+    assert found.fidelity is None
+    assert [len(own) for own in found.labels] == [75, 75, 75]
+
+
+# Other methods
+
+
+def test_fuzzy_memberships_and_centres_are_those_of_another_library() -> None:
+    here = FederatedFuzzyCMeans(3, layout="rows", random_state=0).fit(THREE)
+    scaler = StandardScaler().fit(X)
+    centres, *_ = skfuzzy.cmeans(
+        scaler.transform(X).T, 3, 2.0, error=1e-9, maxiter=1000, seed=0
+    )
+    there = scaler.inverse_transform(centres)
+    order = [
+        int(np.abs(there - own).sum(axis=1).argmin()) for own in here.cluster_centers_
+    ]
+    assert sorted(order) == [0, 1, 2]
+    assert_allclose(here.cluster_centers_, there[order], atol=0.01)
+    for degrees, own in zip(here.memberships_, here.labels_, strict=True):
+        assert_allclose(degrees.sum(axis=1), 1.0)
+        assert_array_equal(degrees.argmax(axis=1), own)
+
+
+def test_a_fuzzifier_reaches_every_protocol() -> None:
+    for protocol, name in (("omnifc", "fuzziness"), ("llf", "fuzzifier")):
+        params, _ = FederatedFuzzyCMeans(3, protocol=protocol, fuzzifier=1.5)._agreed()
+        assert getattr(params, name) == 1.5
+
+
+def test_spectral_clustering_finds_rings() -> None:
+    rows, rings = make_circles(300, factor=0.4, noise=0.03, random_state=0)
+    here = FederatedSpectralClustering(
+        2, layout=(3, 1), params={"dimensions": "all"}, random_state=0
+    ).fit(rows)
+    assert adjusted_rand_score(rings, here.labels_) == 1.0
+
+
+def test_co_clustering_finds_planted_blocks() -> None:
+    rng = np.random.default_rng(0)
+    objects, items = np.repeat([0, 1], 30), np.tile([0, 1], 12)
+    R = (rng.random((60, 24)) < np.where(objects[:, None] == items, 0.8, 0.05)) * 1.0
+    tables = [R[:, 0:8], R[:, 8:16], R[:, 16:24]]
+    here = FederatedCoClustering(2, random_state=0).fit(tables)
+    assert adjusted_rand_score(objects, here.labels_[0]) == 1.0
+    assert adjusted_rand_score(items, here.column_labels_) == 1.0
+    assert here.item_memberships_.shape == (2, 24)
+    assert here.memberships_[2].shape == (60, 2)
+    dealt = FederatedCoClustering(2, layout=(1, 3), random_state=0).fit(R)
+    assert adjusted_rand_score(items, dealt.column_labels_) == 1.0
+
+
+# Sentences
+
+ROWS = [X[:75], X[75:]]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "tables", "sentence"),
+    [
+        (FederatedKMeans(3), ROWS, "other rows or other columns: say it"),
+        (FederatedKMeans(3), X, r"say to how many, as in layout=\(3, 1\)"),
+        (FederatedKMeans(3), [X], "two parties or more"),
+        (FederatedKMeans(3, layout="row"), ROWS, "layout is 'rows' .* not 'row'"),
+        (
+            FederatedKMeans(3, layout=(2, 2)),
+            ROWS,
+            "has 4 slots, and there are 2 tables",
+        ),
+        (FederatedKMeans(3, layout=(200, 1)), X, "150 rows do not make 200 row groups"),
+        (
+            FederatedKMeans(3, layout="rows"),
+            [X[:75], X[75:].tolist()],
+            "Table 2: list is no table",
+        ),
+        (
+            FederatedKMeans(0, layout="rows"),
+            ROWS,
+            "n_clusters: .* greater than or equal",
+        ),
+        (FederatedKMeans("many", layout="rows"), ROWS, "n_clusters: .* valid integer"),
+        (
+            FederatedKMeans(3, params={"scalin": "none"}),
+            ROWS,
+            "'dc' has no parameter 'scalin'. Did you mean 'scaling'",
+        ),
+        (FederatedKMeans(3, protocol="kmeans"), ROWS, "Known protocols: dc,"),
+        (FederatedKMeans(3, protocol="fccm"), ROWS, "are dc, llf, omnifc, pqmds"),
+        (
+            FederatedKMeans(3, protocol="llf", layout="rows"),
+            ROWS,
+            "A masked sum needs 3 parties, the layout has 2",
+        ),
+        (
+            FederatedKMeans(range(2, 4), layout="rows", choose="later"),
+            ROWS,
+            "'later' needs a coordinator",
+        ),
+        (FederatedKMeans(3, choose="silhouette", layout="rows"), ROWS, "give several"),
+        (
+            FederatedKMeans(3, layout="rows"),
+            [X[:75], np.where(X[75:] > 7, np.nan, X[75:])],
+            "Table 2: .* rows have missing or infinite values",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_a_value_error_of_one_sentence(
+    estimator: Any, tables: Any, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence) as refused:
+        estimator.fit(tables)
+    assert isinstance(refused.value, CannotCluster)
+    assert refused.value.problem.slug.startswith("invalid-")
+
+
+def test_new_rows_are_labelled_where_the_session_lets_out_by_what() -> None:
+    shut = FederatedKMeans(3, layout="rows", random_state=0).fit(ROWS)
+    with pytest.raises(CannotCluster, match="'predictor'"):
+        shut.predict(X)
+    here = FederatedKMeans(
+        3, layout=(2, 1), params={"predictor": True}, random_state=0
+    ).fit(FRAME)
+    assert_array_equal(here.predict(FRAME), here.labels_)
+    assert_array_equal(here.predict(FRAME[NAMES[::-1]]), here.labels_)
+    assert_array_equal(here.predict([X[:50]])[0], here.labels_[:50])
+    with pytest.raises(CannotCluster, match=r"X has shape \(150, 3\)"):
+        here.predict(X[:, :3])
