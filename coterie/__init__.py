@@ -1,6 +1,7 @@
-"""All that a program needs to coordinate a session, or to take part in one.
+"""All that a program needs to coordinate a session, to take part in one, or to try one.
 
     from coterie import Coordinator, DataCollaboration, Layout, Party, Policy
+    from coterie import FederatedKMeans, local_session, simulate
 
 Beside the names below, the parameters of every protocol are here under their own names.
 A name is imported when it is asked for, and with it what it needs.
@@ -22,21 +23,36 @@ if TYPE_CHECKING:
     from clustering_protocols.schema import Schema
     from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
     from party_sdk.coordinator import Coordinator
+    from party_sdk.estimators import (
+        CannotCluster,
+        FederatedCoClustering,
+        FederatedFuzzyCMeans,
+        FederatedKMeans,
+        FederatedSpectralClustering,
+    )
+    from party_sdk.local_session import LocalSession, local_session
     from party_sdk.participant import Party
     from party_sdk.policy import Policy
     from party_sdk.results import Result
+    from party_sdk.trials.simulated import SimulatedSession, simulate
 
 __all__ = [
     "About",
     "Anchor",
+    "CannotCluster",
     "CoClustering",
     "Coordinator",
     "DataCollaboration",
     "Deadlines",
     "Dummy",
     "Evaluation",
+    "FederatedCoClustering",
+    "FederatedFuzzyCMeans",
+    "FederatedKMeans",
+    "FederatedSpectralClustering",
     "Guards",
     "Layout",
+    "LocalSession",
     "LosslessFederated",
     "OmniFC",
     "Party",
@@ -46,23 +62,38 @@ __all__ = [
     "ProductQuantisation",
     "Result",
     "Schema",
+    "SimulatedSession",
     "Slot",
+    "local_session",
+    "simulate",
 ]
 
 _TERMS = "clustering_protocols.terms"
+_ESTIMATORS = "party_sdk.estimators"
+_SIMULATED = "party_sdk.trials.simulated"
+_LOCAL = "party_sdk.local_session"
 _MODULES = {
     "About": _TERMS,
+    "CannotCluster": _ESTIMATORS,
     "Coordinator": "party_sdk.coordinator",
     "Deadlines": _TERMS,
     "Evaluation": "clustering_protocols.evaluation",
+    "FederatedCoClustering": _ESTIMATORS,
+    "FederatedFuzzyCMeans": _ESTIMATORS,
+    "FederatedKMeans": _ESTIMATORS,
+    "FederatedSpectralClustering": _ESTIMATORS,
     "Guards": _TERMS,
     "Layout": _TERMS,
+    "LocalSession": _LOCAL,
     "Party": "party_sdk.participant",
     "Policy": "party_sdk.policy",
     "Preparation": "clustering_protocols.recipe",
     "Result": "party_sdk.results",
     "Schema": "clustering_protocols.schema",
+    "SimulatedSession": _SIMULATED,
     "Slot": _TERMS,
+    "local_session": _LOCAL,
+    "simulate": _SIMULATED,
 }
 
 

@@ -1,0 +1,152 @@
+"""A real session in one process of Python: what it brings, and that nothing stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from sklearn.datasets import load_iris
+from support import warm
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import (
+    InvalidData,
+    InvalidParameters,
+    RiskNotAccepted,
+    Unavailable,
+)
+from coterie import DataCollaboration, Layout, Policy, local_session
+from party_sdk import local_analyst
+from party_sdk.tables import open_table
+
+FLOWERS = load_iris(as_frame=True).data
+FRAMES = [FLOWERS[0::3], FLOWERS[1::3], FLOWERS[2::3]]
+PARAMS = DataCollaboration(n_clusters=3)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where sessions put their folders; and their analyst starts warm."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    program = Path(local_analyst.__file__).parent / "cli" / "own_analyst.py"
+    monkeypatch.setattr(local_analyst, "PROGRAM", warm.command(str(program)))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert not list(folder.iterdir())
+
+
+def listens(url: str) -> bool:
+    where = urlsplit(url)
+    with socket.socket() as probe:
+        return probe.connect_ex((where.hostname or "", where.port or 0)) == 0
+
+
+@pytest.mark.usefixtures("temporary")
+def test_its_labels_are_those_of_the_simulation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COTERIE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    with local_session(PARAMS, (3, 1), seed=5) as local:
+        url = local.parties["r1c1"].invitation.url
+        assert listens(url)
+        assert list(local.parties) == ["r1c1", "r2c1", "r3c1"]
+        assert set(local.risks) == set(local.session.terms.risks)
+        with pytest.raises(InvalidParameters, match="has 3 parties, and there are 2"):
+            local.run(FRAMES[:2])
+        with pytest.raises(InvalidParameters, match="each of r1c1, r2c1, r3c1"):
+            local.run({"north": FRAMES[0]})
+        results = local.run(FRAMES)
+        expected = simulation.run(
+            PARAMS,
+            Layout.lattice(3),
+            dict(zip(local.parties, map(open_table, FRAMES), strict=True)),
+            seed=5,
+            session=local.session.id,
+            analyst=local.session.terms.identities.analyst,
+        )
+    assert not listens(url)
+    for result, outcome in zip(results, expected.outcomes.values(), strict=True):
+        assert result.labels.tolist() == outcome.labels.tolist()
+    shown = results[0].to_frame(FRAMES[0])
+    assert shown.drop(columns="label").equals(FRAMES[0])  # with its index
+
+
+@pytest.mark.usefixtures("temporary")
+def test_what_stops_one_party_stops_all_and_is_what_is_raised() -> None:
+    broken = FRAMES[2].assign(colour="white")
+    with (
+        pytest.raises(InvalidData, match="colour") as refused,
+        local_session(PARAMS, (3, 1)) as local,
+    ):
+        local.run([*FRAMES[:2], broken])
+    assert refused.value.__notes__ == ["This stopped the party 'r3c1'."]
+
+
+@pytest.mark.usefixtures("temporary")
+def test_risks_count_where_a_policy_is_given() -> None:
+    with (
+        pytest.raises(RiskNotAccepted, match="upload-shows-distances"),
+        local_session(PARAMS, (3, 1), policy=Policy()),
+    ):
+        pass
+
+
+def test_without_the_service_a_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_analyst, "find_spec", {"pandas": True}.get)
+    with (
+        pytest.raises(InvalidParameters, match=r"install coterie\[analyst\]"),
+        local_session(PARAMS, (3, 1)),
+    ):
+        pass
+
+
+def test_an_analyst_that_does_not_start_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = [sys.executable, "-c", "import sys; sys.exit('no room on the disk')"]
+    monkeypatch.setattr(local_analyst, "PROGRAM", program)
+    with (
+        pytest.raises(Unavailable, match="did not start: no room on the disk"),
+        local_session(PARAMS, (3, 1)),
+    ):
+        pass
+
+
+INTERRUPTED = """
+import numpy as np
+from coterie import LosslessFederated, local_session
+
+rows = np.random.default_rng(0).normal(size=(900, 3))
+endless = LosslessFederated(n_clusters=8, max_iter=1000, tol=0.0, algorithm="fuzzy_cmeans", small_cohorts="allow")
+with local_session(endless, (3, 1)) as local:
+    print(local.parties["r1c1"].invitation.url, flush=True)
+    local.run([rows[0::3], rows[1::3], rows[2::3]])
+"""
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    assert listens(url)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert said.endswith("KeyboardInterrupt\n")
+    assert not listens(url)
+    assert not list(tmp_path.iterdir())
