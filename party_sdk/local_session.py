@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
@@ -101,17 +102,13 @@ class LocalSession:
         id_column: IdColumns,
         columns: list[str] | None,
     ) -> dict[str, Future[Result]]:
-        """Start all parties; Ctrl-C waits, as a pool forgets a thread that just starts."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _interrupted_later():  # a pool forgets a thread whose start is interrupted
             return {
                 slot: pool.submit(
                     self.parties[slot].run, table, id_column=id_column, columns=columns
                 )
                 for slot, table in own.items()
             }
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def end(self) -> None:
         """Cancel the session, unless it is over."""
@@ -133,6 +130,22 @@ class LocalSession:
                 f"Bring a table for each of {', '.join(names)}, and for nobody else."
             )
         return {name: tables[name] for name in names}
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let Ctrl-C count only once what is inside is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no other thread is ever interrupted
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _results(running: Mapping[str, Future[Result]]) -> list[Result]:
