@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from sklearn.datasets import load_iris
-from support import warm
+from support.own_analyst import start_warm
 
 from clustering_protocols import simulation
 from clustering_protocols.errors import (
@@ -36,8 +36,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     """Where sessions put their folders; and their analyst starts warm."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    program = Path(local_analyst.__file__).parent / "cli" / "own_analyst.py"
-    monkeypatch.setattr(local_analyst, "PROGRAM", warm.command(str(program)))
+    start_warm(monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield folder
     assert not list(folder.iterdir())
