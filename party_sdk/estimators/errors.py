@@ -22,6 +22,10 @@ class CannotCluster(ValueError):
         super().__init__(detail)
         self.problem = problem
 
+    def __reduce__(self) -> tuple[type[CannotCluster], tuple[str, Problem]]:
+        """Cross the border of a process that tries parameters, with both arguments."""
+        return type(self), (self.args[0], self.problem)
+
 
 @contextmanager
 def as_value_errors() -> Iterator[None]:

@@ -18,10 +18,13 @@ from pyarrow import csv
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_blobs, make_circles
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from clustering_protocols.problems import Problem
 from coterie import (
     CannotCluster,
     DataCollaboration,
@@ -56,9 +59,10 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
 # As scikit-learn has them
 
 
+@pytest.mark.parametrize("layout", [(3, 2), "rows", Layout.lattice(2, 2)])
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_parameters_survive_a_clone(kind: type[Any]) -> None:
-    given = {"n_clusters": range(2, 9), "params": {"seed": 1}, "layout": (3, 2)}
+def test_parameters_survive_a_clone(kind: type[Any], layout: Any) -> None:
+    given = {"n_clusters": range(2, 9), "params": {"seed": 1}, "layout": layout}
     estimator = kind(**given, random_state=3)
     copy = clone(estimator)
     assert copy is not estimator
@@ -75,6 +79,16 @@ def test_parameters_survive_a_clone(kind: type[Any]) -> None:
 def test_what_is_not_fitted_says_so(kind: type[Any]) -> None:
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         kind().predict(X)
+
+
+def test_one_table_goes_through_a_pipeline() -> None:
+    steps = make_pipeline(PCA(2), FederatedKMeans(3, layout=(3, 1), random_state=0))
+    labels = steps.fit_predict(X)
+    alone = FederatedKMeans(3, layout=(3, 1), random_state=0)
+    assert_array_equal(labels, alone.fit_predict(PCA(2).fit_transform(X)))
+    refused = CannotCluster("why", Problem.INVALID_DATA)
+    kind, given = refused.__reduce__()
+    assert kind(*given).problem is refused.problem
 
 
 def test_llf_equals_k_means_from_the_same_start() -> None:
