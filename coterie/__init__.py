@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clustering_protocols.protocols.omnifc import OmniFC
     from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
     from clustering_protocols.recipe import Preparation
+    from clustering_protocols.release import Release
     from clustering_protocols.schema import Schema
     from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
     from party_sdk.coordinator import Coordinator
@@ -60,6 +61,7 @@ __all__ = [
     "Preparation",
     "Privacy",
     "ProductQuantisation",
+    "Release",
     "Result",
     "Schema",
     "SimulatedSession",
@@ -88,6 +90,7 @@ _MODULES = {
     "Party": "party_sdk.participant",
     "Policy": "party_sdk.policy",
     "Preparation": "clustering_protocols.recipe",
+    "Release": "clustering_protocols.release",
     "Result": "party_sdk.results",
     "Schema": "clustering_protocols.schema",
     "SimulatedSession": _SIMULATED,

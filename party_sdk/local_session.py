@@ -22,6 +22,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Preparation
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import About, Layout
@@ -170,6 +171,7 @@ def local_session(
     dictionary: Schema | Sequence[Schema] | None = None,
     preparation: Rule | Preparation | Sequence[Preparation] | None = None,
     evaluation: Evaluation | None = None,
+    release: Release | None = None,
     policy: Policy | None = None,
     seed: int | None = None,
 ) -> Iterator[LocalSession]:
@@ -185,7 +187,7 @@ def local_session(
         Of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
     layout : Layout or (int, int)
         Which parties there are; a pair is row groups × column groups.
-    about, evaluation
+    about, evaluation, release
         As for :meth:`Coordinator.create_session`.
     dictionary, preparation
         As for :func:`~party_sdk.trials.simulated.simulate`.
@@ -228,6 +230,7 @@ def local_session(
             dictionary=fields,
             preparation=prepared,
             evaluation=evaluation,
+            release=release,
         )
         risks = frozenset(session.terms.risks)
         invitations = session.invite()

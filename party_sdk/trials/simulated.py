@@ -17,6 +17,7 @@ from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.recipe import Preparation
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.simulation import Cost, Simulated
 from clustering_protocols.terms import Layout
@@ -106,6 +107,7 @@ def simulate(
     dictionary: Schema | Sequence[Schema] | None = None,
     preparation: Rule | Preparation | Sequence[Preparation] | None = None,
     evaluation: Evaluation | None = None,
+    release: Release | None = None,
     seed: int = 0,
 ) -> SimulatedSession:
     """Play all roles of a session in this process.
@@ -135,6 +137,8 @@ def simulate(
         :func:`~party_sdk.trials.gaps.by_rule`), or what is said of each column group.
     evaluation : Evaluation, optional
         Several numbers of clusters, of which that of ``params`` is the largest.
+    release : Release, optional
+        What is let out beside labels: the profiles of the clusters.
     seed : int
         Stands for all chance.
 
@@ -175,6 +179,7 @@ def simulate(
         dictionary=held.agreed.dictionary,
         preparation=held.agreed.preparation,
         evaluation=evaluation,
+        release=release,
     )
     numbers = [
         getattr(run, "n_clusters", None) for run in registry.runs_of(params, evaluation)

@@ -74,6 +74,7 @@ def test_the_cells_of_a_notebook_run(path: Path, reader: dict[str, Any]) -> None
         assert reader["trial"].fidelity_ == 1.0
         assert list(reader["labelled"].columns[-2:]) == ["triglycerides", "label"]
         assert len(reader["results"]) == 3
+        assert sum(reader["overall"].n_rows) == len(reader["people"])
     else:
         assert reader["several"].n_clusters_ == 3  # of as many sorts of wine
 

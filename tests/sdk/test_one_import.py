@@ -15,7 +15,7 @@ from clustering_protocols import registry
 OFFERED = {
     *("Coordinator", "Party", "Policy", "Result"),
     *("About", "Deadlines", "Guards", "Layout", "Slot"),
-    *("Schema", "Preparation", "Evaluation"),
+    *("Schema", "Preparation", "Evaluation", "Release"),
     *("FederatedKMeans", "FederatedFuzzyCMeans", "CannotCluster"),
     *("FederatedSpectralClustering", "FederatedCoClustering"),
     *("simulate", "SimulatedSession", "local_session", "LocalSession"),
