@@ -78,7 +78,8 @@ class FederatedKMeans(FederatedClusterer):
     >>> from sklearn.datasets import load_iris
     >>> from coterie import FederatedKMeans
     >>> X = load_iris().data
-    >>> estimator = FederatedKMeans(3, random_state=0).fit([X[0::2], X[1::2]])
+    >>> estimator = FederatedKMeans(3, layout="rows", random_state=0)
+    >>> north, south = estimator.fit_predict([X[0::2], X[1::2]])
     """
 
     algorithms = ("kmeans", "cmeans")

@@ -33,6 +33,7 @@ from coterie import (
     FederatedKMeans,
     FederatedSpectralClustering,
     Layout,
+    Release,
     Schema,
     Slot,
     simulate,
@@ -217,6 +218,24 @@ def test_gaps_and_words_are_prepared_as_a_dictionary_says() -> None:
     assert [int((own < 0).sum()) for own in dropped] == [6, 0]
     with pytest.raises(CannotCluster, match="one of drop, mean, median"):
         here.set_params(preparation="zero").fit(frame_halves(frame))
+
+
+def test_released_profiles_are_the_means_of_all_tables() -> None:
+    fields = [{"name": name} for name in NAMES]
+    found = simulate(
+        DataCollaboration(n_clusters=3),
+        [FRAME[0::3], FRAME[1::3], FRAME[2::3]],
+        dictionary=Schema.model_validate({"fields": fields}),
+        release=Release(profiles="members"),
+    )
+    [overall] = [each for each in found.results[0].profiles if not each.own]
+    labels = pd.Series(dtype=int)
+    for start, own in enumerate(found.labels):
+        labels = pd.concat([labels, pd.Series(own, FRAME.index[start::3])])
+    means = FRAME.groupby(labels.sort_index()).mean()
+    for each in overall.fields:
+        expected = means.loc[list(overall.clusters), each.name]
+        assert_allclose(np.array(each.mean, dtype=float), expected, rtol=1e-9)
 
 
 def test_a_layout_with_an_empty_cell_has_no_pooled_clustering() -> None:
