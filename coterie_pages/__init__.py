@@ -1,0 +1,6 @@
+"""What people read, print and sign: models, and the pages made of them.
+
+A model (:mod:`.models`) is JSON, or one HTML file that needs nothing else
+(:func:`.pages.page`): no script, no network, pictures drawn here. Both shells may import
+this package; it imports neither, and opens no file but its own templates.
+"""

@@ -1,0 +1,147 @@
+"""What several pages say: who, which risk, which run, what left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+
+from clustering_protocols.values import Value
+
+
+class Who(Value):
+    """An institution.
+
+    name: of its trusted card, else as it calls itself; empty where it gives none.
+    known: whether its card was trusted here, or it is the reader's own.
+    fingerprint: of its public key.
+    """
+
+    name: str = ""
+    known: bool
+    fingerprint: str
+
+
+class Risk(Value):
+    """What the terms let others learn or do: a code, and its sentence."""
+
+    code: str
+    sentence: str
+
+
+class Learns(Value):
+    """Who learns what."""
+
+    who: str
+    what: str
+
+
+class Versions(Value):
+    """What wrote a page, and which release of the protocol it speaks of."""
+
+    coterie: str
+    protocol: int
+    terms: int
+
+
+class Seat(Value):
+    """A slot, and who sits there.
+
+    row, column: the groups, from 0.
+    state: as the analyst says it; empty where nobody has asked it.
+    reason: why somebody does not sit there: a check's name, or words.
+    n_rows, n_columns: None until somebody has joined.
+    """
+
+    slot: str
+    title: str = ""
+    row: int = Field(ge=0)
+    column: int = Field(ge=0)
+    who: Who | None = None
+    own: bool = False
+    state: str = ""
+    reason: str = ""
+    joined_at: AwareDatetime | None = None
+    n_rows: int | None = None
+    n_columns: int | None = None
+
+
+class Run(Value):
+    """One number of clusters, and what the partition is like.
+
+    figures: by name, as in :class:`clustering_protocols.figures.Figures`.
+    """
+
+    n_clusters: int = Field(ge=1)
+    figures: dict[str, float | int | bool | None]
+    chosen: bool
+
+
+class Matrix(Value):
+    """Numbers in rows, one for each cluster; ``columns`` may be empty: no names."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[float, ...], ...]
+
+
+class Points(Value):
+    """Own rows on their two principal axes. No ids: a point has a place and a cluster.
+
+    x, y: standardised rows on the axes.
+    labels: the cluster of each; -1 for none.
+    explained: the share of the spread that each axis shows.
+    n_rows: how many rows there are; fewer may be drawn.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    labels: tuple[int, ...]
+    explained: tuple[float, float]
+    n_rows: int = Field(ge=0)
+
+
+class Left(Value):
+    """One line of what left a party, or what the analyst acknowledged.
+
+    number: of the line, in the party's log.
+    digest: SHA-256 of what left.
+    size: in bytes, where the line has one.
+    entry: the number of the receipt's line in the analyst's audit.
+    told: what the operator was told before it left.
+    """
+
+    number: int = Field(ge=1)
+    at: AwareDatetime
+    event: str
+    round: int = Field(default=0, ge=0)
+    attempt: int = Field(default=0, ge=0)
+    digest: str = ""
+    size: int | None = None
+    entry: int | None = None
+    signed: bool = False
+    told: dict[str, Any] = Field(default={})
+
+
+class Line(Value):
+    """One line of the analyst's audit."""
+
+    number: int = Field(ge=1)
+    at: AwareDatetime
+    event: str
+    slot: str = ""
+    round: int = Field(default=0, ge=0)
+    attempt: int = Field(default=0, ge=0)
+    reason: str = ""
+    digest: str = ""
+
+
+class Expected(Value):
+    """What was measured for sessions of this kind, on a public data set.
+
+    mean, least: adjusted Rand index with clustering the pooled rows, over ``seeds``.
+    """
+
+    set: str
+    mean: float
+    least: float
+    seeds: int = Field(ge=1)

@@ -1,0 +1,145 @@
+"""The terms of a session, as people read and sign them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from clustering_protocols.values import Value
+from coterie_pages.models.parts import Learns, Risk, Versions, Who
+
+
+class Place(Value):
+    """A slot before anybody sits there.
+
+    row, column: the groups, from 0.
+    expected: the institution that alone may sit there; None where the slot is open.
+    own: whether it is the reader's.
+    """
+
+    slot: str
+    title: str = ""
+    row: int = Field(ge=0)
+    column: int = Field(ge=0)
+    expected: Who | None = None
+    own: bool = False
+
+
+class Parameter(Value):
+    """A parameter of the protocol: its value as JSON, and what it means.
+
+    usual: whether the value is the default.
+    """
+
+    name: str
+    value: str
+    sentence: str = ""
+    usual: bool
+
+
+class Item(Value):
+    """One field of a message: its name, and its declared form in words."""
+
+    name: str
+    form: str
+
+
+class Message(Value):
+    """A kind of message, and the closed list of what is in it."""
+
+    kind: str
+    sentence: str = ""
+    items: tuple[Item, ...] = ()
+
+
+class Asked(Value):
+    """One kind of round: what is answered, and how often at least and at most."""
+
+    task: str
+    least: int
+    most: int
+    answer: Message
+
+
+class Step(Value):
+    """A stage: what a party sends to the analyst, and sealed to other parties.
+
+    each_run: whether it is repeated for each number of clusters.
+    results: what parties and coordinator are told at its end.
+    """
+
+    name: str
+    each_run: bool
+    asked: tuple[Asked, ...]
+    sealed: tuple[Message, ...] = ()
+    results: tuple[Message, ...] = ()
+
+
+class FieldLine(Value):
+    """A field of the dictionary, and what becomes of it before it is clustered."""
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    form: str
+    range: str = ""
+    preparation: str = ""
+
+
+class Fields(Value):
+    """The dictionary of one column group, and who holds it."""
+
+    column: int = Field(ge=0)
+    slots: tuple[str, ...]
+    own: bool = False
+    fields: tuple[FieldLine, ...]
+
+
+class TermsSheet(Value):
+    """Everything that a party agrees to when it joins.
+
+    Attributes
+    ----------
+    digest : str
+        SHA-256 of the exact text of the terms, hex.
+    url : str
+        The analyst's address; empty where it is not known.
+    coordinator, analyst : Who
+        Who signed the terms, and who runs the service. None where terms do not say.
+    slot, you : str, Who
+        The reader's slot and institution; empty for a coordinator.
+    runs : str
+        The numbers of clusters and how one is chosen, as a sentence; empty for one.
+    answer_within, join_within : int
+        Seconds.
+    least_rows : int
+        The fewest rows of each party.
+    """
+
+    kind: Literal["terms-sheet"] = "terms-sheet"
+    session: str
+    title: str
+    purpose: str = ""
+    legal_basis: str = ""
+    contact: str = ""
+    digest: str
+    url: str = ""
+    coordinator: Who | None = None
+    analyst: Who | None = None
+    slot: str = ""
+    you: Who | None = None
+    protocol: str
+    protocol_title: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    places: tuple[Place, ...]
+    learns: tuple[Learns, ...]
+    risks: tuple[Risk, ...]
+    steps: tuple[Step, ...]
+    runs: str = ""
+    dictionary: tuple[Fields, ...] = ()
+    join_within: int
+    answer_within: int
+    least_rows: int
+    versions: Versions
