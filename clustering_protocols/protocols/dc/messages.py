@@ -15,7 +15,7 @@ class Project(Record):
 
 
 class Projections(Record):
-    """Contribution: X̃_ij and X̃^anc_ij, and nothing else.
+    """Contribution: the reduced rows X̃_ij and anchors X̃^anc_ij, and nothing else.
 
     width: no more than the party has features, which the analyst knows from the roster.
     """

@@ -1,0 +1,12 @@
+"""Pictures as SVG, drawn by plain functions: no script, no library, nothing fetched.
+
+Colours come from the page's style, so that dark screens and paper have theirs; each
+picture has a title and a description, and its numbers stand in a table beside it.
+"""
+
+from coterie_pages.svg.bars import bars
+from coterie_pages.svg.curves import curves
+from coterie_pages.svg.heat import heat_map
+from coterie_pages.svg.scatter import scatter
+
+__all__ = ["bars", "curves", "heat_map", "scatter"]

@@ -1,0 +1,223 @@
+"""From terms to the sheet that people read: every value in words, every risk in full."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+
+from clustering_protocols import registry
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.recipe import Plan
+from clustering_protocols.schema import Field
+from clustering_protocols.secrecy.identities import fingerprint
+from clustering_protocols.terms import Terms, digest
+from coterie_pages.models import (
+    FieldLine,
+    Fields,
+    Learns,
+    Parameter,
+    Place,
+    Risk,
+    TermsSheet,
+    Versions,
+    Who,
+)
+from coterie_pages.steps import steps_of
+
+_MOST_LEVELS = 12
+
+
+def sheet_of(
+    text: bytes,
+    terms: Terms,
+    known: Mapping[str, str],
+    *,
+    url: str = "",
+    slot: str = "",
+    you: Who | None = None,
+) -> TermsSheet:
+    """Return the sheet of a session's terms.
+
+    Parameters
+    ----------
+    text : bytes
+        The exact text of the terms, of which the digest is shown.
+    terms : Terms
+        What the text says.
+    known : mapping of str to str
+        Whose public key is whose, of the cards that were trusted here.
+    url : str
+        The analyst's address.
+    slot : str
+        The reader's, if it has one.
+    you : Who, optional
+        The reader's own institution.
+
+    Raises
+    ------
+    VersionMismatch, InvalidParameters
+        If this release does not compute the same risks, or does not know the protocol.
+    """
+    name = terms.protocol.name
+    protocol, params = registry.protocol(name), registry.check_terms(terms)
+    coordinator, analyst = terms.identities.coordinator, terms.identities.analyst
+    return TermsSheet(
+        session=terms.session,
+        title=terms.title,
+        purpose=terms.about.purpose,
+        legal_basis=terms.about.legal_basis,
+        contact=terms.about.contact,
+        digest=digest(text),
+        url=url,
+        coordinator=None if coordinator is None else who(coordinator, known),
+        analyst=None if analyst is None else who(analyst, known),
+        slot=slot,
+        you=you,
+        protocol=name,
+        protocol_title=protocol.title,
+        summary=protocol.summary,
+        parameters=tuple(_parameters(params)),
+        places=tuple(_places(terms, known, slot, you)),
+        learns=tuple(Learns(who=w, what=what) for w, what in protocol.learns.items()),
+        risks=tuple(
+            Risk(code=code, sentence=sentence)
+            for code, sentence in registry.risks_in(terms).items()
+        ),
+        steps=steps_of(terms),
+        runs="" if terms.evaluation is None else runs_sentence(terms.evaluation),
+        dictionary=tuple(_dictionary(terms, slot)),
+        join_within=terms.deadlines.recruiting,
+        answer_within=terms.deadlines.round,
+        least_rows=terms.guards.minimum_rows,
+        versions=versions_of(terms),
+    )
+
+
+def versions_of(terms: Terms) -> Versions:
+    """Return what writes a page about these terms, and of what."""
+    return Versions(
+        coterie=version("coterie"), protocol=terms.protocol.version, terms=terms.coterie
+    )
+
+
+def who(key: str, known: Mapping[str, str], calls: str = "") -> Who:
+    """Return whose key this is; ``calls``: what it calls itself, where nobody knows it."""
+    name = known.get(key)
+    return Who(
+        name=calls if name is None else name,
+        known=name is not None,
+        fingerprint=fingerprint(key),
+    )
+
+
+def runs_sentence(evaluation: Evaluation) -> str:
+    """Return which numbers of clusters are tried, and how one is chosen."""
+    numbers = ", ".join(map(str, evaluation.n_clusters))
+    how = {
+        "later": "the coordinator reads the figures of all and chooses one",
+        "usual": "the usual rule chooses one",
+    }.get(evaluation.choose, f"the best by {evaluation.choose} counts")
+    return f"runs with {numbers} clusters; {how}"
+
+
+def _places(
+    terms: Terms, known: Mapping[str, str], own: str, you: Who | None
+) -> Iterator[Place]:
+    for slot in terms.layout.slots:
+        key = terms.identities.slots.get(slot.name)
+        expected = None if key is None else who(key, known)
+        if expected is not None and you is not None and slot.name == own:
+            expected = you
+        yield Place(
+            slot=slot.name,
+            title=slot.title,
+            row=slot.row,
+            column=slot.column,
+            expected=expected,
+            own=slot.name == own,
+        )
+
+
+def _parameters(params: BaseModel, before: str = "") -> Iterator[Parameter]:
+    """Yield every parameter with its value; a parameter of parts yields each of them."""
+    for name, field in type(params).model_fields.items():
+        value = getattr(params, name)
+        if isinstance(value, BaseModel):
+            yield from _parameters(value, f"{before}{name}.")
+            continue
+        usual = not field.is_required() and value == field.get_default(
+            call_default_factory=True
+        )
+        yield Parameter(
+            name=f"{before}{name}",
+            value=_value(params.model_dump(mode="json")[name]),
+            sentence=" ".join((field.description or "").split()),
+            usual=usual,
+        )
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _dictionary(terms: Terms, own: str) -> Iterator[Fields]:
+    """Yield the dictionary of each column group, the reader's own first."""
+    mine = terms.layout.slot(own).column if own else None
+    groups = range(terms.layout.n_column_groups)
+    for column in sorted(groups, key=lambda group: group != mine):
+        if terms.dictionary is not None:
+            yield _fields(terms, column, own=column == mine)
+
+
+def _fields(terms: Terms, column: int, *, own: bool) -> Fields:
+    schema = (terms.dictionary or ())[column]
+    plan = terms.plans[column] if terms.plans else None
+    return Fields(
+        column=column,
+        slots=terms.layout.column_group(column),
+        own=own,
+        fields=tuple(_line(field, plan) for field in schema.fields),
+    )
+
+
+def _line(field: Field, plan: Plan | None) -> FieldLine:
+    return FieldLine(
+        name=field.name,
+        title=field.title,
+        unit=field.unit,
+        form=_form(field),
+        range=_range(field),
+        preparation="" if plan is None else plan.preparation.of(field).sentence,
+    )
+
+
+def _form(field: Field) -> str:
+    if not field.is_category:
+        return "yes or no" if field.type == "boolean" else field.type
+    return "ordered levels" if field.is_ordinal else "levels"
+
+
+def _range(field: Field) -> str:
+    """Return which values a field takes, as far as the dictionary says it."""
+    if field.is_category:
+        shown = ", ".join(field.labels[:_MOST_LEVELS])
+        more = len(field.labels) - _MOST_LEVELS
+        return f"{shown} and {more} more" if more > 0 else shown
+    low, high = field.constraints.minimum, field.constraints.maximum
+    if low is None and high is None:
+        return ""
+    least, most = (_bound(end) for end in (low, high))
+    if low is None or high is None:
+        return f"from {least}" if high is None else f"up to {most}"
+    return f"{least} to {most}"
+
+
+def _bound(bound: float | str | None) -> str:
+    if isinstance(bound, float) and math.isfinite(bound):
+        return f"{bound:g}"
+    return str(bound)

@@ -1,0 +1,151 @@
+"""Numbers, spans and names as people read them, the same in text and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols.profiles import FieldProfile
+from clustering_protocols.wire.states import OVER
+from coterie_pages.models import (
+    Asked,
+    Left,
+    Place,
+    Run,
+    RunReport,
+    Seat,
+    SessionReport,
+    TermsSheet,
+    Who,
+)
+
+_UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
+"""Figures that only help to read others."""
+NOBODY_KNOWN: Final = "you do not know this key"
+
+
+def span(seconds: int) -> str:
+    """Return a length of time in its largest whole unit, e.g. ``7 days``."""
+    unit, length = next(u for u in _UNITS if seconds % u[1] == 0)
+    count = seconds // length
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
+def number(value: Any) -> str:
+    """Return a figure to four digits; a dash where there is none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def share(part: float, whole: float) -> str:
+    """Return a share in per cent."""
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def named(who: Who | None) -> str:
+    """Return an institution in words, without its key."""
+    if who is None:
+        return "whoever holds the invitation"
+    if who.known:
+        return who.name or "you, without a name"
+    return f"{who.name} ({NOBODY_KNOWN})" if who.name else f"({NOBODY_KNOWN})"
+
+
+def often(asked: Asked) -> str:
+    """Return how often a question may be asked."""
+    if asked.least == asked.most:
+        return "once" if asked.most == 1 else f"{asked.most:,} times"
+    if asked.least == 0:
+        return f"at most {'once' if asked.most == 1 else f'{asked.most:,} times'}"
+    return f"{asked.least:,} to {asked.most:,} times"
+
+
+def title_of(seat: Seat | Place) -> str:
+    """Return how people call a slot: its title, or its name without one."""
+    return seat.title or seat.slot
+
+
+def figure(name: str) -> str:
+    """Return the name of a figure in words."""
+    return name.replace("_", " ").replace("n iter", "updates")
+
+
+def agreement_sentence(sheet: TermsSheet) -> str:
+    """Return what is signed, before the digest of the terms."""
+    where = f" as {sheet.slot}" if sheet.slot else ""
+    return (
+        f"I have read the terms of {sheet.session} and every risk above, and agree that "
+        f"we take part{where} in the session whose terms have this digest (SHA-256):"
+    )
+
+
+def moment(at: datetime) -> str:
+    """Return a time to the second, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def event(line: Left) -> str:
+    """Return what a line of a party's log says happened."""
+    return {
+        "joining": "the party's line of the roster left",
+        "noting": "what the operator was told",
+        "sending": "an answer left",
+        "receipt": "the analyst acknowledged it",
+    }.get(line.event, line.event)
+
+
+def is_over(report: RunReport | SessionReport) -> bool:
+    """Return whether nothing more will come of a session."""
+    if isinstance(report, RunReport):
+        return report.complete
+    return report.state in OVER
+
+
+def shown_figures(runs: Sequence[Run]) -> list[str]:
+    """Return the names of the figures that any run has, and that are worth a column."""
+    return [
+        name
+        for name in (runs[0].figures if runs else ())
+        if name not in BESIDE and any(run.figures.get(name) is not None for run in runs)
+    ]
+
+
+def cell(field: FieldProfile, place: int) -> str:
+    """Return what a profile tells of a field in one line: its mean, or its levels."""
+    if field.levels:
+        return _levels(field, field.shares[place])
+    mean, spread = field.mean[place], field.spread[place]
+    if mean is None:
+        return "–"
+    if field.is_date:
+        centre = f"{_day(mean)} ± {number(spread)} days"
+    else:
+        centre = f"{number(mean)} ± {number(spread)}"
+    quartiles = field.quartiles[place] if field.quartiles else None
+    if quartiles is None:
+        return centre
+    shown = (
+        _day(q) if field.is_date and q is not None else number(q) for q in quartiles
+    )
+    return f"{centre} ({', '.join(shown)})"
+
+
+def _levels(field: FieldProfile, shares: Sequence[float] | None) -> str:
+    if shares is None:
+        return "–"
+    pairs = zip(field.levels, shares, strict=True)
+    return ", ".join(f"{level} {part:.0%}" for level, part in pairs)
+
+
+def _day(days: float) -> str:
+    """Return the date so many days after 1970-01-01."""
+    return str(np.datetime64(round(days), "D"))
