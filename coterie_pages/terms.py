@@ -192,8 +192,20 @@ def _line(field: Field, plan: Plan | None) -> FieldLine:
         unit=field.unit,
         form=_form(field),
         range=_range(field),
-        preparation="" if plan is None else plan.preparation.of(field).sentence,
+        preparation="" if plan is None else _preparation(field, plan),
     )
+
+
+def _preparation(field: Field, plan: Plan) -> str:
+    """Return what becomes of a field before it is clustered."""
+    said = plan.preparation.of(field).sentence
+    if field.is_ordinal:
+        made = "the place of the level"
+    elif field.is_category:
+        made = "a column for each level"
+    else:
+        made = "0 or 1" if field.type == "boolean" else ""
+    return ", ".join(filter(None, [made, said]))
 
 
 def _form(field: Field) -> str:

@@ -25,6 +25,12 @@ from coterie_pages.models import (
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
 """Figures that only help to read others."""
+_FIGURES: Final = {
+    "calinski_harabasz": "Caliński–Harabasz",
+    "davies_bouldin": "Davies–Bouldin",
+    "xie_beni": "Xie–Beni",
+    "n_iter": "updates",
+}
 NOBODY_KNOWN: Final = "you do not know this key"
 
 
@@ -76,7 +82,7 @@ def title_of(seat: Seat | Place) -> str:
 
 def figure(name: str) -> str:
     """Return the name of a figure in words."""
-    return name.replace("_", " ").replace("n iter", "updates")
+    return _FIGURES.get(name, name.replace("_", " "))
 
 
 def agreement_sentence(sheet: TermsSheet) -> str:

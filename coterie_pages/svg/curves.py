@@ -37,9 +37,11 @@ class _Panel(NamedTuple):
 
     @property
     def range(self) -> tuple[float, float]:
-        """Return the least and the greatest value."""
+        """Return between which values the panel reaches: a little beyond those it has."""
         values = [value for _, value in self.runs]
-        return min(values), max(values)
+        low, high = min(values), max(values)
+        margin = 0.08 * (high - low)
+        return low - margin, high + margin
 
 
 def curves(name: str, title: str, runs: Sequence[Run]) -> Markup:

@@ -11,13 +11,13 @@ from markupsafe import Markup
 from clustering_protocols.profiles import FieldProfile, Profile
 from coterie_pages.svg.elements import element, picture, shortened, text
 
-_LABEL: Final = 250.0
+_LABEL: Final = 290.0
 _CELL: Final = (76.0, 26.0)
 _HEAD: Final = 44.0
 _FOOT: Final = 42.0
 _FAR: Final = 2.0
 _MOST_ROWS: Final = 60
-_NAME: Final = 36
+_NAME: Final = 42
 
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
