@@ -15,7 +15,7 @@ from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Plan
 from clustering_protocols.schema import Field
 from clustering_protocols.secrecy.identities import fingerprint
-from clustering_protocols.terms import Terms, digest
+from clustering_protocols.terms import TERMS_VERSION, Terms, digest
 from coterie_pages.models import (
     FieldLine,
     Fields,
@@ -102,6 +102,15 @@ def versions_of(terms: Terms) -> Versions:
     """Return what writes a page about these terms, and of what."""
     return Versions(
         coterie=version("coterie"), protocol=terms.protocol.version, terms=terms.coterie
+    )
+
+
+def versions_here(protocol: str) -> Versions:
+    """Return what writes a page about a session whose terms are not there."""
+    return Versions(
+        coterie=version("coterie"),
+        protocol=registry.protocol(protocol).version,
+        terms=TERMS_VERSION,
     )
 
 

@@ -85,11 +85,11 @@ def _pairs(*pairs: tuple[str, str]) -> Iterator[str]:
 
 
 def _people(sheet: TermsSheet) -> Iterator[str]:
-    for role, who in (("coordinator", sheet.coordinator), ("analyst", sheet.analyst)):
-        if who is not None:
-            yield f"{role}: {_key(who)}"
-    if sheet.url:
-        yield f"analyst's address: {sheet.url}"
+    if sheet.coordinator is not None:
+        yield f"coordinator: {_key(sheet.coordinator)}"
+    if sheet.url or sheet.analyst is not None:
+        key = "" if sheet.analyst is None else sheet.analyst.fingerprint
+        yield f"analyst: {', '.join(filter(None, [sheet.url, key]))}"
     if sheet.you is not None:
         yield f"you: {_key(sheet.you)}"
 

@@ -31,7 +31,7 @@ _FIGURES: Final = {
     "xie_beni": "Xie–Beni",
     "n_iter": "updates",
 }
-NOBODY_KNOWN: Final = "you do not know this key"
+_UNKNOWN: Final = "you do not know this key"
 
 
 def span(seconds: int) -> str:
@@ -63,7 +63,7 @@ def named(who: Who | None) -> str:
         return "whoever holds the invitation"
     if who.known:
         return who.name or "you, without a name"
-    return f"{who.name} ({NOBODY_KNOWN})" if who.name else f"({NOBODY_KNOWN})"
+    return f"{who.name} ({_UNKNOWN})" if who.name else "a key that you do not know"
 
 
 def often(asked: Asked) -> str:

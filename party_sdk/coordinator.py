@@ -9,15 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel
-
 from clustering_protocols import engine, proofs, registry
 from clustering_protocols.contract import Params
-from clustering_protocols.enrolment import (
-    check_agreement,
-    session_secret,
-    sign_terms,
-)
+from clustering_protocols.enrolment import check_agreement, sign_terms
 from clustering_protocols.errors import (
     AgreementMismatch,
     AuditBroken,
@@ -50,34 +44,11 @@ from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.identities import Acquaintances, KnownAnalysts, OwnIdentity
 from party_sdk.invitations import Invitation
+from party_sdk.kept_sessions import Kept
 from party_sdk.roster import Roster
 from party_sdk.sealing import SecretFiles
 
 _WATCH_SECONDS = 1.0
-
-
-class _Kept(BaseModel):
-    """What a coordinator keeps of a session: the secret of it, and its own terms."""
-
-    url: str
-    entropy: str
-    terms: str
-    coordinator: str
-    signature: str
-
-    @property
-    def terms_digest(self) -> str:
-        """Return the digest of the terms that the coordinator signed."""
-        return digest(self.terms.encode())
-
-    def secret(self, session: str) -> bytes:
-        """Return the session secret."""
-        return session_secret(bytes.fromhex(self.entropy), session)
-
-    def __repr__(self) -> str:
-        return "<Kept>"
-
-    __str__ = __repr__
 
 
 class Coordinator:
@@ -216,9 +187,9 @@ class Coordinator:
         files = SecretFiles(self._home)
         before = files.read(path) if path.exists() else None
         entropy = self.entropy or secrets.token_bytes(32)
-        kept = _Kept(
+        kept = Kept(
             url=self._url,
-            entropy=_Kept.model_validate_json(before).entropy
+            entropy=Kept.model_validate_json(before).entropy
             if before
             else entropy.hex(),
             terms=terms.decode(),
@@ -331,7 +302,7 @@ class CoordinatedSession:
 
     def summary(self) -> Record:
         """Return what the terms let the coordinator read of the result."""
-        return engine.read_result(self._agreement(), self._client.result(self.id))
+        return engine.read_result(self.agreement(), self._client.result(self.id))
 
     def roster(self) -> Roster:
         """Return who takes part, and the safety number, computed and checked here.
@@ -343,10 +314,13 @@ class CoordinatedSession:
         AgreementMismatch, KeyNotAuthentic
             If terms or roster are not those that were signed.
         """
-        return Roster.of(self._agreement(), Acquaintances(self._home))
+        return Roster.of(self.agreement(), Acquaintances(self._home))
 
-    def _agreement(self) -> bytes:
-        """Return the agreement, after holding it against what was signed here."""
+    def agreement(self) -> bytes:
+        """Return the agreement, after holding it against what was signed here.
+
+        Raises what :meth:`roster` raises.
+        """
         kept = self._kept()
         agreement = self._client.agreement(self.id)
         check_agreement(agreement, kept.terms.encode(), kept.secret(self.id))
@@ -376,7 +350,17 @@ class CoordinatedSession:
     @property
     def terms(self) -> Terms:
         """Return the terms that were signed; :class:`NotReady` on another machine."""
-        return read_terms(self._kept().terms.encode())
+        return read_terms(self.terms_text)
+
+    @property
+    def terms_text(self) -> bytes:
+        """Return their exact text; :class:`NotReady` on another machine."""
+        return self._kept().terms.encode()
+
+    @property
+    def url(self) -> str:
+        """Return where the session was opened; :class:`NotReady` on another machine."""
+        return self._kept().url
 
     def _analyst(self) -> str:
         named = self.terms.identities.analyst if self.is_ours else None
@@ -399,10 +383,10 @@ class CoordinatedSession:
     def _path(self) -> Path:
         return self._home / "sessions" / f"{self.id}.json"
 
-    def _kept(self) -> _Kept:
+    def _kept(self) -> Kept:
         if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
-        return _Kept.model_validate_json(SecretFiles(self._home).read(self._path))
+        return Kept.model_validate_json(SecretFiles(self._home).read(self._path))
 
 
 def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:

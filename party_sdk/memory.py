@@ -6,14 +6,15 @@ the last round that was answered; ``contribution.arrays`` the bytes of that answ
 are written and synced before the first byte leaves, so that a retry sends the same.
 ``arrived.arrays`` names the rows of the table that the session sees, unless it is all of
 them as they are. ``journal.arrays`` says which tasks were answered, and what everybody was told by then.
-``sent.log`` says what left when, and what the analyst acknowledged.
+``sent.log`` says what left when, and what the analyst acknowledged. It and the agreement
+outlive the rest in ``forgotten/1``, ``2`` …, with ``report.json``.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -29,7 +30,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, NotReady
 from clustering_protocols.preparation.arrival import Arrived
-from clustering_protocols.terms import Member
+from clustering_protocols.terms import Member, read_agreement
 from party_sdk._files import locked, private_folder
 from party_sdk.ledger import Ledger
 from party_sdk.profiled import ProfiledRows
@@ -37,6 +38,7 @@ from party_sdk.sealing import SecretFiles
 from party_sdk.spending import Spending
 
 _VERSION = 3
+_REPORT = "report.json"
 
 
 class Identity(BaseModel):
@@ -91,7 +93,9 @@ class PartyFolder:
     """The folder of one party in one session."""
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
+        self.session, self.slot = session, slot
         self.path = home / "parties" / session / slot
+        self._home = home
         self.spending = Spending(home)
         self.profiled = ProfiledRows(home)
         self._files = SecretFiles(home)
@@ -133,7 +137,7 @@ class PartyFolder:
         """Return what a release of this party is counted under: one per agreement."""
         agreement = self.load_agreement()
         agreed = "" if agreement is None else sha256(agreement).hexdigest()
-        return "/".join((*self.path.parts[-2:], agreed))
+        return "/".join((self.session, self.slot, agreed))
 
     def load_arrived(self) -> Arrived | None:
         """Return which rows of the table the session sees; None for all, as they are."""
@@ -200,9 +204,59 @@ class PartyFolder:
         """Keep the result."""
         self._files.write(self.path / "result.arrays", result)
 
-    def forget(self) -> None:
-        """Delete everything that this party keeps of the session, secrets included."""
-        shutil.rmtree(self.path)
+    @property
+    def member(self) -> Member | None:
+        """Return this party's line of the roster, once it has said it."""
+        if self.exists:
+            return self.load_identity().member
+        agreement = self.load_agreement()
+        return (
+            None
+            if agreement is None
+            else read_agreement(agreement)[0].member(self.slot)
+        )
+
+    def load_report(self) -> bytes | None:
+        """Return the report that was written when the rest was forgotten."""
+        path = self.path / _REPORT
+        return self._files.read(path) if path.exists() else None
+
+    def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
+        """Delete what this party keeps of the session, secrets included.
+
+        The log of what left and the agreement stay, and ``report`` with them, unless
+        ``everything`` goes: see :meth:`forgotten`.
+        """
+        if everything:
+            shutil.rmtree(self.path)
+            return
+        agreement = self.load_agreement()
+        self._identity.unlink(missing_ok=True)
+        place = private_folder(self._before / str(len(self._forgotten()) + 1))
+        for name, content in (("agreement.json", agreement), (_REPORT, report)):
+            if content is not None:
+                self._files.write(place / name, content)
+        with suppress(FileNotFoundError):
+            (self.path / "sent.log").rename(place / "sent.log")
+        for left in self.path.iterdir():
+            if left != self._before:
+                left.unlink()
+
+    def forgotten(self) -> PartyFolder | None:
+        """Return what outlived the last time that this party was forgotten, if any."""
+        before = self._forgotten()
+        if not before:
+            return None
+        found = PartyFolder(self._home, self.session, self.slot)
+        found.path = before[-1]
+        return found
+
+    def _forgotten(self) -> list[Path]:
+        return sorted(self._before.glob("*"), key=lambda path: int(path.name))
+
+    @property
+    def _before(self) -> Path:
+        return self.path / "forgotten"
 
     @property
     def _identity(self) -> Path:

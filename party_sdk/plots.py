@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidParameters
+from party_sdk.axes import principal_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,12 +140,7 @@ def _draw_blocks(axes: Any, data: DataSource, result: Clustered, W: FloatArray) 
 
 
 def _draw_points(axes: Any, data: DataSource, labels: IntArray) -> None:
-    X, shown = _some_rows(data, labels)
-    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
-    _, _, axes_of_rows = np.linalg.svd(Z, full_matrices=False)
-    points = np.zeros((len(Z), 2))
-    width = min(2, len(axes_of_rows))
-    points[:, :width] = Z @ axes_of_rows[:width].T
+    points, shown, _ = principal_axes(data, labels, most=_MOST_POINTS)
     for cluster in np.unique(shown):
         there = shown == cluster
         axes.scatter(*points[there].T, s=8, label=_named(int(cluster)))
@@ -154,14 +150,3 @@ def _draw_points(axes: Any, data: DataSource, labels: IntArray) -> None:
 
 def _named(cluster: int) -> str:
     return "no cluster" if cluster < 0 else f"cluster {cluster}"
-
-
-def _some_rows(data: DataSource, labels: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return rows evenly spread over the table, at most 20,000, and their clusters."""
-    step = max(1, -(-data.n_rows // _MOST_POINTS))
-    parts, begin = [], 0
-    for batch in data.batches():
-        parts.append(batch[(-begin) % step :: step])
-        begin += len(batch)
-    X = np.concatenate(parts)
-    return X, labels[::step][: len(X)]

@@ -35,6 +35,7 @@ _SECRET: Final = (
     "sessions/*.json",
     "parties/*/*/*.json",
     "parties/*/*/*.arrays",
+    "parties/*/*/forgotten/*/*.json",
 )
 _SERVICE: Final = "coterie"
 
@@ -129,7 +130,9 @@ class SecretFiles:
         return found
 
     def _parties(self) -> list[Path]:
-        return [each for each in self._home.glob("parties/*/*") if each.is_dir()]
+        places = ("parties/*/*", "parties/*/*/forgotten/*")
+        found = (each for place in places for each in self._home.glob(place))
+        return [each for each in found if each.is_dir()]
 
     def _secret(self, folder: Path) -> list[Path]:
         files = (each for pattern in _SECRET for each in self._home.glob(pattern))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -29,11 +29,11 @@ from party_sdk.cli.outputs import (
 )
 from party_sdk.cli.party_options import (
     PartyOptions,
-    choice_option,
     here_options,
     invitation_argument,
-    policy_options,
 )
+from party_sdk.cli.party_pages import report, terms
+from party_sdk.cli.policy_options import choice_option, policy_options
 from party_sdk.cli.previewing import show_quota, show_risks, show_terms
 from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
@@ -65,20 +65,24 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     from clustering_protocols.secrecy.identities import fingerprint
 
     with here.join(invitation, policy) as member:
-        terms = member.terms
+        agreed = member.terms
         own = member.identity
         signed_by = here.named(member.invitation.coordinator)
     if as_json:
-        say(terms.model_dump_json())
+        say(agreed.model_dump_json())
         return
-    show_terms(terms, member.invitation.slot)
+    show_terms(agreed, member.invitation.slot)
     say(f"signed by {signed_by}")
-    if terms.identities.analyst is not None:
-        say(f"analyst's key {fingerprint(terms.identities.analyst)}")
+    if agreed.identities.analyst is not None:
+        say(f"analyst's key {fingerprint(agreed.identities.analyst)}")
     say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
     show_quota(member, policy)
     show_risks(member)
     say("Next: coterie party run INVITATION --data FILE", err=True)
+
+
+party.add_command(terms)
+party.add_command(report)
 
 
 @party.command()
@@ -272,8 +276,7 @@ def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> N
     was changed. With --json it is signed by your institution: a file that somebody else
     can check (coterie verify).
     """
-    folder = here.folder(session_id, slot)
-    folder.load_identity()
+    folder = here.kept(session_id, slot)
     entries = folder.ledger.read()
     if as_json:
         say(here.signed_ledger(folder).model_dump_json())
@@ -287,12 +290,22 @@ def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> N
 @click.argument("session_id")
 @click.argument("slot")
 @here_options()
+@click.option(
+    "--all", "everything", is_flag=True, help="The log of what left and the report too."
+)
 @click.confirmation_option(prompt="Delete memory, keys and token of this party?")
-def forget(session_id: str, slot: str, here: PartyOptions) -> None:
-    """Delete what is kept of a session here, secrets included."""
+def forget(session_id: str, slot: str, here: PartyOptions, *, everything: bool) -> None:
+    """Delete what is kept of a session here, secrets included.
+
+    The log of what left and your report stay (party audit, party report).
+    """
     folder = here.folder(session_id, slot)
+    if everything:
+        here.kept(session_id, slot)
+        folder.forget(everything=True)
+        return
     folder.load_identity()
-    folder.forget()
+    folder.forget(here.last_report(folder))
 
 
 def _run(
@@ -333,32 +346,28 @@ def _run(
 
 def _runs_of(member: Party, result: Result) -> Iterator[str]:
     from party_sdk.cli.runs import table_lines
+    from party_sdk.run_reports import numbers_of
 
     figures = [each.values for each in result.figures]
-    return table_lines(_numbers(member, result), figures, result.chosen)
-
-
-def _numbers(member: Party, result: Result) -> Sequence[int]:
-    """Return the number of clusters that each run was asked for."""
-    evaluation = member.terms.evaluation
-    if evaluation is None:
-        return [each.n_clusters for each in result.figures]
-    return evaluation.n_clusters
+    return table_lines(numbers_of(member.terms, result), figures, result.chosen)
 
 
 def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
-    sizes = result.cluster_sizes
+    """Return the whole result but the labels, which stay in their file."""
+    from party_sdk.run_reports import runs_of
+
+    sizes, centroids = result.cluster_sizes, result.centroids
     return {
         "session": member.terms.session,
         "slot": member.invitation.slot,
         "labels": str(path),
         "n_rows": len(result.labels),
+        "columns": list(result.columns),
         "cluster_sizes": None if sizes is None else sizes.tolist(),
+        "centroids": None if centroids is None else centroids.tolist(),
         "runs": [
-            {**each.values, "n_clusters": k, "chosen": number == result.chosen}
-            for number, (k, each) in enumerate(
-                zip(_numbers(member, result), result.figures, strict=True)
-            )
+            {**run.figures, "n_clusters": run.n_clusters, "chosen": run.chosen}
+            for run in runs_of(member.terms, result)
         ],
         "profiles": documents(result.profiles),
         "report": dict(result.report),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +20,17 @@ from party_sdk.cli.options import (
     home_option,
     http_option,
     read_entropy,
-    read_values,
 )
 from party_sdk.cli.output import roster_lines, say, show_notes
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
+    from clustering_protocols.secrecy.identities import Institution
     from clustering_protocols.terms import Terms
+    from coterie_pages.models import RunReport
     from party_sdk._transport import Transport
+    from party_sdk.cli.table_options import GivenTable
     from party_sdk.memory import PartyFolder
     from party_sdk.participant import Party
     from party_sdk.responder import Confirm
@@ -74,14 +77,43 @@ class PartyOptions:
 
     def offered(self, invitation: str) -> tuple[Terms, str]:
         """Return the terms of an invitation, and its slot."""
+        from clustering_protocols.terms import read_terms
+        from party_sdk.invitations import Invitation
+
+        text = self.offered_text(invitation)
+        return read_terms(text), Invitation.parse(invitation).slot
+
+    def offered_text(self, invitation: str) -> bytes:
+        """Return the exact text of an invitation's terms; as kept here, once joined."""
+        from clustering_protocols.terms import digest
         from party_sdk.client import AnalystClient
         from party_sdk.invitations import Invitation
         from party_sdk.joining import signed_terms
 
         parsed = Invitation.parse(invitation)
+        folder = self.folder(parsed.session, parsed.slot)
+        if folder.exists:
+            kept = folder.load_identity().terms.encode()
+            if digest(kept) == parsed.terms:
+                return kept
         with self._transport(parsed.url) as transport:
             preview = AnalystClient(transport).preview(parsed.code)
-        return signed_terms(parsed, preview), parsed.slot
+        signed_terms(parsed, preview)
+        return preview.terms.encode()
+
+    def institution(self) -> Institution | None:
+        """Return who this party is; None where no identity was made yet."""
+        from clustering_protocols.errors import NotReady
+        from clustering_protocols.secrecy.identities import Institution
+        from party_sdk.identities import OwnIdentity
+
+        entropy = read_entropy(self.entropy_file)
+        if entropy is not None:
+            return Institution.drawn(entropy)
+        try:
+            return OwnIdentity(self.home).load()
+        except NotReady:
+            return None
 
     def decline(self, invitation: str, check: str | None, reason: str) -> None:
         """Tell the coordinator which check refused, or why the party declines."""
@@ -99,6 +131,57 @@ class PartyOptions:
 
         return PartyFolder(self.home, session_id, slot)
 
+    def kept(self, session_id: str, slot: str) -> PartyFolder:
+        """Return the same, or what outlived it where it was forgotten.
+
+        Raises
+        ------
+        NotReady
+            If nothing is kept.
+        """
+        folder = self.folder(session_id, slot)
+        found = folder if folder.exists else folder.forgotten()
+        if found is None:
+            folder.load_identity()  # which says so
+            return folder
+        return found
+
+    def one_of(self, named: str, slot: str | None) -> PartyFolder:
+        """Return what is kept of an invitation, or of a session and a slot.
+
+        Raises
+        ------
+        InvalidParameters
+            If this home sat at several slots of the session, and none is named.
+        """
+        from clustering_protocols.errors import InvalidParameters
+        from party_sdk.invitations import Invitation
+
+        if "#" in named:
+            parsed = Invitation.parse(named)
+            return self.kept(parsed.session, parsed.slot)
+        sat = sorted(path.name for path in (self.home / "parties" / named).glob("*"))
+        if slot is None and len(sat) > 1:
+            raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
+        return self.kept(named, slot or (sat[0] if sat else "?"))
+
+    def report(self, folder: PartyFolder, rows: GivenTable | None) -> RunReport:
+        """Return the report of a party that is kept here."""
+        from party_sdk.run_reports import run_report
+
+        with self.rejoin(folder.session, folder.slot, Policy()) as member:
+            columns = folder.load_identity().columns
+            data = None if rows is None else rows.open(member.agreed, columns)
+            return run_report(member, self.home, data=data)
+
+    def last_report(self, folder: PartyFolder) -> bytes | None:
+        """Return what outlives a party; None where nothing can be said of it."""
+        from clustering_protocols.errors import CoterieError
+
+        with suppress(CoterieError):  # what cannot be read has to go all the same
+            return self.report(folder, None).model_dump_json().encode()
+        return None
+
     def signed_ledger(self, folder: PartyFolder) -> SignedLog:
         """Return what left a party, signed by the institution that joined."""
         from clustering_protocols.errors import NotReady
@@ -106,11 +189,10 @@ class PartyOptions:
         from party_sdk.roster import Meeting
 
         own = Meeting(self.home, read_entropy(self.entropy_file)).institution
-        member = folder.load_identity().member
+        member = folder.member
         if member is None or member.identity != own.key:
             raise NotReady("This party joined as another institution than this home's.")
-        session, slot = folder.path.parts[-2:]
-        return sign_ledger(own, session, slot, folder.ledger.lines)
+        return sign_ledger(own, folder.session, folder.slot, folder.ledger.lines)
 
     def named(self, key: str) -> str:
         """Return whose key this is, as far as it is known here."""
@@ -125,9 +207,7 @@ class PartyOptions:
         from party_sdk.identities import Acquaintances
         from party_sdk.roster import Roster
 
-        folder = self.folder(session_id, slot)
-        folder.load_identity()
-        agreement = folder.load_agreement()
+        agreement = self.kept(session_id, slot).load_agreement()
         if agreement is None:
             return None
         return Roster.of(agreement, Acquaintances(self.home), slot)
@@ -210,98 +290,6 @@ def here_options(
         return entropy_option(wrapped) if invited or signs else wrapped
 
     return decorate
-
-
-def policy_options(command: Command) -> Command:
-    """Add the options of a :class:`Policy`; the command takes ``policy``."""
-
-    @click.option(
-        "--accept-risk",
-        "accepted",
-        multiple=True,
-        metavar="CODE",
-        help="A risk code that you have read and accept; may be given several times.",
-    )
-    @click.option(
-        "--protocol",
-        "protocols",
-        multiple=True,
-        help="Guard: a protocol to take part in; may be given several times. All by "
-        "default.",
-    )
-    @click.option(
-        "--minimum-rows",
-        default=Policy().minimum_rows,
-        show_default=True,
-        help="Guard: fewest rows of this party.",
-    )
-    @click.option(
-        "--ids-per-row",
-        type=click.FloatRange(min=0),
-        default=Policy().ids_per_row,
-        show_default=True,
-        help="Guard: most ids that another party of your row group may bring, for each "
-        "of your rows.",
-    )
-    @click.option(
-        "--least-known",
-        type=click.IntRange(0),
-        help="Guard: fewest other members whose cards you trusted, unless you compare the "
-        "safety number. By default two, or all where there are fewer; none where you "
-        "accepted house.open-slot.",
-    )
-    @click.option(
-        "--epsilon-limit",
-        type=click.FloatRange(min=0),
-        help="Guard: largest ε that a session may cost each person; answers without "
-        "noise cost an infinite one.",
-    )
-    @click.option(
-        "--epsilon-total",
-        type=click.FloatRange(min=0),
-        help="Guard: largest ε over all sessions on the same table.",
-    )
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        accepted: tuple[str, ...],
-        protocols: tuple[str, ...],
-        minimum_rows: int,
-        ids_per_row: float,
-        least_known: int | None,
-        epsilon_limit: float | None,
-        epsilon_total: float | None,
-        **rest: Any,
-    ) -> Any:
-        policy = Policy(
-            accepted_risks=frozenset(accepted),
-            protocols=frozenset(protocols) or None,
-            minimum_rows=minimum_rows,
-            ids_per_row=ids_per_row,
-            least_known=least_known,
-            epsilon_limit=epsilon_limit,
-            epsilon_total=epsilon_total,
-        )
-        return command(*args, policy=policy, **rest)
-
-    return gathered
-
-
-def choice_option(command: Command) -> Command:
-    """Add what a party decides alone; the command takes ``choices``."""
-
-    @click.option(
-        "--choice",
-        "given",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="What this party decides alone, e.g. rebuild_limit=0.05 for dc.",
-    )
-    @functools.wraps(command)
-    def gathered(*args: Any, given: tuple[str, ...], **rest: Any) -> Any:
-        return command(*args, choices=read_values(given), **rest)
-
-    return gathered
 
 
 def read_invitation(

@@ -24,9 +24,9 @@ def show_terms(terms: Terms, slot: str) -> None:
             say(f"{name.replace('_', ' ')}: {told}")
     say(f"parameters {check_terms(terms).model_dump_json()}")
     if terms.evaluation is not None:
-        from party_sdk.cli.runs import evaluation_line
+        from coterie_pages.terms import runs_sentence
 
-        say(evaluation_line(terms.evaluation))
+        say(runs_sentence(terms.evaluation))
     if terms.release is not None:
         from party_sdk.cli.releasing import release_line
 

@@ -71,16 +71,6 @@ def _says_one(figures: Sequence[Mapping[str, Any]]) -> bool:
     return bool(says_one([Figures(**run) for run in figures]))
 
 
-def evaluation_line(evaluation: Evaluation) -> str:
-    """Return what terms say of several runs, as a sentence."""
-    numbers = ", ".join(map(str, evaluation.n_clusters))
-    how = {
-        "later": "the coordinator reads the figures of all and chooses one",
-        "usual": "the usual rule chooses one",
-    }.get(evaluation.choose, f"the best by {evaluation.choose} counts")
-    return f"runs with {numbers} clusters; {how}"
-
-
 def rounds_line(
     protocol: ClusteringProtocol[Any], params: Params, layout: Layout, runs: Evaluation
 ) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from clustering_protocols.wire.states import SessionState
+from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.evaluating import choose_option, choose_within_option
 from party_sdk.cli.options import (
     SEED,
@@ -45,6 +44,7 @@ from party_sdk.cli.releasing import (
     read_release,
 )
 from party_sdk.cli.runs import rounds_line
+from party_sdk.cli.session_pages import export, report
 from party_sdk.cli.session_values import (
     read_about,
     read_deadlines,
@@ -53,7 +53,7 @@ from party_sdk.cli.session_values import (
     read_layout,
     read_preparation,
 )
-from party_sdk.cli.standing import show_status, show_summary
+from party_sdk.cli.standing import result_document, show_status, show_summary
 from party_sdk.trials.runs import read_runs
 
 if TYPE_CHECKING:
@@ -92,15 +92,8 @@ def session(
     ctx.obj = connect
 
 
-def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Connect when the command runs, so that its --help needs no analyst."""
-
-    @click.pass_obj
-    @functools.wraps(command)
-    def connected(connect: Callable[[], Coordinator], /, **options: Any) -> Any:
-        return command(connect(), **options)
-
-    return connected
+session.add_command(report)
+session.add_command(export)
 
 
 @session.command()
@@ -177,7 +170,7 @@ def _pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @entropy_option
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def create(
     coordinator: Coordinator,
     title: str,
@@ -260,7 +253,7 @@ def create(
     help="Slot to invite; may be given several times. By default every free one.",
 )
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def invite(
     coordinator: Coordinator, session_id: str, slots: tuple[str, ...], *, as_json: bool
 ) -> None:
@@ -277,7 +270,7 @@ def invite(
 
 @session.command("list")
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
     """List the sessions of this key."""
     found = coordinator.sessions()
@@ -297,7 +290,7 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
     "pdf).",
 )
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def show(
     coordinator: Coordinator, session_id: str, picture: Path | None, *, as_json: bool
 ) -> None:
@@ -312,6 +305,7 @@ def show(
     if as_json:
         members = {} if roster is None else roster_document(roster)
         told = {"profiles": documents(opened.profiles())}
+        told |= result_document(opened, status)
         say(json.dumps(status.model_dump(mode="json") | members | told))
         return
     show_status(status)
@@ -338,7 +332,7 @@ def show(
     help="Of the run whose labels parties shall get; 'session show' prints all runs.",
 )
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def choose(
     coordinator: Coordinator, session_id: str, n_clusters: int, *, as_json: bool
 ) -> None:
@@ -353,7 +347,7 @@ def choose(
 @session.command()
 @click.argument("session_id")
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """Follow a session to its end."""
     status = coordinator.session(session_id).wait(show_progress)
@@ -370,7 +364,7 @@ def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     help="What a party's 'party audit --json' printed: the audit has to agree with it.",
 )
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def audit(
     coordinator: Coordinator,
     session_id: str,
@@ -401,7 +395,7 @@ def audit(
 @session.command()
 @click.argument("session_id")
 @json_option
-@_pass_coordinator
+@pass_coordinator
 def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
     """End a session; parties learn it at their next request."""
     status = coordinator.session(session_id).cancel()
@@ -411,7 +405,7 @@ def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
 @session.command()
 @click.argument("session_id")
 @click.confirmation_option(prompt="Delete results and all else but the audit?")
-@_pass_coordinator
+@pass_coordinator
 def delete(coordinator: Coordinator, session_id: str) -> None:
     """Remove all of a session but its audit.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from clustering_protocols.wire.states import SlotState
+from clustering_protocols.wire.states import SessionState, SlotState
 from party_sdk.cli.output import progress_line, report_lines, say
 from party_sdk.cli.runs import table_lines
 
 if TYPE_CHECKING:
     from clustering_protocols.records import Record
     from clustering_protocols.wire.answers import SessionStatus, SlotStatus
+    from party_sdk.coordinator import CoordinatedSession
 
 
 def show_summary(summary: Record) -> None:
@@ -20,6 +21,21 @@ def show_summary(summary: Record) -> None:
     for name, array in summary.arrays.items():
         if array.ndim == 1:
             say(f"{name} {', '.join(map(str, array.tolist()))}")
+
+
+def result_document(
+    opened: CoordinatedSession, status: SessionStatus
+) -> dict[str, Any]:
+    """Return the whole result that the coordinator may read, once it is there.
+
+    Labels are not in it: parties alone have them. Nothing on another machine than that
+    on which the session was opened: only there can a result be checked.
+    """
+    if status.state is not SessionState.COMPLETED or not opened.is_ours:
+        return {}
+    summary = opened.summary()
+    arrays = {name: array.tolist() for name, array in summary.arrays.items()}
+    return {"result": {**summary.values, **arrays}}
 
 
 def _absence(slot: SlotStatus) -> str:

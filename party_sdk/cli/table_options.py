@@ -136,11 +136,19 @@ class GivenTable:
 
 def data_options(command: Command) -> Command:
     """Add the options that name rows; the command takes ``rows``, a table."""
+    return _data_options(command, required=True)
 
+
+def own_rows_options(command: Command) -> Command:
+    """Add the same where rows may be left out; ``rows`` is None then."""
+    return _data_options(command, required=False)
+
+
+def _data_options(command: Command, *, required: bool) -> Command:
     @click.option(
         "--data",
         "path",
-        required=True,
+        required=required,
         help="This party's rows: a file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), "
         "or postgresql://… with --query.",
     )
@@ -161,13 +169,15 @@ def data_options(command: Command) -> Command:
     @functools.wraps(command)
     def gathered(
         *args: Any,
-        path: str,
+        path: str | None,
         how: How,
         long_form: str | None,
         objects_file: Path | None,
         **rest: Any,
     ) -> Any:
-        outputs = [rest.get("labels"), rest.get("picture")]
+        if path is None:
+            return command(*args, rows=None, **rest)
+        outputs = [rest.get(name) for name in ("labels", "picture", "html")]
         try_outputs(outputs, Path(path), force=rest.get("force", False))
         rows = GivenTable(
             path=path, how=how, long_form=long_form, objects_file=objects_file

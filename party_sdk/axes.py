@@ -1,0 +1,56 @@
+"""Own rows on their two principal axes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.data import DataSource
+
+
+class Axes(NamedTuple):
+    """Rows on two axes.
+
+    places: float64 array of shape (n, 2).
+    labels: int64 array of shape (n,).
+    explained: the share of the spread that each axis shows.
+    """
+
+    places: FloatArray
+    labels: IntArray
+    explained: tuple[float, float]
+
+
+def principal_axes(data: DataSource, labels: IntArray, *, most: int) -> Axes:
+    """Return standardised rows on the axes along which they spread most.
+
+    Parameters
+    ----------
+    most : int
+        Of larger tables so many rows at most, evenly spread over the table.
+    """
+    X, shown = _some_rows(data, labels, most)
+    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    _, strengths, axes = np.linalg.svd(Z, full_matrices=False)
+    width = min(2, len(axes))
+    places = np.zeros((len(Z), 2))
+    places[:, :width] = Z @ axes[:width].T
+    shares = np.zeros(2)
+    shares[:width] = strengths[:width] ** 2 / max(
+        np.sum(strengths**2), np.finfo(float).tiny
+    )
+    return Axes(places, shown, (float(shares[0]), float(shares[1])))
+
+
+def _some_rows(
+    data: DataSource, labels: IntArray, most: int
+) -> tuple[FloatArray, IntArray]:
+    step = max(1, -(-data.n_rows // most))
+    parts, begin = [], 0
+    for batch in data.batches():
+        parts.append(batch[(-begin) % step :: step])
+        begin += len(batch)
+    X = np.concatenate(parts)
+    return X, labels[::step][: len(X)]

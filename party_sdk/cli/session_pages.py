@@ -1,0 +1,92 @@
+"""`coterie session report` and `export`: what a coordinator reads, prints and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from party_sdk.cli.connecting import pass_coordinator
+from party_sdk.cli.output import json_option, say
+from party_sdk.cli.outputs import force_option, keep_others
+from party_sdk.cli.paging import html_option, show_report, write_page, write_whole
+
+if TYPE_CHECKING:
+    from coterie_pages.models import SessionReport
+    from party_sdk.coordinator import Coordinator
+
+
+@click.command()
+@click.argument("session_id")
+@html_option
+@json_option
+@pass_coordinator
+def report(
+    coordinator: Coordinator,
+    session_id: str,
+    html: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Report a session: terms, members, figures, sizes and the audit, all checked.
+
+    Terms, members and result are in it where the session was opened: only there can they
+    be checked.
+    """
+    keep_others([html], None, force=force)
+    made = _report(coordinator, session_id)
+    if html is not None:
+        write_page(made, html)
+    if as_json:
+        say(made.model_dump_json())
+        return
+    show_report(made, made.state)
+    say(f"{len(made.audit)} lines in the audit")
+
+
+@click.command()
+@click.argument("session_id")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The zip file to write.",
+)
+@force_option
+@json_option
+@pass_coordinator
+def export(
+    coordinator: Coordinator,
+    session_id: str,
+    output: Path,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write all that you may read of a session into one zip file.
+
+    It holds terms and agreement as their exact texts, where the session stands, the
+    result, the signed audit, and the report as JSON and as a page; no secret.
+    """
+    from coterie_pages.pages import page
+    from party_sdk.session_reports import archive
+
+    keep_others([output], None, force=force)
+    made = _report(coordinator, session_id)
+    opened = coordinator.session(session_id)
+    content = archive(opened, made, page(made), opened.audit())
+    write_whole(content, output)
+    if as_json:
+        say(json.dumps({"output": str(output), "n_bytes": len(content)}))
+        return
+    say(f"{len(content):,} bytes in {output}")
+
+
+def _report(coordinator: Coordinator, session_id: str) -> SessionReport:
+    from party_sdk.session_reports import session_report
+
+    opened = coordinator.session(session_id)
+    return session_report(opened, coordinator.acquaintances)

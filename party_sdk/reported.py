@@ -1,0 +1,80 @@
+"""What the reports of parties and of coordinators have alike: seats, fidelity, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from clustering_protocols import registry
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.suitability import Method, Partitioning
+from clustering_protocols.terms import Layout, Terms
+from coterie_pages.models import Expected, Matrix, Seat, Who
+from party_sdk import advice
+from party_sdk.roster import Roster
+
+
+def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[Seat]:
+    """Yield who sits at each slot, as the agreement says; ``own`` is the reader's."""
+    for seat in roster.seats:
+        slot = layout.slot(seat.slot)
+        yield Seat(
+            slot=seat.slot,
+            title=slot.title,
+            row=slot.row,
+            column=slot.column,
+            who=Who(name=seat.name, known=seat.known, fingerprint=seat.fingerprint),
+            own=seat.slot == own,
+            n_rows=seat.n_rows,
+            n_columns=seat.n_columns,
+        )
+
+
+def expected(terms: Terms) -> tuple[str, tuple[Expected, ...]]:
+    """Return the way in which terms use their protocol, and what was measured for it.
+
+    Nothing where nobody measured it.
+    """
+    partitioning = partitioning_of(terms.layout)
+    way = _way(terms, partitioning)
+    if way is None:
+        return "", ()
+    found = advice.figures(terms.protocol.name, way.name, partitioning)
+    return way.name, tuple(
+        Expected(set=each.set, mean=each.mean, least=each.least, seeds=each.seeds)
+        for each in found
+    )
+
+
+def partitioning_of(layout: Layout) -> Partitioning:
+    """Return how a layout splits data."""
+    if layout.n_column_groups == 1:
+        return "horizontal"
+    return "vertical" if layout.n_row_groups == 1 else "mixed"
+
+
+def _way(terms: Terms, partitioning: Partitioning) -> Method | None:
+    """Return the way whose algorithm the parameters ask for."""
+    asked = registry.check_terms(terms).model_dump(mode="json").get("algorithm")
+    ways = registry.protocol(terms.protocol.name).methods
+    here = [way for way in ways if partitioning in way.partitionings]
+    by_algorithm = {way.params.get("algorithm", asked): way for way in reversed(here)}
+    return by_algorithm.get(asked)
+
+
+def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:
+    """Return centroids (k, m) as rows of numbers, with names where there are m of them."""
+    if values is None or values.ndim != 2 or not values.size:
+        return None
+    named = columns if len(columns) == values.shape[1] else ()
+    return Matrix(columns=named, rows=tuple(map(tuple, values.tolist())))
+
+
+def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
+    """Return the rows of each cluster; nothing where nobody tells."""
+    return () if sizes is None else tuple(sizes.tolist())
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a protocol tells as JSON values."""
+    return {name: value for name, value in values.items() if value is not None}

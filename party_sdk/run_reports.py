@@ -1,0 +1,179 @@
+"""A party's own report: from its folder, without the analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.profiles import Profile
+from clustering_protocols.secrecy.identities import Institution, fingerprint
+from clustering_protocols.terms import Terms, digest
+from coterie_pages.models import Left, Points, Run, RunReport, TermsSheet, Who
+from coterie_pages.terms import sheet_of, versions_of
+from party_sdk.identities import Acquaintances
+from party_sdk.reported import expected, matrix_of, plain, seats_of, sizes_of
+from party_sdk.resume_checks import data_digest
+from party_sdk.roster import Roster
+
+if TYPE_CHECKING:
+    from clustering_protocols.data import DataSource
+    from party_sdk.ledger import Ledger
+    from party_sdk.participant import Party
+    from party_sdk.results import Result
+
+_MOST_POINTS = 3_000
+
+
+def party_sheet(
+    text: bytes,
+    terms: Terms,
+    *,
+    url: str,
+    slot: str,
+    own: Institution | None,
+    known: Acquaintances,
+) -> TermsSheet:
+    """Return the terms as a party of a slot reads them; ``own`` is who it is."""
+    you = (
+        None
+        if own is None
+        else Who(name=own.name, known=True, fingerprint=fingerprint(own.key))
+    )
+    return sheet_of(text, terms, known.read(), url=url, slot=slot, you=you)
+
+
+def run_report(
+    member: Party,
+    home: Path,
+    *,
+    data: DataSource | None = None,
+    profiles: tuple[Profile, ...] = (),
+) -> RunReport:
+    """Return what a party may say of its run, as far as it has come.
+
+    Parameters
+    ----------
+    home : Path
+        Whose acquaintances count.
+    data : DataSource, optional
+        The party's own table, to draw its rows on two axes.
+    profiles : tuple of Profile
+        What the clusters are like.
+
+    Raises
+    ------
+    GuardRefused
+        If the table is another than the one with which the party joined.
+    NotReady
+        If there is a table, and no result yet.
+    """
+    terms, slot, folder = member.terms, member.invitation.slot, member.folder
+    identity, agreement = folder.load_identity(), folder.load_agreement()
+    known = Acquaintances(home)
+    roster = None if agreement is None else Roster.of(agreement, known, slot)
+    result = _result(member)
+    way, measured = expected(terms)
+    return RunReport(
+        session=terms.session,
+        title=terms.title,
+        protocol=terms.protocol.name,
+        sheet=party_sheet(
+            identity.terms.encode(),
+            terms,
+            url=member.invitation.url,
+            slot=slot,
+            own=member.identity,
+            known=known,
+        ),
+        agreement="" if agreement is None else digest(agreement),
+        seats=() if roster is None else tuple(seats_of(roster, terms.layout, slot)),
+        safety_number="" if roster is None else roster.safety_number,
+        profiles=profiles,
+        way=way,
+        expected=measured,
+        versions=versions_of(terms),
+        slot=slot,
+        complete=result is not None,
+        n_rows=None if identity.member is None else identity.member.n_rows,
+        points=None if data is None else _points(member, result, data),
+        accepted=terms.risks,
+        left=tuple(left_of(folder.ledger)),
+        **({} if result is None else told_of(terms, result)),
+    )
+
+
+def _result(member: Party) -> Result | None:
+    try:
+        return member.result()
+    except NotReady:
+        return None
+
+
+def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
+    """Return what a report says of a result."""
+    clustered = result.labels[result.labels >= 0]
+    sizes = sizes_of(result.cluster_sizes)
+    own = np.bincount(clustered, minlength=len(sizes)).tolist()
+    return {
+        "runs": tuple(runs_of(terms, result)),
+        "sizes": sizes,
+        "own_sizes": tuple(own),
+        "without": len(result.labels) - len(clustered),
+        "centroids": matrix_of(result.centroids, result.columns),
+        "told": plain(result.report),
+    }
+
+
+def runs_of(terms: Terms, result: Result) -> Iterator[Run]:
+    """Yield each run with its figures, the chosen one marked."""
+    numbers = numbers_of(terms, result)
+    for number, (k, each) in enumerate(zip(numbers, result.figures, strict=True)):
+        yield Run(n_clusters=k, figures=each.values, chosen=number == result.chosen)
+
+
+def numbers_of(terms: Terms, result: Result) -> Sequence[int]:
+    """Return the number of clusters that each run was asked for."""
+    if terms.evaluation is None:
+        return [each.n_clusters for each in result.figures]
+    return terms.evaluation.n_clusters
+
+
+def left_of(ledger: Ledger) -> Iterator[Left]:
+    """Yield the lines of a party's log, after checking its chain."""
+    for entry in ledger.read():
+        yield Left(
+            number=entry["number"],
+            at=entry["at"],
+            event=entry["event"],
+            round=entry.get("round", 0),
+            attempt=entry.get("attempt", 0),
+            digest=entry.get("digest", ""),
+            size=entry.get("size"),
+            entry=entry.get("sequence"),
+            signed=bool(entry.get("signature")),
+            told=entry.get("notes", {}),
+        )
+
+
+def _points(member: Party, result: Result | None, data: DataSource) -> Points:
+    from party_sdk.axes import principal_axes
+
+    if result is None:
+        raise NotReady("Rows are drawn once there is a result: run to the end first.")
+    if member.folder.load_identity().data_digest != data_digest(data):
+        raise GuardRefused(
+            "This is not the table with which the party joined: rows, ids, columns or "
+            "their order differ."
+        )
+    found = principal_axes(*member.clustered(data, result.labels), most=_MOST_POINTS)
+    return Points(
+        x=tuple(found.places[:, 0].round(4).tolist()),
+        y=tuple(found.places[:, 1].round(4).tolist()),
+        labels=tuple(found.labels.tolist()),
+        explained=found.explained,
+        n_rows=len(result.labels),
+    )
