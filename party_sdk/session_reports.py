@@ -184,7 +184,7 @@ def archive(
     written = BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as archived:
         for name, content in sorted(files.items()):
-            archived.writestr(_entry(name), content)
+            archived.writestr(_entry(f"{opened.id}/{name}"), content)
     return written.getvalue()
 
 
@@ -195,7 +195,7 @@ def _as_json(summary: Record) -> dict[str, Any]:
 
 def _entry(name: str) -> ZipInfo:
     """Return an entry without the time of writing: equal content, equal bytes."""
-    entry = ZipInfo(f"session/{name}")
+    entry = ZipInfo(name)
     entry.compress_type = ZIP_DEFLATED
     entry.external_attr = 0o600 << 16
     return entry

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from party_sdk.roster import Roster
 
 _GROUP = "coterie.commands"
-_OURS = frozenset({"analyst_service", "clustering_protocols", "party_sdk"})
+_OURS = frozenset(
+    {"analyst_service", "clustering_protocols", "coterie_pages", "party_sdk"}
+)
 
 _REFUSED_AT_HOME = frozenset(
     {

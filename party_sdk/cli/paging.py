@@ -69,10 +69,9 @@ def _lines(report: RunReport | SessionReport, state: str) -> Iterator[str]:
     if report.sheet is not None:
         yield f"terms {report.sheet.digest}"
     for seat in report.seats:
-        name = (
-            "has not joined" if seat.who is None else seat.who.name or "gives no name"
-        )
-        yield f"  {seat.slot}: {name}, {seat.n_rows or 0} rows"
+        name = "" if seat.who is None else seat.who.name or "gives no name"
+        rows = "has not joined" if seat.n_rows is None else f"{seat.n_rows} rows"
+        yield f"  {seat.slot}: {', '.join(filter(None, [name, rows]))}"
     if report.safety_number:
         yield f"safety number {report.safety_number}"
     if report.sizes:

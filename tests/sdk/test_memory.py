@@ -183,11 +183,40 @@ def test_sessions_and_slots_have_folders_of_their_own(tmp_path: Path) -> None:
     assert len(places) == 4
 
 
-def test_forgetting_leaves_nothing(folder: PartyFolder) -> None:
+def test_forgetting_everything_leaves_nothing(folder: PartyFolder) -> None:
     fill(folder)
-    folder.forget()
+    folder.forget(everything=True)
     assert not folder.exists
     assert not folder.path.exists()
+
+
+def test_log_agreement_and_report_outlive_the_rest(folder: PartyFolder) -> None:
+    fill(folder)
+    folder.ledger.joining("a" * 64)
+    log = (folder.path / "sent.log").read_bytes()
+    agreement = folder.load_agreement()
+    assert folder.forgotten() is None
+    folder.forget(b"{}")
+    assert not folder.exists
+    left = folder.forgotten()
+    assert left is not None
+    names = {path.name for path in folder.path.rglob("*") if path.is_file()}
+    assert names == {"sent.log", "agreement.json", "report.json"}
+    assert (left.path / "sent.log").read_bytes() == log
+    assert (left.load_agreement(), left.load_report()) == (agreement, b"{}")
+    assert (left.session, left.slot) == (folder.session, folder.slot)
+
+
+def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None:
+    for digest in ("a" * 64, "b" * 64):
+        folder = PartyFolder(tmp_path, "s", "a")
+        fill(folder)
+        folder.ledger.joining(digest)
+        assert [entry["digest"] for entry in folder.ledger.read()] == [digest]
+        folder.forget()
+    left = PartyFolder(tmp_path, "s", "a").forgotten()
+    assert left is not None
+    assert [entry["digest"] for entry in left.ledger.read()] == ["b" * 64]
 
 
 def test_a_contribution_that_was_changed_on_disk_is_not_sent(

@@ -24,7 +24,14 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 
-OURS = {"analyst_service", "clustering_protocols", "coterie", "party_sdk", "support"}
+OURS = {
+    "analyst_service",
+    "clustering_protocols",
+    "coterie",
+    "coterie_pages",
+    "party_sdk",
+    "support",
+}
 LISTING = {"click", "colorama"}  # the latter on Windows
 VALUES = {
     "annotated_types",
@@ -64,6 +71,7 @@ SERVICE = (
         "uvloop",
     }
 )
+PAGES = {"jinja2", "markupsafe"}
 MATHEMATICS = {"fastcluster", "llvmlite", "numba", "scipy", "sklearn"}
 # httpx imports these where they are installed, which they are for tests alone.
 OPTIONAL = {"pygments", "rich"}
@@ -98,8 +106,10 @@ def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[s
         [],
         ["party"],
         ["party", "run"],
+        ["party", "terms"],
         ["session"],
         ["session", "create"],
+        ["session", "report"],
         ["identity"],
         ["identity", "trust"],
         ["simulate"],
@@ -212,6 +222,7 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         assert coterie(*create) <= CLIENT | OPTIONAL
         assert coterie("session", "list") <= CLIENT | OPTIONAL
         assert coterie("session", "show", "done") <= CLIENT | OPTIONAL
+        assert coterie("session", "report", "done") <= CLIENT | OPTIONAL
         assert coterie("session", "audit", "done") <= CLIENT | OPTIONAL
         assert coterie("identity", "new", "North") <= LISTING | VALUES
         assert coterie("identity", "card") <= LISTING | VALUES
@@ -220,6 +231,10 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
             [invitation] = coordinator.session("open").invite().values()
             risks = coordinator.session("open").status().risks
         accepted = [word for code in risks for word in ("--accept-risk", code)]
+        page = ["--html", str(tmp_path / "terms.html")]
+        written = coterie("party", "terms", invitation, *page)
+        assert PAGES <= written <= CLIENT | OPTIONAL | PAGES
+        assert coterie("party", "terms", invitation) <= CLIENT | OPTIONAL
         assert coterie("party", "join", invitation, *accepted) <= CLIENT | OPTIONAL
         assert coterie("party", "audit", "open", "r1c1") <= CLIENT | OPTIONAL
 
