@@ -10,9 +10,9 @@ import numpy as np
 
 from clustering_protocols.errors import GuardRefused, NotReady
 from clustering_protocols.profiles import Profile
-from clustering_protocols.secrecy.identities import Institution, fingerprint
+from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
-from coterie_pages.models import Left, Points, Run, RunReport, TermsSheet, Who
+from coterie_pages.models import Left, Points, Run, RunReport, Who
 from coterie_pages.terms import sheet_of, versions_of
 from party_sdk.identities import Acquaintances
 from party_sdk.reported import expected, matrix_of, plain, seats_of, sizes_of
@@ -28,22 +28,9 @@ if TYPE_CHECKING:
 _MOST_POINTS = 3_000
 
 
-def party_sheet(
-    text: bytes,
-    terms: Terms,
-    *,
-    url: str,
-    slot: str,
-    own: Institution | None,
-    known: Acquaintances,
-) -> TermsSheet:
-    """Return the terms as a party of a slot reads them; ``own`` is who it is."""
-    you = (
-        None
-        if own is None
-        else Who(name=own.name, known=True, fingerprint=fingerprint(own.key))
-    )
-    return sheet_of(text, terms, known.read(), url=url, slot=slot, you=you)
+def own_line(name: str, key: str) -> Who:
+    """Return the reader's own institution."""
+    return Who(name=name, known=True, fingerprint=fingerprint(key))
 
 
 def run_report(
@@ -73,7 +60,7 @@ def run_report(
     """
     terms, slot, folder = member.terms, member.invitation.slot, member.folder
     identity, agreement = folder.load_identity(), folder.load_agreement()
-    known = Acquaintances(home)
+    known, line = Acquaintances(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, known, slot)
     result = _result(member)
     way, measured = expected(terms)
@@ -81,13 +68,13 @@ def run_report(
         session=terms.session,
         title=terms.title,
         protocol=terms.protocol.name,
-        sheet=party_sheet(
+        sheet=sheet_of(
             identity.terms.encode(),
             terms,
+            known.read(),
             url=member.invitation.url,
             slot=slot,
-            own=member.identity,
-            known=known,
+            you=None if line is None else own_line(line.institution, line.identity),
         ),
         agreement="" if agreement is None else digest(agreement),
         seats=() if roster is None else tuple(seats_of(roster, terms.layout, slot)),
@@ -98,7 +85,7 @@ def run_report(
         versions=versions_of(terms),
         slot=slot,
         complete=result is not None,
-        n_rows=None if identity.member is None else identity.member.n_rows,
+        n_rows=None if line is None else line.n_rows,
         points=None if data is None else _points(member, result, data),
         accepted=terms.risks,
         left=tuple(left_of(folder.ledger)),

@@ -24,8 +24,12 @@ def demo(out: Path, *, as_json: bool) -> None:
     The data are the breast cancer measurements that come with scikit-learn: 569 people,
     30 features, two classes. Two parties hold 15 features of one half of the people,
     two hold the same features of the other half. The labels are compared with those of
-    clustering the pooled data.
+    clustering the pooled data, and the reports of the session are written.
     """
-    from party_sdk.cli.demonstration import show
+    from party_sdk.cli.heartbeat import Heartbeat
 
-    show(out, as_json=as_json)
+    with Heartbeat() as beat:
+        beat.now("four tables are cut from one")
+        from party_sdk.cli.demonstration import show  # takes seconds on a cold disk
+
+        show(out, beat, as_json=as_json)

@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyarrow import csv
 from sklearn.datasets import load_breast_cancer
 
-from clustering_protocols import metrics, registry, simulation
+from clustering_protocols import registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.data import matrix
@@ -35,6 +35,8 @@ from clustering_protocols.errors import Unavailable
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from party_sdk._files import private_folder, write_private
+from party_sdk.cli.demo_scores import LOCAL, POOLED, Scale, Scores, table_lines
+from party_sdk.cli.heartbeat import Heartbeat
 from party_sdk.tables.columns_of_files import read_column
 
 SEED = 1
@@ -57,36 +59,31 @@ class Experiment:
     folder: Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class Score:
-    """Agreement with the classes, and with pooled clustering."""
-
-    ari: float
-    fidelity: float
-
-
-def show(out: Path, *, as_json: bool) -> None:
-    """Run the demo and print the scores."""
+def show(out: Path, beat: Heartbeat, *, as_json: bool) -> None:
+    """Run the demo; print the scores and where the reports are."""
     begin = time.monotonic()
     contest = _prepare(out.resolve())
-    click.echo(f"four parties' files are in {contest.folder / 'data'}", err=True)
-    with _analyst(contest.folder) as environment:
+    beat.say(f"four parties' files are in {contest.folder / 'data'}")
+    with _analyst(contest.folder, beat) as environment:
         methods = {
             "dc, paper's text": _run(
-                contest, "paper-text", _paper_text(contest), environment
+                contest, "paper-text", _paper_text(contest), environment, beat
             ),
-            "dc, defaults": _run(contest, "defaults", _defaults(), environment),
+            "dc, defaults": _run(contest, "defaults", _defaults(), environment, beat),
         }
+        reports = _report(contest, "defaults", environment, beat)
+    scale = Scale(classes=contest.classes, parts=contest.parts)
+    pooled = methods["dc, defaults"].pooled
     scores = {
-        "local clustering": _local(contest, methods["dc, defaults"].pooled),
-        **{name: _scores(contest, found) for name, found in methods.items()},
-        "pooled clustering": _pooled(contest, methods["dc, defaults"].pooled),
+        LOCAL: scale.alone(_defaults(), pooled),
+        **{name: scale.of(each.labels, each.pooled) for name, each in methods.items()},
+        POOLED: scale.of(pooled, pooled),
     }
     seconds = time.monotonic() - begin
     if as_json:
-        click.echo(json.dumps(_document(scores, contest, seconds)))
+        click.echo(json.dumps(_document(scores, contest, reports, seconds)))
         return
-    _print(scores, contest, seconds)
+    _print(scores, contest, reports, seconds)
 
 
 def _prepare(folder: Path) -> Experiment:
@@ -125,8 +122,9 @@ def _paper_text(contest: Experiment) -> Params:
 
 
 @contextmanager
-def _analyst(folder: Path) -> Iterator[Mapping[str, str]]:
+def _analyst(folder: Path, beat: Heartbeat) -> Iterator[Mapping[str, str]]:
     """Run an analyst; yield the environment that its callers need."""
+    beat.now("an analyst starts")
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
     home = private_folder(folder / "analyst")
@@ -147,7 +145,7 @@ def _analyst(folder: Path) -> Iterator[Mapping[str, str]]:
         )
     try:
         _wait_for(url, process, folder)
-        click.echo(f"an analyst on SQLite listens at {url}", err=True)
+        beat.say(f"an analyst on SQLite listens at {url}")
         yield environment | {"COTERIE_URL": url, "COTERIE_KEY": key}
     finally:
         process.terminate()
@@ -167,12 +165,18 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _run(
-    contest: Experiment, name: str, params: Params, environment: Mapping[str, str]
+    contest: Experiment,
+    name: str,
+    params: Params,
+    environment: Mapping[str, str],
+    beat: Heartbeat,
 ) -> simulation.Evaluated:
     """Run a session over HTTP and in simulation; the labels must be the same bits."""
     session = name  # fixed, as is the entropy: every run prints the same numbers
     keys = simulation.entropies(SEED, session, LAYOUT.names)
     home = private_folder(contest.folder / "homes" / session)
+    doing = f"{name}: a coordinator opens a session, four parties join and answer"
+    beat.now(doing, _log(home, LAYOUT.names[0]))
     for role, entropy in keys.items():
         (home / f"{role}.entropy").write_text(entropy.hex())
     words = ["session", "--home", str(home), "create", session, "--id", session]
@@ -197,10 +201,11 @@ def _run(
         for slot, invitation in opened["invitations"].items()
     }
     for slot, process in parties.items():
-        _, errors = process.communicate()
-        if process.returncode:
-            raise Unavailable(f"Party {slot} ended early: {errors.strip()}")
-        click.echo(f"{name}: {slot} has its labels", err=True)
+        if process.wait():
+            said = _log(home, slot).read_text().strip()
+            raise Unavailable(f"Party {slot} ended early: {said}")
+        beat.say(f"{name}: {slot} has its labels")
+    beat.now(f"{name}: the same in simulation, and on the pooled data")
     evaluated = simulation.evaluate(
         params,
         contest.X,
@@ -220,15 +225,21 @@ def _start_party(
     invitation: str,
     labels: Path,
     risks: list[str],
-) -> subprocess.Popen[str]:
+) -> subprocess.Popen[bytes]:
     words = [*_COTERIE, "party", "run", invitation, "--home", str(home)]
     words += ["--data", str(contest.folder / "data" / f"{slot}.csv")]
     words += ["--id-column", "patient", "--labels", str(labels / f"{slot}.csv")]
     words += ["--entropy-file", str(home / f"{slot}.entropy"), "--json"]
     words += [word for code in risks for word in ("--accept-risk", code)]
-    return subprocess.Popen(  # noqa: S603  our own command
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    with _log(home, slot).open("wb") as log:
+        return subprocess.Popen(  # noqa: S603  our own command
+            words, stdout=subprocess.DEVNULL, stderr=log
+        )
+
+
+def _log(home: Path, slot: str) -> Path:
+    """Return where a party's progress is written."""
+    return home / f"{slot}.log"
 
 
 def _check_same(evaluated: simulation.Evaluated, labels: Path) -> None:
@@ -257,74 +268,44 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-# The scores
+# What there is to look at
 
 
-def _scores(contest: Experiment, found: simulation.Evaluated) -> dict[str, Score]:
-    return _per_party(contest, found.labels, found.pooled)
-
-
-def _pooled(contest: Experiment, pooled: IntArray) -> dict[str, Score]:
-    return _per_party(contest, pooled, pooled)
-
-
-def _per_party(
-    contest: Experiment, labels: IntArray, pooled: IntArray
-) -> dict[str, Score]:
-    """Return the scores of each party's rows, and of all rows."""
-    rows = {slot.name: contest.parts.rows[slot.row] for slot in LAYOUT.slots}
-    everybody = np.arange(len(labels))
-    return {
-        name: _score(contest.classes[chosen], labels[chosen], pooled[chosen])
-        for name, chosen in {**rows, "overall": everybody}.items()
+def _report(
+    contest: Experiment, name: str, environment: Mapping[str, str], beat: Heartbeat
+) -> dict[str, Path]:
+    """Write the coordinator's report of a session, and that of one party."""
+    beat.now("reports are written")
+    home, slot = contest.folder / "homes" / name, LAYOUT.names[0]
+    paths = {
+        "the coordinator": contest.folder / "report.html",
+        slot: contest.folder / f"report-{slot}.html",
     }
-
-
-def _local(contest: Experiment, pooled: IntArray) -> dict[str, Score]:
-    """Return the scores of k-means on what one party holds; overall is their mean."""
-    scores: dict[str, Score] = {}
-    known = registry.protocol("dc")
-    for slot in LAYOUT.slots:
-        own = matrix(contest.parts.data[slot.name])
-        labels = known.pooled(_defaults(), own, None)
-        rows = contest.parts.rows[slot.row]
-        scores[slot.name] = _score(contest.classes[rows], labels, pooled[rows])
-    each = list(scores.values())
-    mean = Score(
-        ari=float(np.mean([score.ari for score in each])),
-        fidelity=float(np.mean([score.fidelity for score in each])),
-    )
-    return {**scores, "overall": mean}
-
-
-def _score(classes: IntArray, labels: IntArray, pooled: IntArray) -> Score:
-    return Score(
-        ari=metrics.adjusted_rand(classes, labels),
-        fidelity=metrics.adjusted_rand(pooled, labels),
-    )
+    page = ["--html", str(paths["the coordinator"]), "--force"]
+    _call(["session", "--home", str(home), "report", name, *page], environment)
+    page = ["--html", str(paths[slot]), "--force", "--home", str(home)]
+    page += ["--data", str(contest.folder / "data" / f"{slot}.csv")]
+    page += ["--id-column", "patient"]
+    _call(["party", "report", name, slot, *page], environment)
+    return paths
 
 
 def _print(
-    scores: Mapping[str, Mapping[str, Score]], contest: Experiment, seconds: float
+    scores: Scores, contest: Experiment, reports: Mapping[str, Path], seconds: float
 ) -> None:
-    names = [*LAYOUT.names, "overall"]
-    click.echo(
-        f"{'ARI with the classes / fidelity':32}" + "".join(f"{n:>15}" for n in names)
-    )
-    for method, row in scores.items():
-        cells = [f"{row[n].ari:.3f} / {row[n].fidelity:.3f}" for n in names]
-        click.echo(f"{method:32}" + "".join(f"{cell:>15}" for cell in cells))
-    click.echo(
-        "Fidelity is the agreement (ARI) with pooled clustering; 1: nothing lost."
-    )
-    click.echo("Local clustering: what each party finds alone; overall is their mean.")
+    for line in table_lines(scores):
+        click.echo(line)
+    click.echo("")
     click.echo("The labels over HTTP equal those of the simulation, bit for bit.")
     click.echo(f"labels: {contest.folder / 'labels'}")
     click.echo(f"{seconds:.0f} s")
+    click.echo("Open in a browser:")
+    for whose, path in reports.items():
+        click.echo(f"  the report of {whose}: {path}")
 
 
 def _document(
-    scores: Mapping[str, Mapping[str, Score]], contest: Experiment, seconds: float
+    scores: Scores, contest: Experiment, reports: Mapping[str, Path], seconds: float
 ) -> dict[str, Any]:
     return {
         "scores": {
@@ -332,5 +313,6 @@ def _document(
             for method, row in scores.items()
         },
         "labels": str(contest.folder / "labels"),
+        "reports": {whose: str(path) for whose, path in reports.items()},
         "seconds": round(seconds, 1),
     }

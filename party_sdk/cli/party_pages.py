@@ -59,19 +59,20 @@ def terms(
 
 def _sheet(invitation: str, here: PartyOptions) -> TermsSheet:
     from clustering_protocols.terms import read_terms
+    from coterie_pages.terms import sheet_of
     from party_sdk.identities import Acquaintances
     from party_sdk.invitations import Invitation
-    from party_sdk.run_reports import party_sheet
+    from party_sdk.run_reports import own_line
 
-    parsed = Invitation.parse(invitation)
+    parsed, own = Invitation.parse(invitation), here.institution()
     text = here.offered_text(invitation)
-    return party_sheet(
+    return sheet_of(
         text,
         read_terms(text),
+        Acquaintances(here.home).read(),
         url=parsed.url,
         slot=parsed.slot,
-        own=here.institution(),
-        known=Acquaintances(here.home),
+        you=None if own is None else own_line(own.name, own.key),
     )
 
 
