@@ -75,7 +75,7 @@ def _drawn(panel: _Panel) -> Iterator[Markup]:
     right = panel.x + _PANEL[0] - _RIGHT
     bottom = panel.y + _PANEL[1] - _BOTTOM
     first = panel.runs[0][0]
-    for value in ticks(*panel.range, about=3):
+    for value in ticks(*panel.range, about=5):
         _, y = panel.place(first, value)
         yield line(panel.x + _LEFT, y, right, y, class_="grid")
         yield text(panel.x + _LEFT - 6, y + 4, number(value), anchor="end")

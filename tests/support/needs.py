@@ -30,7 +30,8 @@ POSTGRESQL = Need(
 )
 NGINX = Need("nginx", "COTERIE_REQUIRE_TOOLS", "install nginx")
 COMPOSE = Need("docker-compose", "COTERIE_REQUIRE_TOOLS", "install docker-compose")
-ALL = (POSTGRESQL, NGINX, COMPOSE)
+CHROMIUM = Need("chromium", "COTERIE_REQUIRE_TOOLS", "install chromium")
+ALL = (POSTGRESQL, NGINX, COMPOSE, CHROMIUM)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:

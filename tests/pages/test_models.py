@@ -1,0 +1,130 @@
+"""Models of pages: they are JSON, and are drawn up from the terms themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support import page_models
+from support.examples import dealt
+
+from clustering_protocols import registry, simulation
+from clustering_protocols.contract import Example
+from clustering_protocols.engine.stages import load
+from clustering_protocols.terms import Terms, digest, read_agreement, read_terms
+from coterie_pages.models import RunReport, SessionReport, TermsSheet
+from coterie_pages.terms import sheet_of
+from coterie_pages.text import sheet_lines
+
+MODELS = {
+    "terms": page_models.sheet(),
+    "run": page_models.run_report(),
+    "empty run": page_models.empty_run(),
+    "session": page_models.session_report(),
+    "empty session": page_models.empty_session(),
+}
+
+
+def examples() -> Iterator[Any]:
+    for name, protocol in registry.catalogue().items():
+        for number, example in enumerate(protocol.examples()):
+            yield pytest.param(example, id=f"{name}-{number}")
+
+
+def agreed(example: Example[Any]) -> tuple[bytes, bytes, Terms]:
+    """The agreement of an example's session, the text of its terms, and the terms."""
+    agreement = simulation.agree(
+        example.params,
+        example.layout,
+        dealt(example, 1).data,
+        seed=1,
+        session="s",
+        dictionary=example.dictionary,
+        preparation=example.preparation,
+        evaluation=example.evaluation,
+    )
+    text = read_agreement(agreement)[0].terms.encode()
+    return agreement, text, read_terms(text)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_a_model_is_the_same_after_a_way_through_json(
+    model: TermsSheet | RunReport | SessionReport,
+) -> None:
+    again = type(model).model_validate_json(model.model_dump_json())
+    assert again == model
+
+
+def test_a_field_that_nobody_declared_is_refused() -> None:
+    values = page_models.empty_run().model_dump() | {"labels": [0, 1]}
+    with pytest.raises(ValidationError, match="labels"):
+        RunReport.model_validate(values)
+
+
+@pytest.mark.parametrize("example", list(examples()))
+def test_a_sheet_tells_every_stage_and_message_of_the_engine(
+    example: Example[Any],
+) -> None:
+    agreement, text, terms = agreed(example)
+    sheet = sheet_of(text, terms, {})
+    steps = {step.name: step for step in sheet.steps}
+    _, stages = load(agreement)
+    for stage in stages:
+        repeated = re.sub(r"-\d+$", "", stage.name) if stage.run is not None else ""
+        step = steps[repeated or stage.name]
+        assert step.each_run == bool(repeated)
+        told = {asked.answer.kind: asked.answer for asked in step.asked}
+        told |= {message.kind: message for message in step.sealed}
+        sent = {exchange.answer for exchange in stage.exchanges} | set(stage.envelopes)
+        assert {record.kind for record in sent} == told.keys()
+        for record in sent:
+            names = [item.name for item in told[record.kind].items]
+            assert names == list(record.model_fields)
+    order = [step.name for step in sheet.steps]
+    assert (order[0], order[-1]) == (stages[0].name, stages[-1].name)
+
+
+@pytest.mark.parametrize("example", list(examples()))
+def test_a_sheet_tells_every_risk_and_the_digest_of_the_exact_text(
+    example: Example[Any],
+) -> None:
+    _, text, terms = agreed(example)
+    sheet = sheet_of(text, terms, {})
+    assert sheet.digest == digest(text)
+    assert {risk.code: risk.sentence for risk in sheet.risks} == registry.risks_in(
+        terms
+    )
+    shown = " ".join(" ".join(sheet_lines(sheet)).split())
+    for code, sentence in registry.risks_in(terms).items():
+        assert f"{code}: {sentence}" in shown
+    assert sheet.digest in shown
+
+
+def test_lines_of_a_sheet_are_no_wider_than_a_terminal() -> None:
+    assert max(map(len, sheet_lines(page_models.sheet()))) <= 80
+
+
+def test_an_expected_institution_is_named_as_its_card_was_trusted() -> None:
+    north, south, west = page_models.sheet().places
+    assert north.own
+    assert north.expected == page_models.sheet().you
+    assert south.expected is not None
+    assert (south.expected.name, south.expected.known) == ("Institution 1", True)
+    assert west.expected is None
+    strangers = sheet_of(
+        page_models.terms_text(), read_terms(page_models.terms_text()), {}
+    )
+    assert strangers.places[1].expected is not None
+    assert not strangers.places[1].expected.known
+
+
+def test_what_becomes_of_a_field_is_said() -> None:
+    [group] = page_models.sheet().dictionary
+    lines = {field.name: field for field in group.fields}
+    assert (lines["age"].form, lines["age"].range) == ("integer", "0 to 120")
+    assert lines["ward"].range == "surgery, medicine, intensive care"
+    assert lines["ward"].preparation == "a column for each level"
+    assert lines["smoker"].form == "yes or no"
