@@ -7,6 +7,7 @@ from typing import Any
 
 from clustering_protocols import registry
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Params
 from clustering_protocols.suitability import Method, Partitioning
 from clustering_protocols.terms import Layout, Terms
 from coterie_pages.models import Expected, Matrix, Seat, Who
@@ -35,11 +36,11 @@ def expected(terms: Terms) -> tuple[str, tuple[Expected, ...]]:
 
     Nothing where nobody measured it.
     """
-    partitioning = partitioning_of(terms.layout)
-    way = _way(terms, partitioning)
+    name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
+    way = way_of(name, registry.check_terms(terms), partitioning)
     if way is None:
         return "", ()
-    found = advice.figures(terms.protocol.name, way.name, partitioning)
+    found = advice.figures(name, way.name, partitioning)
     return way.name, tuple(
         Expected(set=each.set, mean=each.mean, least=each.least, seeds=each.seeds)
         for each in found
@@ -53,13 +54,18 @@ def partitioning_of(layout: Layout) -> Partitioning:
     return "vertical" if layout.n_row_groups == 1 else "mixed"
 
 
-def _way(terms: Terms, partitioning: Partitioning) -> Method | None:
-    """Return the way whose algorithm the parameters ask for."""
-    asked = registry.check_terms(terms).model_dump(mode="json").get("algorithm")
-    ways = registry.protocol(terms.protocol.name).methods
-    here = [way for way in ways if partitioning in way.partitionings]
-    by_algorithm = {way.params.get("algorithm", asked): way for way in reversed(here)}
-    return by_algorithm.get(asked)
+def way_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
+    """Return the way of a protocol whose algorithm the parameters ask for."""
+    asked = params.model_dump(mode="json").get("algorithm")
+    usual = registry.defaults(type(params)).get("algorithm")
+    ways = [
+        way
+        for way in registry.protocol(name).methods
+        if partitioning in way.partitionings
+    ]
+    return next(
+        (way for way in ways if way.params.get("algorithm", usual) == asked), None
+    )
 
 
 def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:

@@ -1,0 +1,291 @@
+"""What `party terms`, `party report`, `session report` and `session export` say."""
+
+from __future__ import annotations
+
+import json
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.datasets import load_wine
+from support.analyst_process import Analyst
+
+from clustering_protocols import registry
+from clustering_protocols.proofs import SignedLog
+from clustering_protocols.terms import Layout, digest
+from coterie_pages.models import RunReport, SessionReport, TermsSheet
+from party_sdk.cli import main
+from party_sdk.cli.demo_scores import OVERALL, POOLED, Score, table_lines
+from party_sdk.cli.heartbeat import Heartbeat
+from party_sdk.invitations import Invitation
+from party_sdk.memory import PartyFolder
+from party_sdk.reported import partitioning_of, way_of
+
+SLOT = "r1c1"
+
+
+class Desk(NamedTuple):
+    """One home, from which a coordinator and the only party of a session act."""
+
+    folder: Path
+    environment: dict[str, str]
+    session: str
+    invitation: str
+    accept: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    def __call__(self, *words: object, expect: int = 0) -> str:
+        texts = [str(word) for word in words]
+        done = CliRunner().invoke(
+            main, texts, env=self.environment, prog_name="coterie"
+        )
+        if done.exit_code == 1 and done.exception is not None:
+            raise done.exception
+        assert done.exit_code == expect, done.output
+        return done.stdout
+
+    def run(self) -> Any:
+        labels = ("--labels", self.folder / "labels.csv", "--force")
+        words = ("party", "run", self.invitation, *self.rows, *labels, *self.accept)
+        return json.loads(self(*words, "--json"))
+
+    def labels(self) -> np.ndarray:
+        lines = (self.folder / "labels.csv").read_text().splitlines()[1:]
+        return np.array([int(line.rpartition(",")[2]) for line in lines])
+
+
+@pytest.fixture
+def desk(
+    analyst: Analyst, tmp_path: Path, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> Desk:
+    """A session of `dc` with two runs, that nobody has joined yet."""
+    monkeypatch.chdir(tmp_path)
+    X = load_wine().data[:60, :4]
+    lines = [",".join(map(str, [f"w{n:03}", *row])) for n, row in enumerate(X)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,a,b,c,d", *lines]) + "\n")
+    environment = {
+        "COTERIE_URL": analyst.url,
+        "COTERIE_KEY": analyst.key,
+        "COTERIE_HOME": str(tmp_path / "home"),
+    }
+    blank = Desk(tmp_path, environment, session_id, "", (), ())
+    create = ("session", "create", "Wine & <b>more</b>", "--id", session_id)
+    about = ("--purpose", "To compare", "--contact", "office@north.example")
+    params = ("--protocol", "dc", "--param", "n_clusters=2..3", "--seed", "1")
+    opened = json.loads(blank(*create, *about, *params, "--json"))
+    accepted = [word for code in opened["risks"] for word in ("--accept-risk", code)]
+    return blank._replace(
+        invitation=opened["invitations"][SLOT],
+        accept=tuple(accepted),
+        rows=("--data", str(tmp_path / "rows.csv"), "--id-column", "id"),
+    )
+
+
+def test_terms_are_read_before_anybody_joins(desk: Desk) -> None:
+    sheet = TermsSheet.model_validate_json(
+        desk("party", "terms", desk.invitation, "--json")
+    )
+    parsed = Invitation.parse(desk.invitation)
+    assert (sheet.digest, sheet.slot) == (parsed.terms, SLOT)
+    assert sheet.url == parsed.url
+    assert {risk.code for risk in sheet.risks} == set(desk.accept[1::2])
+    assert sheet.coordinator is not None
+    shown = desk("party", "terms", desk.invitation)
+    assert all(risk.sentence in " ".join(shown.split()) for risk in sheet.risks)
+    assert parsed.terms in shown
+    assert "Signature" in shown
+    assert not (desk.folder / "home" / "parties").exists(), "nothing was joined"
+
+    page = desk.folder / "terms.html"
+    desk("party", "terms", desk.invitation, "--html", page)
+    html = page.read_text()
+    assert parsed.terms in html
+    assert "Wine &amp; &lt;b&gt;more&lt;/b&gt;" in html
+    assert parsed.code not in html + shown
+    assert parsed.secret.hex() not in html + shown
+    desk("party", "terms", desk.invitation, "--html", page, expect=3)
+    desk("party", "terms", desk.invitation, "--html", page, "--force")
+
+
+def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(desk: Desk) -> None:
+    told = desk.run()
+    labels = desk.labels()
+    made = RunReport.model_validate_json(
+        desk("party", "report", desk.session, *desk.rows, "--json")
+    )
+    assert made.complete
+    assert sum(made.own_sizes) == 60
+    assert list(made.own_sizes) == np.bincount(labels).tolist()
+    assert list(made.sizes) == told["cluster_sizes"]
+    assert [(run.n_clusters, run.chosen) for run in made.runs] == [
+        (run["n_clusters"], run["chosen"]) for run in told["runs"]
+    ]
+    assert made.safety_number == told["safety_number"]
+    assert made.points is not None
+    assert list(made.points.labels) == labels.tolist()
+    assert made.accepted == desk.accept[1::2]
+    sent = [line for line in made.left if line.event == "sending"]
+    receipts = [line for line in made.left if line.event == "receipt"]
+    assert [line.digest for line in sent] == [line.digest for line in receipts]
+    assert all(line.signed for line in receipts)
+    assert not set(told["columns"]) - {"a", "b", "c", "d"}
+
+    whole = desk("party", "report", desk.invitation, "--json")
+    assert "w001" not in whole, "no ids"
+    before = RunReport.model_validate_json(whole)
+    assert before == made.model_copy(update={"points": None})
+    desk("party", "forget", desk.session, SLOT, "--yes")
+    after = desk("party", "report", desk.session, SLOT, "--json")
+    assert RunReport.model_validate_json(after) == before
+    assert made.safety_number in desk("party", "status", desk.session, SLOT)
+    audit = SignedLog.read(
+        desk("party", "audit", desk.session, SLOT, "--json").encode()
+    )
+    assert len(audit.entries()) == len(made.left)
+    desk("party", "report", desk.session, *desk.rows, expect=7)
+    desk("party", "resume", desk.session, SLOT, *desk.rows, expect=7)
+    desk("party", "forget", desk.session, SLOT, "--all", "--yes")
+    desk("party", "report", desk.session, SLOT, expect=7)
+    desk("party", "audit", desk.session, SLOT, expect=7)
+
+
+def test_another_table_is_not_drawn(desk: Desk) -> None:
+    page = desk.folder / "report.html"
+    desk("party", "report", desk.session, expect=7)
+    desk.run()
+    rows = desk.folder / "rows.csv"
+    rows.write_text(rows.read_text().replace("w001,", "w901,"))
+    desk("party", "report", desk.session, *desk.rows, "--html", page, expect=3)
+    assert not page.exists()
+    for _ in range(2):  # what the session wrote it may write again
+        desk("party", "report", desk.session, "--html", page)
+    assert "Wine &amp; &lt;b&gt;more&lt;/b&gt;" in page.read_text()
+    page.write_text("mine")
+    desk("party", "report", desk.session, "--html", page, expect=3)
+
+
+def test_a_coordinator_reports_and_exports_all_that_it_may_read(desk: Desk) -> None:
+    early = SessionReport.model_validate_json(
+        desk("session", "report", desk.session, "--json")
+    )
+    assert (early.state, early.safety_number, early.sizes) == ("recruiting", "", ())
+    assert [seat.state for seat in early.seats] == ["invited"]
+    told = desk.run()
+    made = SessionReport.model_validate_json(
+        desk("session", "report", desk.session, "--json")
+    )
+    assert made.state == "completed"
+    assert list(made.sizes) == told["cluster_sizes"]
+    assert made.safety_number == told["safety_number"]
+    assert {line.event for line in made.audit} >= {"opened", "all-joined"}
+
+    shown = json.loads(desk("session", "show", desk.session, "--json"))
+    assert shown["result"]["cluster_sizes"] == told["cluster_sizes"]
+    assert shown["result"]["inertia"] > 0
+    assert "labels" not in shown["result"]
+
+    archive = desk.folder / "session.zip"
+    desk("session", "export", desk.session, "--output", archive)
+    with ZipFile(archive) as found:
+        files = {name.partition("/")[2]: found.read(name) for name in found.namelist()}
+    assert files.keys() == {
+        "agreement.json",
+        "audit.json",
+        "report.html",
+        "report.json",
+        "result.json",
+        "status.json",
+        "terms.json",
+    }
+    assert digest(files["terms.json"]) == Invitation.parse(desk.invitation).terms
+    assert sha256(files["agreement.json"]).hexdigest() == made.agreement
+    assert len(SignedLog.read(files["audit.json"]).entries()) == len(made.audit)
+    assert SessionReport.model_validate_json(files["report.json"]) == made
+    kept = desk.folder / "home" / "sessions" / f"{desk.session}.json"
+    secret = json.loads(kept.read_text())["entropy"]
+    assert not [name for name, content in files.items() if secret.encode() in content]
+    desk("session", "export", desk.session, "--output", archive, expect=3)
+
+
+def test_elsewhere_a_report_has_nothing_that_cannot_be_checked_there(
+    desk: Desk,
+) -> None:
+    desk.run()
+    desk.environment["COTERIE_HOME"] = str(desk.folder / "elsewhere")
+    found = SessionReport.model_validate_json(
+        desk("session", "report", desk.session, "--json")
+    )
+    assert (found.sheet, found.safety_number, found.sizes) == (None, "", ())
+    assert found.audit
+    assert "result" not in json.loads(desk("session", "show", desk.session, "--json"))
+
+
+def test_a_sealed_home_reports_after_it_has_forgotten(desk: Desk) -> None:
+    desk.environment["COTERIE_PASSPHRASE"] = "a long passphrase"
+    desk.run()
+    desk("seal")
+    desk("party", "forget", desk.session, SLOT, "--yes")
+    left = PartyFolder(desk.folder / "home", desk.session, SLOT).forgotten()
+    assert left is not None
+    assert b"run-report" not in (left.path / "report.json").read_bytes()
+    made = json.loads(desk("party", "report", desk.session, SLOT, "--json"))
+    assert made["complete"]
+
+
+# What is measured elsewhere
+
+
+@pytest.mark.parametrize(
+    ("groups", "split"),
+    [((3, 1), "horizontal"), ((1, 3), "vertical"), ((2, 2), "mixed")],
+)
+def test_a_layout_says_how_data_are_split(groups: tuple[int, int], split: str) -> None:
+    assert partitioning_of(Layout.lattice(*groups)) == split
+
+
+def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
+    for name, known in registry.catalogue().items():
+        for way in known.methods:
+            for partitioning in way.partitionings:
+                asked = {**way.parameters(3)}
+                layout = {
+                    "horizontal": Layout.lattice(3, 1),
+                    "vertical": Layout.lattice(1, 3),
+                    "mixed": Layout.lattice(2, 2),
+                }[partitioning]
+                params = registry.parse_params(name, asked)
+                assert way == way_of(name, params, partitioning_of(layout))
+
+
+# The demo
+
+
+def test_two_tables_tell_apart_what_is_lost_and_what_is_found() -> None:
+    row = {"r1c1": Score(ari=0.1, fidelity=0.9), OVERALL: Score(ari=0.2, fidelity=0.8)}
+    lines = list(table_lines({"method": row, POOLED: row}))
+    parts = "\n".join(lines).split("\n\n")
+    assert len(parts) == 2
+    fidelity, classes = parts
+    assert fidelity.startswith("Fidelity: ")
+    assert "0.900    0.800" in fidelity
+    assert POOLED not in fidelity.partition("overall")[2]
+    assert classes.startswith("True classes: ")
+    assert "0.100    0.200" in classes
+
+
+def test_a_long_silence_is_broken_with_the_last_line_of_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("first\nround 3\n\n")
+    with Heartbeat(seconds=0.05) as beat:
+        beat.now("parties answer", log)
+        time.sleep(0.4)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "parties answer …"
+    assert said[1].endswith("s: round 3")
