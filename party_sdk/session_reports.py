@@ -29,6 +29,7 @@ _OTHER_ARRAYS = frozenset({"cluster_sizes", "clusters", "sizes", "centroids", "s
 
 def session_report(
     opened: CoordinatedSession,
+    log: SignedLog,
     acquaintances: Acquaintances,
     *,
     profiles: tuple[Profile, ...] = (),
@@ -38,12 +39,19 @@ def session_report(
     Terms, members and result are there where the session was opened: only there can they
     be checked.
 
+    Parameters
+    ----------
+    log : SignedLog
+        Its audit: :meth:`CoordinatedSession.audit`.
+    profiles : tuple of Profile
+        What the clusters are like.
+
     Raises
     ------
-    AuditBroken, AgreementMismatch, KeyNotAuthentic
+    AgreementMismatch, KeyNotAuthentic
         If what the analyst shows is not what was signed.
     """
-    status, log = opened.status(), opened.audit()
+    status = opened.status()
     return SessionReport(
         session=status.id,
         title=status.title or status.id,

@@ -14,6 +14,7 @@ from party_sdk.cli.outputs import force_option, keep_others
 from party_sdk.cli.paging import html_option, show_report, write_page, write_whole
 
 if TYPE_CHECKING:
+    from clustering_protocols.proofs import SignedLog
     from coterie_pages.models import SessionReport
     from party_sdk.coordinator import Coordinator
 
@@ -37,7 +38,7 @@ def report(
     be checked.
     """
     keep_others([html], None, force=force)
-    made = _report(coordinator, session_id)
+    made, _ = _report(coordinator, session_id)
     if html is not None:
         write_page(made, html)
     if as_json:
@@ -75,9 +76,9 @@ def export(
     from party_sdk.session_reports import archive
 
     keep_others([output], None, force=force)
-    made = _report(coordinator, session_id)
+    made, log = _report(coordinator, session_id)
     opened = coordinator.session(session_id)
-    content = archive(opened, made, page(made), opened.audit())
+    content = archive(opened, made, page(made), log)
     write_whole(content, output)
     if as_json:
         say(json.dumps({"output": str(output), "n_bytes": len(content)}))
@@ -85,8 +86,12 @@ def export(
     say(f"{len(content):,} bytes in {output}")
 
 
-def _report(coordinator: Coordinator, session_id: str) -> SessionReport:
+def _report(
+    coordinator: Coordinator, session_id: str
+) -> tuple[SessionReport, SignedLog]:
+    """Return the report of a session, and the audit that is in it."""
     from party_sdk.session_reports import session_report
 
     opened = coordinator.session(session_id)
-    return session_report(opened, coordinator.acquaintances)
+    log = opened.audit()
+    return session_report(opened, log, coordinator.acquaintances), log
