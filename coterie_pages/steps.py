@@ -15,7 +15,7 @@ from clustering_protocols import registry
 from clustering_protocols.arrays import Spec
 from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import closing, opening
-from clustering_protocols.engine.stages import with_filling
+from clustering_protocols.engine.stages import profiles_stage, with_filling
 from clustering_protocols.records import Record
 from clustering_protocols.terms import Terms
 from coterie_pages.models import Asked, Item, Message, Step
@@ -46,8 +46,10 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
     known = registry.protocol(terms.protocol.name)
     own = with_filling(terms, known.stages(params, terms.layout))
     n_runs = len(registry.runs_of(params, terms.evaluation))
-    last = closing((own[-1],), n_runs, least=1)
-    stages = [(opening(), ()), *((stage, ()) for stage in own), (last, last.results)]
+    lasts = (own[-1],)
+    last = closing(lasts, n_runs, least=1)
+    asked = (opening(), *own, *profiles_stage(terms, lasts))
+    stages = [*((stage, ()) for stage in asked), (last, last.results)]
     return tuple(_step(stage, results, several=n_runs > 1) for stage, results in stages)
 
 

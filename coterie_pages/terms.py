@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from clustering_protocols import registry
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Plan
+from clustering_protocols.release import Release
 from clustering_protocols.schema import Field
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import TERMS_VERSION, Terms, digest
@@ -90,6 +91,7 @@ def sheet_of(
         ),
         steps=steps_of(terms),
         runs="" if terms.evaluation is None else runs_sentence(terms.evaluation),
+        release="" if terms.release is None else release_sentence(terms.release),
         dictionary=tuple(_dictionary(terms, slot)),
         join_within=terms.deadlines.recruiting,
         answer_within=terms.deadlines.round,
@@ -132,6 +134,18 @@ def runs_sentence(evaluation: Evaluation) -> str:
         "usual": "the usual rule chooses one",
     }.get(evaluation.choose, f"the best by {evaluation.choose} counts")
     return f"runs with {numbers} clusters; {how}"
+
+
+def release_sentence(release: Release) -> str:
+    """Return who reads what the clusters are like."""
+    readers = {
+        "members": "the parties that hold the same columns read them",
+        "everybody": "all parties and the coordinator read them, rounded",
+    }
+    return (
+        f"profiles of the clusters: {readers[release.profiles]}; clusters of fewer than "
+        f"{release.min_cluster_rows} rows together"
+    )
 
 
 def _places(

@@ -113,8 +113,8 @@ def _place(place: Place) -> str:
 def _method(sheet: TermsSheet) -> Iterator[str]:
     yield f"{sheet.protocol_title} ({sheet.protocol} v{sheet.versions.protocol})"
     yield sheet.summary
-    if sheet.runs:
-        yield f"{sheet.runs[:1].upper()}{sheet.runs[1:]}."
+    for said in filter(None, (sheet.runs, sheet.release)):
+        yield f"{said[:1].upper()}{said[1:]}."
 
 
 def _step(number: int, step: Step) -> Iterator[str]:

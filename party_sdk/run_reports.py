@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clustering_protocols.errors import GuardRefused, NotReady
-from clustering_protocols.profiles import Profile
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
 from coterie_pages.models import Left, Points, Run, RunReport, Who
@@ -38,7 +37,6 @@ def run_report(
     home: Path,
     *,
     data: DataSource | None = None,
-    profiles: tuple[Profile, ...] = (),
 ) -> RunReport:
     """Return what a party may say of its run, as far as it has come.
 
@@ -48,8 +46,6 @@ def run_report(
         Whose acquaintances count.
     data : DataSource, optional
         The party's own table, to draw its rows on two axes.
-    profiles : tuple of Profile
-        What the clusters are like.
 
     Raises
     ------
@@ -79,7 +75,6 @@ def run_report(
         agreement="" if agreement is None else digest(agreement),
         seats=() if roster is None else tuple(seats_of(roster, terms.layout, slot)),
         safety_number="" if roster is None else roster.safety_number,
-        profiles=profiles,
         way=way,
         expected=measured,
         versions=versions_of(terms),
@@ -111,6 +106,7 @@ def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
         "own_sizes": tuple(own),
         "without": len(result.labels) - len(clustered),
         "centroids": matrix_of(result.centroids, result.columns),
+        "profiles": tuple(result.profiles),
         "told": plain(result.report),
     }
 

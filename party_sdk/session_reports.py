@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from clustering_protocols import registry
-from clustering_protocols.profiles import Profile
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
 from clustering_protocols.wire.states import SessionState
@@ -31,8 +30,6 @@ def session_report(
     opened: CoordinatedSession,
     log: SignedLog,
     acquaintances: Acquaintances,
-    *,
-    profiles: tuple[Profile, ...] = (),
 ) -> SessionReport:
     """Return what a coordinator may say of a session, as far as it has come.
 
@@ -43,8 +40,6 @@ def session_report(
     ----------
     log : SignedLog
         Its audit: :meth:`CoordinatedSession.audit`.
-    profiles : tuple of Profile
-        What the clusters are like.
 
     Raises
     ------
@@ -60,7 +55,7 @@ def session_report(
             Run(n_clusters=run.n_clusters, figures=run.figures, chosen=run.chosen)
             for run in status.runs
         ),
-        profiles=profiles,
+        profiles=opened.profiles(),
         state=status.state,
         reason=status.detail or "",
         created_at=status.created_at,

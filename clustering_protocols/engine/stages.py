@@ -34,12 +34,12 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     return session, (
         opening(),
         *own,
-        *_profiles(session.terms, lasts),
+        *profiles_stage(session.terms, lasts),
         closing(lasts, len(session.runs), least=least),
     )
 
 
-def _profiles(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Return the stage of profiles, where the terms release them."""
     if terms.release is None:
         return ()

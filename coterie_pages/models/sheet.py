@@ -111,6 +111,8 @@ class TermsSheet(Value):
         The reader's slot and institution; empty for a coordinator.
     runs : str
         The numbers of clusters and how one is chosen, as a sentence; empty for one.
+    release : str
+        Who reads what the clusters are like, as a sentence; empty where nobody does.
     answer_within, join_within : int
         Seconds.
     least_rows : int
@@ -138,6 +140,7 @@ class TermsSheet(Value):
     risks: tuple[Risk, ...]
     steps: tuple[Step, ...]
     runs: str = ""
+    release: str = ""
     dictionary: tuple[Fields, ...] = ()
     join_within: int
     answer_within: int

@@ -28,9 +28,9 @@ def show_terms(terms: Terms, slot: str) -> None:
 
         say(runs_sentence(terms.evaluation))
     if terms.release is not None:
-        from party_sdk.cli.releasing import release_line
+        from coterie_pages.terms import release_sentence
 
-        say(release_line(terms.release))
+        say(release_sentence(terms.release))
     dictionary, preparation = agreed_in(terms, slot)
     for field in () if dictionary is None else dictionary.fields:
         told = [_type_of(field), field.unit, field.title]

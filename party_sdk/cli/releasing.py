@@ -49,18 +49,6 @@ def read_release(profiles: Readers | None, rows: int | None) -> Release | None:
     return Release(profiles=profiles, **more)
 
 
-def release_line(release: Release) -> str:
-    """Return what terms say of profiles, as a sentence."""
-    readers = {
-        "members": "the parties that hold the same columns read them",
-        "everybody": "all parties and the coordinator read them, rounded",
-    }
-    return (
-        f"profiles of the clusters: {readers[release.profiles]}; clusters of fewer than "
-        f"{release.min_cluster_rows} rows together"
-    )
-
-
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
     """Yield a table for each column group: fields by how far they set clusters apart."""
     for profile in profiles:

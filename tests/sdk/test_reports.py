@@ -68,6 +68,8 @@ def desk(
     X = load_wine().data[:60, :4]
     lines = [",".join(map(str, [f"w{n:03}", *row])) for n, row in enumerate(X)]
     (tmp_path / "rows.csv").write_text("\n".join(["id,a,b,c,d", *lines]) + "\n")
+    fields = [{"name": name} for name in "abcd"]
+    (tmp_path / "rows.json").write_text(json.dumps({"fields": fields}))
     environment = {
         "COTERIE_URL": analyst.url,
         "COTERIE_KEY": analyst.key,
@@ -77,7 +79,8 @@ def desk(
     create = ("session", "create", "Wine & <b>more</b>", "--id", session_id)
     about = ("--purpose", "To compare", "--contact", "office@north.example")
     params = ("--protocol", "dc", "--param", "n_clusters=2..3", "--seed", "1")
-    opened = json.loads(blank(*create, *about, *params, "--json"))
+    told = ("--schema", tmp_path / "rows.json", "--profiles", "members")
+    opened = json.loads(blank(*create, *about, *params, *told, "--json"))
     accepted = [word for code in opened["risks"] for word in ("--accept-risk", code)]
     return blank._replace(
         invitation=opened["invitations"][SLOT],
@@ -126,6 +129,9 @@ def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(desk: Desk) -> 
         (run["n_clusters"], run["chosen"]) for run in told["runs"]
     ]
     assert made.safety_number == told["safety_number"]
+    assert json.loads(made.model_dump_json())["profiles"] == told["profiles"]
+    [profile] = made.profiles
+    assert {field.name for field in profile.fields} == set("abcd")
     assert made.points is not None
     assert list(made.points.labels) == labels.tolist()
     assert made.accepted == desk.accept[1::2]
