@@ -37,9 +37,9 @@ def terms(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Read what an invitation is for, before you join: a sheet to print and sign.
+    """Read the terms in words, on a sheet to sign.
 
-    It says who invites and what for, who takes part, who learns what, every risk, and
+    Before you join: it says who invites and what for, who takes part, who learns what, every risk, and
     what will be sent in which form. Nothing is sent but the question what the invitation
     is for.
     """

@@ -32,9 +32,9 @@ def report(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Report a session: terms, members, figures, sizes and the audit, all checked.
+    """Report what came of a session, on a page to file.
 
-    Terms, members and result are in it where the session was opened: only there can they
+    It has terms, members, figures, sizes and the audit, all checked. Terms, members and result are in it where the session was opened: only there can they
     be checked.
     """
     keep_others([html], None, force=force)

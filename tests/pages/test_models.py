@@ -45,6 +45,7 @@ def agreed(example: Example[Any]) -> tuple[bytes, bytes, Terms]:
         dictionary=example.dictionary,
         preparation=example.preparation,
         evaluation=example.evaluation,
+        release=example.release,
     )
     text = read_agreement(agreement)[0].terms.encode()
     return agreement, text, read_terms(text)
