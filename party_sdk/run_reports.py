@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
 from coterie_pages.models import Left, Points, Run, RunReport, Who
@@ -53,6 +53,8 @@ def run_report(
         If the table is another than the one with which the party joined.
     NotReady
         If there is a table, and no result yet.
+    InvalidParameters
+        If there is a table of counts, which has too many columns for two axes.
     """
     terms, slot, folder = member.terms, member.invitation.slot, member.folder
     identity, agreement = folder.load_identity(), folder.load_agreement()
@@ -147,6 +149,11 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
 
     if result is None:
         raise NotReady("Rows are drawn once there is a result: run to the end first.")
+    if result.item_memberships is not None:
+        raise InvalidParameters(
+            "Objects with many items are not drawn on two axes; party run --picture draws "
+            "their matrix."
+        )
     if member.folder.load_identity().data_digest != data_digest(data):
         raise GuardRefused(
             "This is not the table with which the party joined: rows, ids, columns or "
