@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -59,37 +60,69 @@ class Desk(NamedTuple):
         return np.array([int(line.rpartition(",")[2]) for line in lines])
 
 
-@pytest.fixture
-def desk(
-    analyst: Analyst, tmp_path: Path, session_id: str, monkeypatch: pytest.MonkeyPatch
-) -> Desk:
+def opened(analyst: Analyst, folder: Path, session: str) -> Desk:
     """A session of `dc` with two runs, that nobody has joined yet."""
-    monkeypatch.chdir(tmp_path)
     X = load_wine().data[:60, :4]
     lines = [",".join(map(str, [f"w{n:03}", *row])) for n, row in enumerate(X)]
-    (tmp_path / "rows.csv").write_text("\n".join(["id,a,b,c,d", *lines]) + "\n")
+    (folder / "rows.csv").write_text("\n".join(["id,a,b,c,d", *lines]) + "\n")
     fields = [{"name": name} for name in "abcd"]
-    (tmp_path / "rows.json").write_text(json.dumps({"fields": fields}))
+    (folder / "rows.json").write_text(json.dumps({"fields": fields}))
     environment = {
         "COTERIE_URL": analyst.url,
         "COTERIE_KEY": analyst.key,
-        "COTERIE_HOME": str(tmp_path / "home"),
+        "COTERIE_HOME": str(folder / "home"),
     }
-    blank = Desk(tmp_path, environment, session_id, "", (), ())
-    create = ("session", "create", "Wine & <b>more</b>", "--id", session_id)
+    blank = Desk(folder, environment, session, "", (), ())
+    create = ("session", "create", "Wine & <b>more</b>", "--id", session)
     about = ("--purpose", "To compare", "--contact", "office@north.example")
     params = ("--protocol", "dc", "--param", "n_clusters=2..3", "--seed", "1")
-    told = ("--schema", tmp_path / "rows.json", "--profiles", "members")
-    opened = json.loads(blank(*create, *about, *params, *told, "--json"))
-    accepted = [word for code in opened["risks"] for word in ("--accept-risk", code)]
+    told = ("--schema", folder / "rows.json", "--profiles", "members")
+    found = json.loads(blank(*create, *about, *params, *told, "--json"))
+    accepted = [word for code in found["risks"] for word in ("--accept-risk", code)]
     return blank._replace(
-        invitation=opened["invitations"][SLOT],
+        invitation=found["invitations"][SLOT],
         accept=tuple(accepted),
-        rows=("--data", str(tmp_path / "rows.csv"), "--id-column", "id"),
+        rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
     )
 
 
-def test_terms_are_read_before_anybody_joins(desk: Desk) -> None:
+class Ran(NamedTuple):
+    """A session before and after its run, and what the run told."""
+
+    early: str
+    told: Any
+    desk: Desk
+
+
+@pytest.fixture(scope="module")
+def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    desk = opened(analyst_of_the_file, tmp_path_factory.mktemp("ran"), "s-ran")
+    early = desk("session", "report", desk.session, "--json")
+    return Ran(early, desk.run(), desk)
+
+
+@pytest.fixture
+def told(ran: Ran) -> Any:
+    """What the run told."""
+    return ran.told
+
+
+@pytest.fixture
+def desk(ran: Ran, tmp_path: Path) -> Desk:
+    """A copy of the home from which the session was run, for one test."""
+    folder = tmp_path / "desk"
+    shutil.copytree(ran.desk.folder, folder)
+    return ran.desk._replace(
+        folder=folder,
+        environment={**ran.desk.environment, "COTERIE_HOME": str(folder / "home")},
+        rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
+    )
+
+
+def test_terms_are_read_before_anybody_joins(
+    analyst: Analyst, tmp_path: Path, session_id: str
+) -> None:
+    desk = opened(analyst, tmp_path, session_id)
     sheet = TermsSheet.model_validate_json(
         desk("party", "terms", desk.invitation, "--json")
     )
@@ -115,8 +148,9 @@ def test_terms_are_read_before_anybody_joins(desk: Desk) -> None:
     desk("party", "terms", desk.invitation, "--html", page, "--force")
 
 
-def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(desk: Desk) -> None:
-    told = desk.run()
+def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(
+    desk: Desk, told: Any
+) -> None:
     labels = desk.labels()
     made = RunReport.model_validate_json(
         desk("party", "report", desk.session, *desk.rows, "--json")
@@ -162,8 +196,6 @@ def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(desk: Desk) -> 
 
 def test_another_table_is_not_drawn(desk: Desk) -> None:
     page = desk.folder / "report.html"
-    desk("party", "report", desk.session, expect=7)
-    desk.run()
     rows = desk.folder / "rows.csv"
     rows.write_text(rows.read_text().replace("w001,", "w901,"))
     desk("party", "report", desk.session, *desk.rows, "--html", page, expect=3)
@@ -175,13 +207,12 @@ def test_another_table_is_not_drawn(desk: Desk) -> None:
     desk("party", "report", desk.session, "--html", page, expect=3)
 
 
-def test_a_coordinator_reports_and_exports_all_that_it_may_read(desk: Desk) -> None:
-    early = SessionReport.model_validate_json(
-        desk("session", "report", desk.session, "--json")
-    )
+def test_a_coordinator_reports_and_exports_all_that_it_may_read(
+    desk: Desk, ran: Ran, told: Any
+) -> None:
+    early = SessionReport.model_validate_json(ran.early)
     assert (early.state, early.safety_number, early.sizes) == ("recruiting", "", ())
     assert [seat.state for seat in early.seats] == ["invited"]
-    told = desk.run()
     made = SessionReport.model_validate_json(
         desk("session", "report", desk.session, "--json")
     )
@@ -223,7 +254,6 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(desk: Desk) -> N
 def test_elsewhere_a_report_has_nothing_that_cannot_be_checked_there(
     desk: Desk,
 ) -> None:
-    desk.run()
     desk.environment["COTERIE_HOME"] = str(desk.folder / "elsewhere")
     found = SessionReport.model_validate_json(
         desk("session", "report", desk.session, "--json")
@@ -235,7 +265,6 @@ def test_elsewhere_a_report_has_nothing_that_cannot_be_checked_there(
 
 def test_a_sealed_home_reports_after_it_has_forgotten(desk: Desk) -> None:
     desk.environment["COTERIE_PASSPHRASE"] = "a long passphrase"
-    desk.run()
     desk("seal")
     desk("party", "forget", desk.session, SLOT, "--yes")
     left = PartyFolder(desk.folder / "home", desk.session, SLOT).forgotten()
