@@ -42,13 +42,13 @@ def span(seconds: int) -> str:
 
 
 def number(value: Any) -> str:
-    """Return a figure to four digits; a dash where there is none."""
+    """Return a figure to four digits, a large one whole; a dash where there is none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

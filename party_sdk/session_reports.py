@@ -74,7 +74,9 @@ def _checked_here(
     opened: CoordinatedSession, status: SessionStatus, acquaintances: Acquaintances
 ) -> dict[str, Any]:
     """Return what can be held against what was signed on this machine."""
-    terms, known = opened.terms, acquaintances.read()
+    terms, known = opened.terms, dict(acquaintances.read())
+    if terms.identities.coordinator is not None:  # it was signed on this machine
+        known.setdefault(terms.identities.coordinator, "you")
     way, measured = expected(terms)
     said: dict[str, Any] = {
         "sheet": sheet_of(opened.terms_text, terms, known, url=opened.url),
