@@ -20,7 +20,7 @@ from support.in_process import Api, in_process
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 
-pytest_plugins = ["support.left_out"]
+pytest_plugins = ["support.left_out", "support.times"]
 
 # Equal cases in every run, so that none is red by chance; `make thorough` draws others,
 # and prints how to draw again what it found.

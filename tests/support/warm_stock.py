@@ -18,9 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from resource import RUSAGE_SELF
 from typing import Any, NoReturn
 
-from support import warm_worker
+from support import times, warm_worker
 from support.warm import LENGTH, NUMBER
 
 MOST_FILES = 4
@@ -112,7 +113,7 @@ class Stock:
 
     def __init__(self, listener: socket.socket) -> None:
         self.listener = listener
-        self.children: dict[int, socket.socket] = {}
+        self.children: dict[int, Request] = {}
         self.selector = selectors.DefaultSelector()
         self.ended, told = os.pipe()
         os.set_blocking(told, False)
@@ -147,7 +148,7 @@ class Stock:
             line.close()
             return request
         request.close()
-        self.children[pid] = line
+        self.children[pid] = request
         self.selector.register(line, selectors.EVENT_READ)
         self._tell(line, pid)
         return None
@@ -159,14 +160,17 @@ class Stock:
         self.selector.close()
         os.close(self.ended)
         os.close(self.told)
-        for line in (self.listener, *self.children.values()):
-            line.close()
+        self.listener.close()
+        for child in self.children.values():
+            child.line.close()
 
     def _reap(self) -> None:
         os.read(self.ended, 1 << 10)
         with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                line = self.children.pop(found[0])
+            while (found := os.wait4(-1, os.WNOHANG))[0]:
+                child = self.children.pop(found[0])
+                times.write_program(child.env, found[2])
+                line = child.line
                 if line.fileno() >= 0:
                     self._tell(line, os.waitstatus_to_exitcode(found[1]))
                     self.selector.unregister(line)
@@ -175,7 +179,7 @@ class Stock:
     def _forget(self, line: Any) -> None:
         """Kill the child of somebody who has gone away."""
         self.selector.unregister(line)
-        self._kill(*(pid for pid, its in self.children.items() if its is line))
+        self._kill(*(pid for pid, its in self.children.items() if its.line is line))
         line.close()
 
     def _kill(self, *children: int) -> None:
@@ -193,6 +197,8 @@ def main() -> None:
     take_in()
     warm_worker.install()
     request = Stock(listener).next()
+    if request is None:
+        times.write(times.OUTSIDE, times.used_by(RUSAGE_SELF))
     leave(request.become() if request else 0)
 
 
