@@ -67,7 +67,7 @@ class Memory:
             return None
         if name not in self._decoded:  # a role asks for the same one several times
             self._decoded[name] = kind.decode(encoded)
-        return kind.narrow(self._decoded[name])
+        return kind.narrow(self._decoded[name])  # a dict has one type of values
 
     def __repr__(self) -> str:
         return f"<Memory {sorted(self.entries)}>"

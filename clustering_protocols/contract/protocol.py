@@ -22,6 +22,7 @@ from .party import Memory, PartyRole
 from .session import P_co, Params, SessionContext
 
 P = TypeVar("P", bound=Params)
+R = TypeVar("R", bound=Record)
 USUAL_FIGURES: Final = frozenset(
     {"inertia", "simplified_silhouette", "calinski_harabasz", "davies_bouldin"}
 )
@@ -153,6 +154,10 @@ class Trace(Generic[P_co]):
     session: SessionContext[P_co]
     summary: Record | None
     memories: Mapping[str, Memory] = field(repr=False)
+
+    def summary_as(self, kind: type[R]) -> R | None:
+        """Return the summary with its type; None where the session left none."""
+        return None if self.summary is None else kind.narrow(self.summary)
 
 
 class ClusteringProtocol(ABC, Generic[P]):

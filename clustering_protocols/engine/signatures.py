@@ -36,6 +36,7 @@ from clustering_protocols.contract import (
     Reply,
     SessionContext,
     Stage,
+    all_of,
 )
 from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.data import DataSource
@@ -160,10 +161,9 @@ def closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
 def collect(session: SessionContext, given: Mapping[str, Record]) -> ByteArray:
     """Return the signatures that came, (slots, 64), zeros for those that did not."""
     signatures = np.zeros((len(session.slots), SIGNATURE_BYTES), np.uint8)
-    for index, slot in enumerate(session.slots):
-        if slot in given:
-            signed = Signed.narrow(given[slot]).signature
-            signatures[index] = np.frombuffer(bytes.fromhex(signed), np.uint8)
+    for slot, signed in all_of(Signed, given).items():
+        own = np.frombuffer(bytes.fromhex(signed.signature), np.uint8)
+        signatures[session.slots.index(slot)] = own
     return signatures
 
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 DUMMY = ROOT / "clustering_protocols" / "protocols" / "dummy"
 MOST_FILES, MOST_NAMES = 40, 25
+MOST_NARROWED = 4
 ELSEWHERE = {"analyst_service/jobs/processes.py"}  # here steps run in this process
 
 
@@ -131,3 +132,18 @@ def test_every_name_of_the_contract_serves_a_protocol() -> None:
         for name in imported(folder)
     }
     assert set(contract.__all__) <= used
+
+
+# What loses its type on the way
+
+
+def test_records_get_their_type_back_in_few_places() -> None:
+    packages = ("clustering_protocols", "party_sdk", "analyst_service")
+    calls = [
+        node.func.attr
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    assert calls.count("narrow") == MOST_NARROWED

@@ -243,6 +243,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             magnitudes.check("A party's moments", *arrays)
         if context.slot.name != group[0]:
             pooled = content_of(group[0], envelopes, "Pooled moments")
+            # of the stage's two kinds of envelope a leader sends this one
             return [self._in_units(context, PooledMoments.narrow(pooled))]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(

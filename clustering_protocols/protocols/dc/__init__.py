@@ -187,7 +187,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         """Return k-means labels on the pooled features."""
         from . import pooled
 
-        return pooled.labels(params, X, trace.summary if trace else None)
+        return pooled.labels(params, X, trace)
 
 
 def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:

@@ -5,26 +5,27 @@ from __future__ import annotations
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Trace
 from clustering_protocols.randomness import generator
-from clustering_protocols.records import Record
 
 from . import kernels, messages
 from .params import DataCollaboration
 
 
 def labels(
-    params: DataCollaboration, X: FloatArray, summary: Record | None
+    params: DataCollaboration, X: FloatArray, trace: Trace[DataCollaboration] | None
 ) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts."""
     Z = scale(params, X)
     if params.algorithm == "spectral":
         rng = generator(0, "dc", "pooled", "embedding")
         Z = spectral_embedding(Z, params.n_clusters, rng)
+    summary = trace.summary_as(messages.Summary) if trace else None
     if summary is None:
         rng = generator(0, "dc", "pooled")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     else:
-        starts = messages.Summary.narrow(summary).starts
+        starts = summary.starts
     return kmeans(Z.copy(), starts, params.max_iter).labels
 
 

@@ -21,9 +21,8 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
     """
     Z = scale(params, X, None if trace is None else trace.session)
     params = params.model_copy(update={"features": "embedding"})
-    starts = None
-    if trace is not None and trace.summary is not None:
-        starts = messages.Summary.narrow(trace.summary).starts
+    summary = trace.summary_as(messages.Summary) if trace else None
+    starts = summary.starts if summary else None
 
     def generators(use: str) -> np.random.Generator:
         return generator(0, "omnifc", "pooled", use)

@@ -140,7 +140,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         """Return k-means labels on the pooled features."""
         from . import pooled
 
-        return pooled.labels(params, X, trace.summary if trace else None)
+        return pooled.labels(params, X, trace)
 
 
 PROTOCOL = ProductQuantisationProtocol()

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.contract import Trace
 from clustering_protocols.randomness import generator
-from clustering_protocols.records import Record
 
 from . import kernels, messages
 from .params import ProductQuantisation
 
 
 def labels(
-    params: ProductQuantisation, X: FloatArray, summary: Record | None
+    params: ProductQuantisation, X: FloatArray, trace: Trace[ProductQuantisation] | None
 ) -> IntArray:
     """Return labels of k-means on X in the units of ``scaling``, from the same rows.
 
     Whatever ``normalise`` says: what `minmax` does to distances counts as lost.
     """
     Z = kernels.scaled(params, X)
+    summary = trace.summary_as(messages.Summary) if trace else None
     if summary is None:
         rng = generator(0, "pqmds", "pooled")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     else:
-        starts = messages.Summary.narrow(summary).starts
+        starts = summary.starts
     return kmeans(Z.copy(), starts, params.max_iter).labels
