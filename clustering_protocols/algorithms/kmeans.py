@@ -8,7 +8,7 @@ outcome does not depend on the number of processors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final
 
 import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
@@ -16,6 +16,13 @@ from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.arrays import FloatArray, IntArray
+
+WORTH_A_THREAD: Final = 10**7
+"""From how many rows × features × clusters on two threads share an iteration.
+
+It takes one thread some milliseconds. Threads wait for each other at the end of each
+iteration: with less to do, and where processors are busy, they wait more than they work.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,9 +65,7 @@ def draw_starts(
     return np.array(drawn, dtype=np.int64)
 
 
-def kmeans(
-    X: FloatArray, starts: IntArray, max_iter: int, *, threads: Literal[1, 2] = 2
-) -> Clustering:
+def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
     Each run goes on until no label changes (or ``max_iter``): a tolerance would stop
@@ -74,12 +79,11 @@ def kmeans(
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers of X.
     max_iter : int
-    threads : int
-        1 where rows are few: threads then wait for each other more than they work.
     """
     centers = [X[rows] for rows in starts]
     # Each thread adds up its share and the shares are added in the order in which
     # threads finish. The sum of two does not depend on their order; of three it does.
+    threads = 1 if X.size * starts.shape[1] < WORTH_A_THREAD else 2
     with threadpool_limits(limits=threads, user_api="openmp"):
         runs = [_run(X, center, max_iter) for center in centers]
     best = min(runs, key=lambda run: run.inertia_)

@@ -124,7 +124,7 @@ def _inertias(
             found.append(0.0)
         else:
             starts = draw_starts(X, k, _STARTS, rng)
-            found.append(kmeans(X, starts, _MAX_ITER, threads=1).inertia)
+            found.append(kmeans(X, starts, _MAX_ITER).inertia)
     return found
 
 

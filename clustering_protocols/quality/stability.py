@@ -49,7 +49,7 @@ def stability(
         if len(np.unique(half, axis=0)) <= n_clusters:
             return None
         starts = draw_starts(half, n_clusters, _STARTS, rng)
-        found = kmeans(half, starts, _MAX_ITER, threads=1)
+        found = kmeans(half, starts, _MAX_ITER)
         labels.append(nearest(X, found.centroids))
     agreements = [adjusted_rand(*pair) for pair in combinations(labels, 2)]
     return float(np.mean(agreements))

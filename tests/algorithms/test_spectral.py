@@ -16,7 +16,9 @@ from sklearn.datasets import (
     make_moons,
 )
 from sklearn.neighbors import kneighbors_graph
+from threadpoolctl import threadpool_info
 
+from clustering_protocols.algorithms import kmeans as of_kmeans
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
 from clustering_protocols.algorithms.spectral import neighbor_graph, spectral_embedding
 from clustering_protocols.metrics import adjusted_rand
@@ -104,6 +106,26 @@ def test_k_means_equals_scikit_learn_from_the_same_rows() -> None:
     )
     assert np.array_equal(ours.labels, best.labels_)
     assert ours.inertia == pytest.approx(best.inertia_)
+
+
+def test_only_many_rows_are_shared_by_two_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[int] = []
+    run = of_kmeans._run
+
+    def counted(*args: Any) -> KMeans:
+        pools = threadpool_info()
+        threads.extend(p["num_threads"] for p in pools if p["user_api"] == "openmp")
+        return run(*args)
+
+    monkeypatch.setattr(of_kmeans, "_run", counted)
+    X = load_wine().data
+    starts = draw_starts(X, 3, 1, np.random.default_rng(0))
+    for least in (X.size * 3 + 1, X.size * 3):
+        monkeypatch.setattr(of_kmeans, "WORTH_A_THREAD", least)
+        kmeans(X.copy(), starts, 300)
+    assert threads == [1, 2]
 
 
 def test_k_means_leaves_the_rows_as_they_were_but_for_rounding() -> None:
