@@ -8,12 +8,13 @@ outcome does not depend on the number of processors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from clustering_protocols.arrays import FloatArray, IntArray
 
@@ -84,7 +85,7 @@ def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
     # Each thread adds up its share and the shares are added in the order in which
     # threads finish. The sum of two does not depend on their order; of three it does.
     threads = 1 if X.size * starts.shape[1] < WORTH_A_THREAD else 2
-    with threadpool_limits(limits=threads, user_api="openmp"):
+    with _pools().limit(limits=threads, user_api="openmp"):
         runs = [_run(X, center, max_iter) for center in centers]
     best = min(runs, key=lambda run: run.inertia_)
     return Clustering(
@@ -95,6 +96,11 @@ def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
         n_iter=int(best.n_iter_),
         converged=bool(best.n_iter_ < max_iter),
     )
+
+
+@cache  # it looks through all libraries of the process, which takes milliseconds
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _run(X: FloatArray, centers: FloatArray, max_iter: int) -> KMeans:

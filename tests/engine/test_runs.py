@@ -13,6 +13,7 @@ from sklearn.metrics import (
     davies_bouldin_score,
     silhouette_score,
 )
+from support.repeats import in_turn
 
 from clustering_protocols import simulation
 from clustering_protocols.errors import (
@@ -56,8 +57,8 @@ def outcome(found: simulation.Evaluated) -> Any:
     return next(iter(found.simulated.outcomes.values()))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("run", range(len(KS)))
+@pytest.mark.thorough
+@pytest.mark.parametrize(("way", "run"), in_turn(list(WAYS), range(len(KS))))
 def test_the_chosen_run_is_that_number_of_clusters_on_pooled_rows(
     monkeypatch: pytest.MonkeyPatch, way: str, run: int
 ) -> None:

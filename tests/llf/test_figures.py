@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
 from support.lies import alter, altered, moved, tell
 from support.llf_sessions import SEED, blobs, by_columns, columns_session, plus, session
+from support.repeats import in_turn
 from support.tables import cut
 
 from benchmarks import datasets
@@ -77,10 +79,14 @@ def said(outcome: Any) -> dict[str, Any]:
 # Split rows
 
 
-@pytest.mark.parametrize("tol", [1e-5, 1e-2, 1.0])
-@pytest.mark.parametrize("k", [3, 7])
-@pytest.mark.parametrize("name", SETS)
-def test_figures_of_split_rows_are_scikit_learns(name: str, k: int, tol: float) -> None:
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("case", "k"), in_turn(list(product(SETS, [1e-5, 1e-2, 1.0])), [3, 7])
+)
+def test_figures_of_split_rows_are_scikit_learns(
+    case: tuple[str, float], k: int
+) -> None:
+    name, tol = case
     run, Z, labels = of_rows(load(name), n_clusters=k, tol=tol)
     for outcome in run.outcomes.values():
         told = {of: said(outcome)[of] for of in expected(Z, labels)}
@@ -335,12 +341,12 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("k", [3, 7])
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("how", COLUMNS)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("case", "k"), in_turn(list(product(COLUMNS, SETS)), [3, 7]))
 def test_figures_of_split_columns_are_scikit_learns(
-    how: str, name: str, k: int
+    case: tuple[str, str], k: int
 ) -> None:
+    how, name = case
     run, Z, labels = of_columns(load(name)[:600], n_clusters=k, **COLUMNS[how])
     wanted = expected(Z, labels)
     of = ("inertia", "calinski_harabasz")
@@ -427,8 +433,10 @@ LABELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-@pytest.mark.parametrize("lie", LABELS)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("lie", "algorithm"), in_turn(list(LABELS), ["cmeans", "fuzzy_cmeans"])
+)
 def test_no_figures_are_made_of_other_labels_than_were_told_last(
     lie: str, algorithm: str
 ) -> None:

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 from support.dictionaries import within
 from support.llf_sessions import SEED, rows
 from support.reading_off import read_off, run_of
+from support.repeats import in_turn
 from support.tables import cut
 
 from clustering_protocols import registry, simulation
@@ -40,8 +41,8 @@ def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
     )
 
 
-@pytest.mark.parametrize("n_init", [1, 3])
-@pytest.mark.parametrize("run", range(len(KS)))
+@pytest.mark.thorough
+@pytest.mark.parametrize(("run", "n_init"), in_turn(range(len(KS)), [1, 3]))
 def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     monkeypatch: pytest.MonkeyPatch, run: int, n_init: int
 ) -> None:

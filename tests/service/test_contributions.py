@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import numpy as np
 import pytest
+from support.databases import each_on_a_database
 
 from clustering_protocols import codec, hash_chain, simulation
 from clustering_protocols.problems import Problem
@@ -501,8 +502,9 @@ def b64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
+@pytest.mark.thorough
 @pytest.mark.threat(4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 38, 39)
-@pytest.mark.parametrize("what", REFUSED)
+@each_on_a_database("what", list(REFUSED), "shared_api")
 def test_a_bad_upload_is_refused_and_leaves_no_trace(
     refused_upload: Upload, what: str
 ) -> None:

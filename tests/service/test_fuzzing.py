@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from support.databases import each_on_a_database
 from support.repeats import thorough
 
 from analyst_service.app import create_app
@@ -111,7 +112,7 @@ def world(shared_api: Api) -> Iterator[World]:
 
 @pytest.mark.thorough
 @pytest.mark.threat(16, 17, 19, 22)
-@pytest.mark.parametrize("label", OPERATIONS)
+@each_on_a_database("label", list(OPERATIONS), "shared_api")
 def test_no_request_makes_the_service_fail_or_say_what_is_not_documented(
     world: World, label: str
 ) -> None:

@@ -39,7 +39,17 @@ LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 DRIVERS = thorough(ci=4, nightly=8)
-SPAWN = multiprocessing.get_context("spawn")
+FORKS = multiprocessing.get_context("forkserver")
+# each of many processes would import these anew
+FORKS.set_forkserver_preload(
+    [
+        "analyst_service.jobs.driver",
+        "clustering_protocols.protocols.dummy.analyst",
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "sqlalchemy.dialects.sqlite",
+    ]
+)
 
 
 def stepping(api: Api) -> ByHand:
@@ -58,9 +68,9 @@ def row_of(session: ByHand) -> Session:
 @contextmanager
 def racing(settings: Settings, rounds: int) -> Iterator[tuple[Any, Any]]:
     """Lend the barrier and the list of winners of processes that race."""
-    barrier, wins = SPAWN.Barrier(DRIVERS + 1), SPAWN.Queue()
+    barrier, wins = FORKS.Barrier(DRIVERS + 1), FORKS.Queue()
     arguments = (settings, barrier, wins, rounds)
-    drivers = [SPAWN.Process(target=race, args=arguments) for _ in range(DRIVERS)]
+    drivers = [FORKS.Process(target=race, args=arguments) for _ in range(DRIVERS)]
     for driver in drivers:
         driver.start()
     try:
@@ -103,9 +113,9 @@ class DriverProcess:
     """A driver in a process of its own."""
 
     def __init__(self, settings: Settings, *, held: bool) -> None:
-        self.heard, told = SPAWN.Pipe(duplex=False)
-        go, self.go = SPAWN.Pipe(duplex=False)
-        self.process = SPAWN.Process(
+        self.heard, told = FORKS.Pipe(duplex=False)
+        go, self.go = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(
             target=drive, args=(settings, told, go), kwargs={"held": held}
         )
         self.process.start()

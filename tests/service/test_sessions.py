@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import wait_for
+from support.databases import each_on_a_database
 
 from analyst_service import models
 from analyst_service.auth.service import Role
@@ -83,10 +84,12 @@ def test_a_move_that_is_not_in_the_table_is_refused(
         after(state, event)
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(SessionState, Event)))
+@pytest.mark.thorough
+@each_on_a_database("move_of", list(product(SessionState, Event)), "shared_api")
 def test_the_database_moves_exactly_as_the_table_says(
-    shared_api: Api, state: SessionState, event: Event
+    shared_api: Api, move_of: tuple[SessionState, Event]
 ) -> None:
+    state, event = move_of
     session = shared_api.open(Dummy(), PARTS)
     put_in_state(session, state)
     to = LEGAL.get((state, event))

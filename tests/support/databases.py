@@ -33,15 +33,22 @@ on_both_databases = pytest.mark.parametrize(
 )
 
 
-def each_on_a_database(name: str, cases: Sequence[Any]) -> pytest.MarkDecorator:
-    """The same with cases: each on one of the databases, in turn; on command on both."""
+def each_on_a_database(
+    name: str, cases: Sequence[Any], fixture: str = "database_kind"
+) -> pytest.MarkDecorator:
+    """The same with cases: each on one of the databases, in turn; on command on both.
+
+    ``fixture``: which one gets the kind of database.
+    """
+    pairs = in_turn(cases, list(_MARKS))
+    pairs.sort(
+        key=lambda pair: list(_MARKS).index(pair[1])
+    )  # so that each is made once
     return pytest.mark.parametrize(
-        ("database_kind", name),
-        [
-            pytest.param(kind, case, marks=_MARKS[kind])
-            for case, kind in in_turn(cases, list(_MARKS))
-        ],
-        indirect=["database_kind"],
+        (fixture, name),
+        [pytest.param(kind, case, marks=_MARKS[kind]) for case, kind in pairs],
+        indirect=[fixture],
+        scope="module",
     )
 
 
