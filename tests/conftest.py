@@ -25,7 +25,7 @@ pytest_plugins = ["support.left_out", "support.times"]
 # Equal cases in every run, so that none is red by chance; `make thorough` draws others,
 # and prints how to draw again what it found.
 settings.register_profile(
-    "dev", max_examples=50, deadline=None, derandomize=True, database=None
+    "dev", max_examples=30, deadline=None, derandomize=True, database=None
 )
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=100)
 settings.register_profile(

@@ -371,6 +371,7 @@ def test_columns_give_the_same_labels_masked_or_plain(algorithm: Any) -> None:
 
 
 @both
+@pytest.mark.thorough
 @pytest.mark.threat(80)
 def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> None:
     """Threat test 80."""
@@ -380,7 +381,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
     common = {"scaling": "minmax", "max_iter": 2, **given_}
     found = set()
     objectives = []
-    for n_parties in (1, 2, 3, 7, 64):
+    for n_parties in (1, 2, 3, 7, thorough(ci=16, nightly=64)):
         how = {"aggregation": "plain"} if n_parties == 1 else {}
         params = Llf(
             n_clusters=3,

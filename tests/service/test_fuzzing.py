@@ -120,7 +120,7 @@ def test_no_request_makes_the_service_fail_or_say_what_is_not_documented(
     n_secrets, n_sessions = len(world.secrets), len(world.sessions)
 
     @settings(
-        max_examples=thorough(ci=50, nightly=500),
+        max_examples=thorough(ci=30, nightly=500),
         suppress_health_check=list(HealthCheck),
     )
     @given(
