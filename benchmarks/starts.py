@@ -78,7 +78,8 @@ def agreement() -> bytes:
 
     layout = Layout.lattice(2)
     data = {slot: MatrixSource(np.zeros((100, 8))) for slot in layout.names}
-    return simulation.agree(DataCollaboration(n_clusters=2), layout, data, 0, "starts")
+    params = DataCollaboration(n_clusters=2)
+    return simulation.agree(params, layout, data, 0, session="starts")
 
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
