@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -17,6 +17,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.problems import Problem
 from clustering_protocols.profiles import Profile, Profiles
 from clustering_protocols.terms import Member
+from clustering_protocols.wire import waiting
 from clustering_protocols.wire.answers import (
     AnalystIdentity,
     AuditPage,
@@ -30,6 +31,9 @@ from clustering_protocols.wire.answers import (
 from clustering_protocols.wire.states import SlotState
 from party_sdk import _requests
 from party_sdk._transport import Transport
+
+LONG_POLL_SECONDS: Final = 20.0
+"""For how long the analyst may hold a request of somebody who waits for a task."""
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -140,30 +144,38 @@ class AnalystClient:
         return response.content if response.status_code == httpx.codes.OK else None
 
     def contribute(
-        self, session: str, round_: int, attempt: int, content: bytes
-    ) -> Receipt:
-        """Send a contribution and return the analyst's receipt."""
+        self,
+        session: str,
+        round_: int,
+        attempt: int,
+        content: bytes,
+        wait: float = 0,
+    ) -> tuple[Receipt, bytes | None]:
+        """Send a contribution; return the receipt, and the next task if there is one.
+
+        An analyst that knows no waiting gives no task.
+
+        Parameters
+        ----------
+        wait : float
+            For how many seconds the analyst may wait for the next task.
+        """
         path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
         headers = _requests.contribution_headers(content)
-        return self._read(Receipt, "PUT", path, content=content, headers=headers)
+        headers |= waiting.prefer(wait) if wait else {}
+        response = self._send("PUT", path, content=content, headers=headers)
+        told = waiting.receipt_in(response.headers)
+        if told is None:
+            return _parsed(Receipt, response.content), None
+        return _parsed(Receipt, told), response.content or None
 
     def result(self, session: str) -> bytes:
         """Return the caller's result."""
         return self._send("GET", f"/v1/sessions/{session}/result").content
 
     def _read(self, model: type[_M], method: str, path: str, **sent: Any) -> _M:
-        """Send, and return what the answer says.
-
-        Raises
-        ------
-        VersionMismatch
-            If it is none that this release reads, a state of a newer one for example.
-        """
-        response = self._send(method, path, **sent)
-        try:
-            return model.model_validate_json(response.content)
-        except ValidationError as error:
-            raise VersionMismatch(f"The analyst's answer: {explain(error)}") from None
+        """Send, and return what the answer says; raises as :func:`_parsed` does."""
+        return _parsed(model, self._send(method, path, **sent).content)
 
     def _send(
         self,
@@ -185,3 +197,17 @@ class AnalystClient:
         )
         _requests.raise_problem(response)
         return response
+
+
+def _parsed(model: type[_M], content: bytes) -> _M:
+    """Return what an answer says.
+
+    Raises
+    ------
+    VersionMismatch
+        If it is none that this release reads, a state of a newer one for example.
+    """
+    try:
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        raise VersionMismatch(f"The analyst's answer: {explain(error)}") from None

@@ -369,11 +369,12 @@ class Party:
                 oversight=self._oversight,
             )
             rounds.send_again()
+            task: bytes | None = None
             while True:
-                watch.tell()
-                task = watch.task()
+                watch.tell(busy=task is not None)
+                task = task or watch.task()
                 if task is not None:
-                    rounds.answer(party, task, arrival.data)
+                    task = rounds.answer(party, task, arrival.data)
                 elif watch.look().state is SessionState.COMPLETED:
                     break
         except SessionOver as over:  # it ended while an answer was under way

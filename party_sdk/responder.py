@@ -22,7 +22,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.proofs import check_receipt
 from clustering_protocols.terms import Terms
 from clustering_protocols.wire.states import SessionState
-from party_sdk.client import AnalystClient
+from party_sdk.client import LONG_POLL_SECONDS, AnalystClient
 from party_sdk.inspection import Inspection
 from party_sdk.memory import Answered, PartyFolder
 from party_sdk.policy import Policy
@@ -62,8 +62,12 @@ class Responder:
     policy: Policy
     oversight: Oversight
 
-    def answer(self, party: engine.PartyEngine, task: bytes, data: DataSource) -> None:
+    def answer(
+        self, party: engine.PartyEngine, task: bytes, data: DataSource
+    ) -> bytes | None:
         """Answer a task; one that was answered before gets the same bytes again.
+
+        Returns the next task, where the analyst has it soon enough.
 
         A party that refuses an analyst which broke the rules stops for good.
 
@@ -76,14 +80,16 @@ class Responder:
             If the party's policy, or its operator, does not let the answer go.
         """
         try:
-            self._answer(party, task, data)
+            return self._answer(party, task, data)
         except engine.FINAL as error:
             journal = self.folder.load_journal()
             if not journal.stopped:
                 self.folder.save_journal(journal.stop(str(error)))
             raise
 
-    def _answer(self, party: engine.PartyEngine, task: bytes, data: DataSource) -> None:
+    def _answer(
+        self, party: engine.PartyEngine, task: bytes, data: DataSource
+    ) -> bytes | None:
         journal = self.folder.load_journal()
         journal.check_going()
         address = packets.read(task).address
@@ -113,7 +119,7 @@ class Responder:
             answered = fresh
         sent = answered.contribution_digest
         self.folder.ledger.sending(here, digest, sent, len(contribution))
-        self._send(here, contribution)
+        return self._send(here, contribution)
 
     def send_again(self) -> None:
         """Send what a crash, or a lost answer, has left without a receipt."""
@@ -141,10 +147,12 @@ class Responder:
             total = self.policy.epsilon_total
             self.folder.spending.spend(table, self.folder.use, spent, total)
 
-    def _send(self, here: tuple[int, int], contribution: bytes) -> None:
-        session = self.terms.session
+    def _send(self, here: tuple[int, int], contribution: bytes) -> bytes | None:
+        session, task = self.terms.session, None
         try:
-            receipt = self.client.contribute(session, *here, contribution)
+            receipt, task = self.client.contribute(
+                session, *here, contribution, LONG_POLL_SECONDS
+            )
             if self.terms.identities.analyst is not None:
                 check_receipt(self.terms.identities.analyst, receipt)
             self.folder.ledger.received(here, receipt)
@@ -157,3 +165,4 @@ class Responder:
         except SessionOver as over:
             if over.state != SessionState.COMPLETED:
                 raise
+        return task

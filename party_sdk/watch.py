@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
 from clustering_protocols.errors import SessionOver
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from party_sdk.client import AnalystClient, end_of
+from party_sdk.client import LONG_POLL_SECONDS, AnalystClient, end_of
 
-LONG_POLL_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 1.0
 
 OnProgress = Callable[[SessionStatus], None]
 
@@ -25,6 +26,7 @@ class Watch:
         self._session = session
         self._on_progress = on_progress
         self._last: SessionStatus | None = None
+        self._looked = -_LOOK_SECONDS
 
     def look(self) -> SessionStatus:
         """Return where the session stands; tell if that is news."""
@@ -34,10 +36,13 @@ class Watch:
         self._last = status
         return status
 
-    def tell(self) -> None:
-        """Look, if there is anybody to tell."""
-        if self._on_progress is not None:
+    def tell(self, *, busy: bool = False) -> None:
+        """Look, if there is anybody to tell; of a ``busy`` party once a second."""
+        now = time.monotonic()
+        is_due = not busy or now >= self._looked + _LOOK_SECONDS
+        if self._on_progress is not None and is_due:
             self.look()
+            self._looked = now
 
     def task(self) -> bytes | None:
         """Return the open task; None if there is no task now or the session is complete.

@@ -36,10 +36,11 @@ def backup(folder: Path) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def restore(folder: Path) -> None:
-    """Bring a backup from FOLDER into an empty database and an empty data folder.
+    """Bring a backup from FOLDER into an empty analyst.
 
-    COTERIE_DATABASE_URL and COTERIE_DATA_DIR say where they are. The kind of database
-    may be another than it was. Start the service afterwards: sessions go on.
+    That is an empty database and an empty data folder: COTERIE_DATABASE_URL and
+    COTERIE_DATA_DIR say where they are. The kind of database may be another than it
+    was. Start the service afterwards: sessions go on.
     """
     from analyst_service.backup import BackupFailed, restore as bring_back
 

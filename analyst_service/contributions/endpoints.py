@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from analyst_service import negotiation
 from analyst_service.contributions import tasks, uploads
@@ -13,6 +13,7 @@ from analyst_service.contributions.service import Place
 from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.middleware.pots import Visit
 from clustering_protocols.proofs import sign_receipt
+from clustering_protocols.wire import waiting
 from clustering_protocols.wire.answers import Receipt
 
 router = APIRouter(
@@ -47,7 +48,15 @@ async def get_task(
 
 @router.put(
     "/rounds/{round_}/attempts/{attempt}/contribution",
-    responses={201: {"model": Receipt}},
+    response_model=Receipt,
+    responses={
+        201: {"model": Receipt},
+        204: {
+            "description": "With `Prefer: wait`: stored, and nothing to do yet. Where "
+            "there is a task in time it is the body, under 200 or 201, of the same form "
+            "as that of GET task; the receipt is in the header Coterie-Receipt."
+        },
+    },
     openapi_extra={"requestBody": negotiation.REQUEST},
 )
 async def put_contribution(
@@ -58,10 +67,29 @@ async def put_contribution(
     response: Response,
     caller: CallerDep,
     service: ServiceDep,
-) -> Receipt:
-    """Store the caller's answer: 201; the same bytes again: 200, the same receipt."""
+    prefer: Annotated[
+        str,
+        Header(description="'wait=20': hold the request for the next task (RFC 7240)."),
+    ] = "",
+) -> Receipt | Response:
+    """Store the caller's answer: 201; the same bytes again: 200, the same receipt.
+
+    One request a round is enough for who prefers to wait for the next task.
+    """
     body = await uploads.open_body(request, service.settings)
     place = Place(session_id, round_, attempt)
     stored, is_new = await uploads.store(service, caller, place, body)
     response.status_code = 201 if is_new else 200
-    return sign_receipt(service.institution, receipt_of(stored, session_id))
+    receipt = sign_receipt(service.institution, receipt_of(stored, session_id))
+    seconds = waiting.seconds_of(prefer)
+    if seconds is None:
+        return receipt
+    step_aside = Visit.of(request.scope).waiting
+    task = await tasks.wait_for_next(service, caller, session_id, seconds, step_aside)
+    told = waiting.headers_of(receipt)
+    if task is None:
+        return Response(status_code=204, headers=told)
+    sent = negotiation.send_blob(service, task.digest, request.headers)
+    sent.status_code = response.status_code
+    sent.headers.update(told)
+    return sent

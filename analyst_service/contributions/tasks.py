@@ -12,6 +12,7 @@ from analyst_service.auth.service import Caller
 from analyst_service.contributions.service import ContributionService
 from analyst_service.models import Task
 from analyst_service.process_context import Service
+from clustering_protocols.errors import SessionOver
 
 _LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 
@@ -27,6 +28,23 @@ def open_task(service: Service, caller: Caller, session_id: str) -> Task | None:
             ).note_sent(task)
         )
     return task
+
+
+async def wait_for_next(
+    service: Service,
+    caller: Caller,
+    session_id: str,
+    seconds: float,
+    step_aside: Callable[[], AbstractContextManager[bool]],
+) -> Task | None:
+    """Return the task after an answer; None if there is none in time, or none at all.
+
+    The answer is stored: whatever has become of the session, its receipt is due.
+    """
+    try:
+        return await wait_for_task(service, caller, session_id, seconds, step_aside)
+    except SessionOver:
+        return None
 
 
 async def wait_for_task(

@@ -110,11 +110,13 @@ class Dying:
     def as_party(self, token: str) -> Dying:
         return Dying(self.client.as_party(token), self.deaths)
 
-    def contribute(self, session: str, round_: int, attempt: int, body: bytes) -> Any:
+    def contribute(
+        self, session: str, round_: int, attempt: int, body: bytes, wait: float
+    ) -> Any:
         self.die_once(round_, "before it is sent")
-        receipt = self.client.contribute(session, round_, attempt, body)
+        answer = self.client.contribute(session, round_, attempt, body, wait)
         self.die_once(round_, "before the receipt is read")
-        return receipt
+        return answer
 
     def die_once(self, round_: int, moment: str) -> None:
         if (round_, moment) not in self.deaths:

@@ -477,7 +477,8 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     document = json.loads(done.stdout)
     assert (document["session"], document["n_rows"]) == (session, 12)
     assert len(document["safety_number"].split()) == 12
-    assert "round 3" in done.stderr, "progress is shown"
+    assert "the analyst prepares the first round" in done.stderr, "progress is shown"
+    assert done.stderr.endswith("completed\n")
     written = read(labels)
     assert [line["id"] for line in written] == [f"p{n:02}" for n in range(12)]
     assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]

@@ -181,18 +181,24 @@ def test_terms_that_this_release_would_not_draw_up_are_refused(
 
 
 class Between(httpx.BaseTransport):
-    """Stands between a party and the analyst: writes down, and may change answers."""
+    """Stands between a party and the analyst: writes down, and may change answers.
+
+    ``old``: the analyst knows no waiting uploads, so that tasks come by GET alone.
+    """
 
     def __init__(self, inner: httpx.BaseTransport, tamper: Tamper | None) -> None:
         self.inner = inner
         self.tamper = tamper
         self.undelivered: str | None = None
         self.requests: list[httpx.Request] = []
+        self.old = True
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         if self.undelivered and request.url.path.endswith(self.undelivered):
             raise httpx.ConnectError("not delivered", request=request)
+        if self.old:
+            request.headers.pop("prefer", None)
         response = self.inner.handle_request(request)
         return self.tamper(request, response) if self.tamper else response
 
@@ -258,7 +264,7 @@ class Table:
 
 @pytest.fixture
 def running(start_api: StartApi) -> Iterator[Api]:
-    with start_api(driven=True) as api:
+    with start_api(driven=True, max_wait_seconds=0.05) as api:  # others answer between
         yield api
 
 
@@ -266,6 +272,15 @@ def running(start_api: StartApi) -> Iterator[Api]:
 def alone(running: Api, home: Path) -> Table:
     """The only party of its session."""
     return Table(running, home, ALONE, Dummy(n_clusters=3))
+
+
+@pytest.fixture
+def waiting(start_api: StartApi, home: Path) -> Iterator[Table]:
+    """The same, at an analyst that holds uploads until the next task is there."""
+    with start_api(driven=True) as api:
+        table = Table(api, home, ALONE, Dummy(n_clusters=3))
+        table.between.old = False
+        yield table
 
 
 @pytest.fixture
@@ -615,6 +630,33 @@ def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) 
     with pytest.raises(Equivocation, match="attempt 1 came after round 3, attempt 2"):
         table.run(Replay(4, 2))
     assert len(table.between.sent("/contribution")) == 4
+
+
+def test_a_task_that_comes_with_a_receipt_is_checked_like_any_other(
+    waiting: Table,
+) -> None:
+    first: list[bytes] = []
+
+    def replay(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.method == "GET" and request.url.path.endswith("/task"):
+            first.append(response.content)
+        elif request.method == "PUT" and response.content and len(first) == 1:
+            headers = dict(response.headers) | {"content-length": str(len(first[0]))}
+            return httpx.Response(201, headers=headers, content=another_task(first[0]))
+        return response
+
+    with pytest.raises((Equivocation, TaskRefused)):
+        waiting.run(replay)
+    assert len(waiting.between.sent("/contribution")) == 1
+
+
+def test_a_party_asks_once_a_round(waiting: Table) -> None:
+    with waiting.party() as party:
+        result = party.run(waiting.parts.data[A])
+    asked = [r for r in waiting.between.requests if r.url.path.endswith("/task")]
+    assert len(waiting.between.sent("/contribution")) == 5
+    assert len(asked) <= 3, "the first, and those after the last"
+    assert result.labels.size == 40
 
 
 def unchanged(arrays: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from clustering_protocols.proofs import SignedLog
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout, read_terms
+from clustering_protocols.wire import waiting
 from clustering_protocols.wire.answers import Receipt
 from coterie import Party, Policy
 from party_sdk._transport import Transport
@@ -216,9 +217,12 @@ class Forging(httpx.BaseTransport):
         response = self.inner.handle_request(request)
         if not request.url.path.endswith("/contribution"):
             return response
-        response.read()
-        said = {**response.json(), "signature": self.signature}
-        return httpx.Response(response.status_code, json=said)
+        task = response.read()
+        told = json.loads(waiting.receipt_in(response.headers) or b"{}")
+        forged = Receipt.model_validate({**told, "signature": self.signature})
+        headers = httpx.Headers(response.headers)
+        headers.update(waiting.headers_of(forged))
+        return httpx.Response(response.status_code, headers=headers, content=task)
 
 
 @pytest.mark.parametrize("signature", ["", "0" * 128, STRANGER.sign(b"receipt")])

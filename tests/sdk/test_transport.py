@@ -259,7 +259,7 @@ def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
         return httpx.Response(200, json=RECEIPT)
 
     with transport(handler) as sending:
-        receipt = AnalystClient(sending, "t").contribute("s", 1, 2, b"bytes")
+        receipt, _ = AnalystClient(sending, "t").contribute("s", 1, 2, b"bytes")
     assert receipt.model_dump(mode="json") == RECEIPT
     url = f"{URL}/v1/sessions/s/rounds/1/attempts/2/contribution"
     assert seen == [(url, b"bytes", "Bearer t")] * 3
