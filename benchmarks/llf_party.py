@@ -1,7 +1,8 @@
 """One party process of `benchmarks.llf_speed`: tells where its time went.
 
-Reads its invitation, says that it is ready, waits for a line, runs, and prints seconds
-as JSON: on its rows, on its disk, for its uploads, and waiting for tasks.
+Reads its invitation and the risks that it accepts, says that it is ready, waits for a
+line, runs, and prints seconds as JSON: on its rows, on its disk, for its uploads (which
+wait for the next task), waiting otherwise, and of processor time in all and on its rows.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ def main() -> None:
     for owner, method, name in TIMED:
         setattr(owner, method, _timed(getattr(owner, method), name, spent))
     invitation = sys.stdin.readline().strip()
+    risks = frozenset(json.loads(sys.stdin.readline()))
     data = open_table(folder / f"{slot}.parquet")
     _compile(len(data.columns))
     print("ready", flush=True)
     sys.stdin.readline()
-    risks = frozenset({"llf.parties-see-all-centroids", "house.open-slot"})
     policy = Policy(accepted_risks=risks)
+    begin = time.process_time()
     with Party.join(invitation, policy=policy, home=folder / slot) as party:
         party.run(data)
-    print(json.dumps(spent))
+    print(json.dumps({**spent, "processor": time.process_time() - begin}))
 
 
 def _compile(width: int) -> None:

@@ -22,9 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
@@ -169,30 +170,40 @@ def _federated(
         named = {f"x{f}": rows[:, f] for f in range(N_FEATURES)}
         parquet.write_table(pa.table(named), folder / f"{slot}.parquet")
     with (
-        _service(folder) as (url, key),
+        _service(folder) as (url, key, processor),
         Coordinator(url, key, home=folder) as coordinator,
     ):
         said = [numbers([f"x{f}" for f in range(N_FEATURES)], -bound, bound)]
         session = coordinator.create_session("speed", params, layout, dictionary=said)
         invitations = session.invite()
-        parties = [_party(folder, slot, invitations[slot]) for slot in layout.names]
+        risks = json.dumps(session.status().risks)
+        parties = [
+            _party(folder, slot, invitations[slot], risks) for slot in layout.names
+        ]
         for party in parties:
             _pipe(party.stdout).readline()  # imports are done, rows are read
-        begin = time.perf_counter()
+        begin, idle = time.perf_counter(), processor()
         for party in parties:
             _say(party, "go")
         reports = [json.loads(party.communicate()[0]) for party in parties]
         took = time.perf_counter() - begin
         rounds = session.status().round
-        stepping = _stepping(session.audit())
+        served = processor() - idle
+        stepping = _stepping(session.audit().entries())
     parts = {
         f"party: {name}": median(report[name] for report in reports) / rounds
         for name in reports[0]
     }
-    return took, rounds, parts | {"analyst: database and stepping": stepping / rounds}
+    parts |= {
+        "analyst: database and stepping": stepping / rounds,
+        "analyst: processor time of each party": served / rounds / N_PARTIES,
+    }
+    return took, rounds, parts
 
 
-def _party(folder: Path, slot: str, invitation: str) -> subprocess.Popen[str]:
+def _party(
+    folder: Path, slot: str, invitation: str, risks: str
+) -> subprocess.Popen[str]:
     party = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.llf_party", str(folder), slot],
         stdin=subprocess.PIPE,
@@ -200,6 +211,7 @@ def _party(folder: Path, slot: str, invitation: str) -> subprocess.Popen[str]:
         text=True,
     )
     _say(party, invitation)
+    _say(party, risks)
     return party
 
 
@@ -229,8 +241,11 @@ def _stepping(entries: list[dict[str, Any]]) -> float:
 
 
 @contextmanager
-def _service(folder: Path) -> Iterator[tuple[str, str]]:
-    """Run `coterie serve` on SQLite and yield its address and a coordinator's key."""
+def _service(folder: Path) -> Iterator[tuple[str, str, Callable[[], float]]]:
+    """Run `coterie serve` on SQLite; yield address, key and its processor time so far.
+
+    The time is that of the process which serves; what steps rounds is beside it.
+    """
     environment: Mapping[str, str] = os.environ | {
         "COTERIE_DATA_DIR": str(folder / "a")
     }
@@ -258,10 +273,16 @@ def _service(folder: Path) -> Iterator[tuple[str, str]]:
         )
         try:
             _await(url)
-            yield url, key
+            yield url, key, partial(_processor_seconds, serving.pid)
         finally:
             serving.terminate()
             serving.wait(30)
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process, by the kernel's table of it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _await(url: str) -> None:
