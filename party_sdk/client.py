@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -101,6 +102,14 @@ class AnalystClient:
     def choose(self, session: str, n_clusters: int) -> SessionStatus:
         """Choose the run that counts; return where the session stands."""
         path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
+        return self._read(SessionStatus, "PUT", path, json=body)
+
+    def extend(self, session: str, deadline: datetime) -> SessionStatus:
+        """Let a session wait longer; return where it stands."""
+        path, body = (
+            f"/v1/sessions/{session}/deadline",
+            {"deadline": deadline.isoformat()},
+        )
         return self._read(SessionStatus, "PUT", path, json=body)
 
     def profiles(self, session: str) -> tuple[Profile, ...]:

@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -290,6 +291,17 @@ class CoordinatedSession:
             If there is no such run, its figures are not there yet, or another was chosen.
         """
         return self._client.choose(self.id, n_clusters)
+
+    def extend(self, seconds: float) -> SessionStatus:
+        """Wait so many seconds longer for whoever is awaited now.
+
+        Raises
+        ------
+        NotReady, SessionOver
+            While the analyst is at work, or once the session has ended.
+        """
+        longer = self.status().deadline + timedelta(seconds=seconds)
+        return self._client.extend(self.id, longer)
 
     def profiles(self) -> tuple[Profile, ...]:
         """Return what the clusters are like, rounded, where everybody may read it.

@@ -41,14 +41,14 @@ class Invitation:
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
-        """Return the invitation in a string.
+        """Return the invitation in a string, such as a mail that has wrapped it.
 
         Raises
         ------
         InvalidParameters
             If it is none, or the coordinator did not sign what it says of the terms.
         """
-        found = _FORM.fullmatch(text.strip())
+        found = _FORM.match(_unwrapped(text))
         if found is None or not _is_address(found["url"]):
             raise InvalidParameters(
                 "This is not an invitation; it has the form "
@@ -96,3 +96,11 @@ def _is_address(url: str) -> bool:
         return _place(url)[1] is not None
     except ValueError:  # a port that is none, a bracket that stays open
         return False
+
+
+def _unwrapped(text: str) -> str:
+    """Return an invitation without the lines, quotes and words around it."""
+    before, mark, after = text.rpartition(f"#{_VERSION}/")
+    words = before.split()
+    address = words[-1].lstrip("<(\"'") if words else ""
+    return address + mark + re.sub(r"[\s>]+", "", after)

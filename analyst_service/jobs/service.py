@@ -17,6 +17,7 @@ from analyst_service.models import Contribution, Session, Task
 from analyst_service.process_context import Service
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.repository import SessionRepository
+from analyst_service.sessions.service import SessionService
 from clustering_protocols.engine import Choosing, Closed, Opened
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import read_terms
@@ -54,8 +55,19 @@ class JobService:
                 Event.DEADLINE,
                 now,
                 reason=Problem.DEADLINE_PASSED.slug,
-                detail=f"It waited in round {session.round} until its deadline.",
+                detail=self._missed(session),
             )
+
+    def _missed(self, session: Session) -> str:
+        """Return where a session waited in vain, and for whom."""
+        where = f"in round {session.round}" if session.round else "for parties to join"
+        awaited = SessionService(self._transaction, self._clock).awaited(session)
+        names = [
+            m.slot for m in self._sessions.members(session.id) if m.slot in awaited
+        ]
+        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+        missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""
+        return f"It waited {where} until its deadline.{missing}"
 
     def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand."""

@@ -18,6 +18,7 @@ from analyst_service.deps import (
 from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
     Choice,
+    Extension,
     SessionWrite,
     audit_page,
     list_page,
@@ -136,6 +137,23 @@ def put_choice(
     chosen = service.database.transact(choose)
     service.notifier.notify_driver()
     return chosen
+
+
+@router.put("/{session_id}/deadline")
+def put_deadline(
+    session_id: SessionID,
+    body: Posted[Extension],
+    caller: CallerDep,
+    service: ServiceDep,
+) -> SessionStatus:
+    """Wait longer for whoever is awaited now; a repeat changes nothing."""
+    deadline = body.read().deadline
+
+    def extend(transaction: Transaction) -> SessionStatus:
+        sessions = SessionService(transaction, service.clock)
+        return _read(sessions, caller, sessions.extend(caller, session_id, deadline))
+
+    return service.database.transact(extend)
 
 
 @router.post("/{session_id}/cancel")

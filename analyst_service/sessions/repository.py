@@ -108,7 +108,10 @@ class SessionRepository:
         moved = self._transaction.execute(
             sa.update(Session)
             .where(*unmoved)
-            .values(state=after(state, event).value, changed_at=now, **free, **changes)
+            .values(
+                {"state": after(state, event).value, "changed_at": now, **free}
+                | changes
+            )
             .returning(Session.id)
             .execution_options(synchronize_session=False)
         )

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 
 from analyst_service.models import AuditLine, Member, Session
 from clustering_protocols import registry
@@ -99,6 +99,14 @@ class SessionWrite(BaseModel):
             deadlines=self.deadlines,
             guards=self.guards,
         )
+
+
+class Extension(BaseModel):
+    """Until when the session waits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    deadline: AwareDatetime = Field(description="Later than the present one.")
 
 
 class Choice(BaseModel):

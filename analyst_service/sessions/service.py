@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from sqlalchemy.orm import Session as Transaction
@@ -27,6 +27,7 @@ from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.terms import read_terms
 from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
 
+_LONGEST_WAIT = timedelta(days=366)
 _STEM = 54  # of a name, where an id is the name and more
 
 
@@ -128,6 +129,38 @@ class SessionService:
             self._clock.now(),
             reason=Problem.CANCELLED.slug,
             detail="Stopped on request.",
+        )
+        return self.visible(caller, session_id)
+
+    def extend(self, caller: Caller, session_id: str, deadline: datetime) -> Session:
+        """Wait until a later deadline; a repeat changes nothing.
+
+        Raises
+        ------
+        InvalidParameters
+            If it is not later, or more than a year away.
+        NotReady
+            While a round is stepped: nobody is awaited.
+        """
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        session = self.visible(caller, session_id, lock=True)
+        require_alive(session)
+        if session.state == SessionState.STEPPING:
+            raise NotReady("The analyst is at work, and waits for nobody.")
+        now = self._clock.now()
+        if deadline == session.deadline:
+            return session
+        if not session.deadline < deadline <= now + _LONGEST_WAIT:
+            raise InvalidParameters(
+                f"deadline: the session waits until {session.deadline:%Y-%m-%d %H:%M} "
+                "UTC; give a later time, at most a year from now."
+            )
+        self._sessions.move(
+            session,
+            Event.EXTENDED,
+            now,
+            deadline=deadline,
+            changed_at=session.changed_at,
         )
         return self.visible(caller, session_id)
 

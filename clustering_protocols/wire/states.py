@@ -61,6 +61,9 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
         (SessionState.CHOOSING, Event.CHOSEN): SessionState.STEPPING,
         (SessionState.CHOOSING, Event.DEADLINE): SessionState.STEPPING,
         (SessionState.CHOOSING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.RECRUITING, Event.EXTENDED): SessionState.RECRUITING,
+        (SessionState.COLLECTING, Event.EXTENDED): SessionState.COLLECTING,
+        (SessionState.CHOOSING, Event.EXTENDED): SessionState.CHOOSING,
     }
 )
 

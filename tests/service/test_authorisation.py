@@ -95,6 +95,11 @@ class Cast:
             "delete_session": ("DELETE", here, {}),
             "get_audit": ("GET", f"{here}/audit", {}),
             "get_profiles": ("GET", f"{here}/profiles", {}),
+            "put_deadline": (
+                "PUT",
+                f"{here}/deadline",
+                {"json": {"deadline": "2001-01-01T00:00:00Z"}},
+            ),
             "put_choice": ("PUT", f"{here}/choice", {"json": {"n_clusters": 2}}),
             "cancel_session": ("POST", f"{here}/cancel", {}),
         }
@@ -126,6 +131,7 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     "delete_session": (401, 401, 403, 403, 204, 404, 204),
     "get_audit": (401, 401, 403, 403, 200, 404, 200),
     "get_profiles": (401, 401, 200, 404, 200, 404, 200),
+    "put_deadline": (401, 401, 403, 403, 422, 404, 422),
     "put_choice": (401, 401, 403, 403, 422, 404, 422),
     "cancel_session": (401, 401, 403, 403, 200, 404, 200),
     # what both sides read

@@ -55,6 +55,7 @@ OPEN: dict[str, set[str]] = {
     f"GET {HERE}/agreement": {"owner", "administrator", "member"},
     f"GET {HERE}/profiles": {"owner", "administrator", "member"},
     f"PUT {HERE}/choice": {"owner", "administrator"},
+    f"PUT {HERE}/deadline": {"owner", "administrator"},
     f"POST {HERE}/cancel": {"owner", "administrator"},
     f"POST {HERE}/invitations": {"owner", "administrator"},
     f"GET {HERE}/task": {"member"},

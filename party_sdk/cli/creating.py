@@ -1,0 +1,228 @@
+"""`coterie session create` and `repeat`: a session opens, invitations are made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from party_sdk.cli.connecting import pass_coordinator
+from party_sdk.cli.evaluating import choose_option, choose_within_option
+from party_sdk.cli.letters import hand_over, invitations_option
+from party_sdk.cli.options import (
+    SEED,
+    column_groups_option,
+    entropy_option,
+    param_option,
+    read_entropy,
+    read_values,
+    row_groups_option,
+)
+from party_sdk.cli.output import json_option, say
+from party_sdk.cli.preparing import missing_option, preparation_option
+from party_sdk.cli.releasing import (
+    Readers,
+    profile_rows_option,
+    profiles_option,
+    read_release,
+)
+from party_sdk.cli.runs import rounds_line
+from party_sdk.cli.session_values import (
+    read_about,
+    read_deadlines,
+    read_dictionary,
+    read_expected,
+    read_layout,
+    read_preparation,
+)
+from party_sdk.trials.runs import read_runs
+
+if TYPE_CHECKING:
+    from party_sdk.coordinator import Coordinator
+
+_SECONDS = click.IntRange(1, 366 * 86_400)
+
+
+@click.command()
+@click.argument("title")
+@click.option(
+    "--protocol",
+    default="dc",
+    show_default=True,
+    help="Name of a protocol, e.g. llf; see 'coterie advise'.",
+)
+@param_option
+@row_groups_option(default=1)
+@column_groups_option
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    metavar="NAME=ROW,COLUMN[,TITLE]",
+    help="A named party and its place, counted from 1; instead of the two above. "
+    "Places may stay empty. The title says who it is, for people.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="SLOT=CARD",
+    help="Who alone may sit at a slot: the file of a card, or the name of an institution "
+    "that you know. Slots without one are open to whoever holds their invitation.",
+)
+@click.option("--purpose", default="", help="What the labels are for, for people.")
+@click.option(
+    "--legal-basis", default="", help="What allows the session, e.g. a contract."
+)
+@click.option("--contact", default="", help="Whom parties may ask.")
+@click.option(
+    "--id", "session_id", help="Id of the session; made from the title by default."
+)
+@click.option(
+    "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
+)
+@click.option(
+    "--join-within",
+    type=_SECONDS,
+    help="Seconds that parties have to join; a week by default.",
+)
+@click.option(
+    "--answer-within",
+    type=_SECONDS,
+    help="Seconds that parties have to answer in each round; a day by default.",
+)
+@click.option(
+    "--minimum-rows",
+    type=click.IntRange(1),
+    help="Fewest rows that each party must have; 10 by default.",
+)
+@click.option(
+    "--schema",
+    "schema_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The data dictionary of the columns, which parties then find by name; once for "
+    "each column group, in their order.",
+)
+@preparation_option(several=True)
+@missing_option
+@choose_option
+@choose_within_option
+@profiles_option
+@profile_rows_option
+@click.option(
+    "--new-analyst",
+    is_flag=True,
+    help="The analyst at this address was set up anew and has another key.",
+)
+@invitations_option
+@entropy_option
+@json_option
+@pass_coordinator
+def create(
+    coordinator: Coordinator,
+    title: str,
+    protocol: str,
+    params: tuple[str, ...],
+    row_groups: int,
+    column_groups: int,
+    slots: tuple[str, ...],
+    expected: tuple[str, ...],
+    purpose: str,
+    legal_basis: str,
+    contact: str,
+    session_id: str | None,
+    seed: int | None,
+    join_within: int | None,
+    answer_within: int | None,
+    minimum_rows: int | None,
+    schema_files: tuple[Path, ...],
+    preparation_files: tuple[Path, ...],
+    missing: Literal["drop", "mean", "median"] | None,
+    choose: str | None,
+    choose_within: int | None,
+    profiles: Readers | None,
+    profile_rows: int | None,
+    letters: Path | None,
+    entropy_file: Path | None,
+    *,
+    new_analyst: bool,
+    as_json: bool,
+) -> None:
+    """Open a session and print its id and one invitation per party.
+
+    Hand each invitation to its party on a channel that the analyst cannot read.
+    """
+    from clustering_protocols import registry
+    from clustering_protocols.terms import Guards, Layout
+
+    words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
+    coordinator.entropy = read_entropy(entropy_file)
+    dictionary = read_dictionary(schema_files)
+    values, runs = read_runs(read_values(params), choose, choose_within)
+    agreed = registry.parse_params(protocol, values)
+    layout = read_layout(slots) if slots else Layout.lattice(row_groups, column_groups)
+    if runs is not None and not as_json:
+        known = registry.protocol(protocol)
+        say(rounds_line(known, agreed, layout, runs), err=True)
+    opened = coordinator.create_session(
+        read_about({"title": title, **words}),
+        agreed,
+        layout,
+        session_id=session_id,
+        seed=seed,
+        deadlines=read_deadlines(join_within, answer_within),
+        guards=None if minimum_rows is None else Guards(minimum_rows=minimum_rows),
+        expected=read_expected(expected, coordinator.acquaintances),
+        dictionary=dictionary,
+        preparation=read_preparation(preparation_files, missing, dictionary),
+        evaluation=runs,
+        release=read_release(profiles, profile_rows),
+        new_analyst=new_analyst,
+    )
+    hand_over(opened, opened.invite(), letters, as_json=as_json)
+
+
+@click.command()
+@click.argument("session_id")
+@click.option("--title", help="Of the new session; that of the old one by default.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="SLOT",
+    help="A party that does not take part again; may be given several times.",
+)
+@click.option("--id", "new_id", help="Id of the new session.")
+@click.option(
+    "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
+)
+@invitations_option
+@entropy_option
+@json_option
+@pass_coordinator
+def repeat(
+    coordinator: Coordinator,
+    session_id: str,
+    title: str | None,
+    without: tuple[str, ...],
+    new_id: str | None,
+    seed: int | None,
+    letters: Path | None,
+    entropy_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Open a session with an earlier one's terms.
+
+    Last quarter's, for example, if it was opened from this home. Terms, parties and keys
+    are the same; the invitations are new.
+    """
+    from party_sdk.repeating import like
+
+    coordinator.entropy = read_entropy(entropy_file)
+    asked = like(coordinator.session(session_id).terms, without)
+    if title is not None:
+        asked["about"] = asked["about"].model_copy(update={"title": title})
+    opened = coordinator.create_session(**asked, session_id=new_id, seed=seed)
+    hand_over(opened, opened.invite(), letters, as_json=as_json)

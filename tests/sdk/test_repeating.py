@@ -1,0 +1,185 @@
+"""A coordinator hands over invitations as files, waits longer, and asks again."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support.house import House
+from support.in_process import in_process
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import InvalidParameters, NotReady, SessionOver
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.release import Release
+from clustering_protocols.schema import numbers
+from clustering_protocols.terms import About, Guards, Layout
+from clustering_protocols.wire.states import SessionState
+from party_sdk.cli.letters import letter, write_letters
+from party_sdk.invitations import Invitation
+from party_sdk.repeating import like
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with in_process(tmp_path / "analyst") as api:
+        yield House(api, tmp_path)
+
+
+def opened(house: House, name: str, **more: Any) -> Any:
+    dictionary = [numbers(("a", "b"), -1, 1), numbers(("c", "d"), -1, 1)]
+    return house.open(
+        name,
+        DataCollaboration(n_clusters=3),
+        Layout.lattice(3, 2),
+        dictionary=dictionary,
+        guards=Guards(minimum_rows=7),
+        release=Release(profiles="members"),
+        **more,
+    )
+
+
+def test_a_session_is_repeated_with_all_that_its_terms_say(house: House) -> None:
+    first = opened(house, "spring")
+    again = house.coordinator.create_session(**like(first.terms), session_id="summer")
+    kept = {"session", "seed"}
+    assert again.terms.model_dump(exclude=kept) == first.terms.model_dump(exclude=kept)
+    assert again.terms.seed != first.terms.seed
+    assert set(again.invite()) == set(first.invite())
+
+
+def test_who_does_not_take_part_again_leaves_no_gap(house: House) -> None:
+    first = opened(house, "spring")
+    asked = like(first.terms, ["r1c2", "r2c2", "r3c2", "r2c1"])
+    again = house.coordinator.create_session(**asked, session_id="summer")
+    assert [(s.name, s.row, s.column) for s in again.terms.layout.slots] == [
+        ("r1c1", 0, 0),
+        ("r3c1", 1, 0),
+    ]
+    assert [schema.names for schema in again.terms.dictionary] == [("a", "b")]
+    with pytest.raises(InvalidParameters, match="no slot 'west'"):
+        like(first.terms, ["west"])
+    with pytest.raises(InvalidParameters, match="Nobody is left"):
+        like(first.terms, first.terms.layout.names)
+
+
+def test_invitations_are_files_for_one_user_and_letters_without_secrets(
+    house: House, tmp_path: Path
+) -> None:
+    session = opened(house, "spring")
+    invitations = session.invite()
+    folder = tmp_path / "letters"
+    write_letters(folder, session.terms, invitations)
+    for slot, invitation in invitations.items():
+        path = folder / f"{slot}.invitation"
+        assert path.read_text().strip() == invitation
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        text = (folder / f"{slot}.md").read_text()
+        parsed = Invitation.parse(invitation)
+        assert parsed.code not in text
+        assert parsed.secret.hex() not in text
+        assert f"coterie party terms @{slot}.invitation" in text
+
+
+def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
+    session = house.coordinator.create_session(
+        About(title="wards", purpose="beds", legal_basis="a contract", contact="me"),
+        Dummy(),
+        Layout.lattice(2),
+        session_id="s",
+    )
+    text = letter(session.terms, A)
+    for said in (
+        "# wards",
+        "Purpose: beds",
+        "Legal basis: a contract",
+        "within 7 days",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda text: f"Dear colleague,\nhere it is: <{text}>\nBest regards, a hospital",
+        lambda text: "\n".join(text[i : i + 60] for i in range(0, len(text), 60)),
+        lambda text: (
+            "> " + "\n> ".join(text[i : i + 72] for i in range(0, len(text), 72))
+        ),
+        lambda text: f"see https://example.org/help first\r\n\r\n{text}\r\n",
+    ],
+    ids=["in words", "wrapped", "quoted", "after a link"],
+)
+def test_an_invitation_survives_a_mail(house: House, wrap: Any) -> None:
+    session = house.open("mail", Dummy(), Layout.lattice(2))
+    invitation = session.invite()[A]
+    assert str(Invitation.parse(wrap(invitation))) == invitation
+
+
+def test_a_coordinator_waits_longer(house: House) -> None:
+    session = house.open("patience", Dummy(), Layout.lattice(2))
+    before = session.status()
+    after = session.extend(3600)
+    assert after.deadline == before.deadline + timedelta(hours=1)
+    assert after.waiting_since == before.waiting_since
+    assert after.state is SessionState.RECRUITING
+    entries = session.audit().entries()
+    assert [entry["event"] for entry in entries].count("extended") == 1
+    with pytest.raises(InvalidParameters, match="a later time"):
+        session.extend(-7200)
+    with pytest.raises(InvalidParameters, match="at most a year"):
+        session.extend(400 * 86_400)
+    session.cancel()
+    with pytest.raises(SessionOver):
+        session.extend(3600)
+
+
+def test_an_extended_session_does_not_expire_at_its_old_deadline(api: Api) -> None:
+    session = api.open(Dummy(), PARTS)
+    old = datetime.fromisoformat(session.status["deadline"])
+    path = f"{session.path}/deadline"
+    later = {"deadline": (old + timedelta(days=1)).isoformat()}
+    for _ in range(2):  # a repeat changes nothing
+        assert api.send("PUT", path, session.key, json=later).status_code == 200
+    naive = {"deadline": "2040-01-01T00:00:00"}
+    assert api.send("PUT", path, session.key, json=naive).status_code == 422
+    api.clock.forward(7.5 * 86_400)
+    api.turn()
+    assert session.status["state"] == "recruiting"
+    api.clock.forward(86_400)
+    api.turn()
+    assert session.status["state"] == "expired"
+
+
+def test_who_was_missing_is_named_when_a_session_expires(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(A)
+    api.clock.forward(8 * 86_400)
+    api.turn()
+    status = session.status
+    assert status["state"] == "expired"
+    assert f"for parties to join until its deadline. Missing: {B}." in status["detail"]
+    other = api.open(Dummy(), PARTS).join()
+    other.put(A, other.reply(A))
+    api.clock.forward(2 * 86_400)
+    api.turn()
+    assert f"in round 1 until its deadline. Missing: {B}." in other.status["detail"]
+
+
+def test_nobody_is_waited_for_while_the_analyst_is_at_work(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(turn=False)
+    body = {"deadline": "2100-01-01T00:00:00Z"}
+    refused = api.send("PUT", f"{session.path}/deadline", session.key, json=body)
+    assert refused.status_code == 425 or NotReady.problem.slug in refused.text
