@@ -37,7 +37,8 @@ class Problem(Enum):
         "invalid-parameters",
         422,
         "The parameters do not fit",
-        "Correct the named field; GET /v1/protocols lists types, limits and defaults.",
+        "Correct the named field; 'coterie protocols NAME' (GET /v1/protocols) lists "
+        "types, limits and defaults.",
     )
     INVALID_ARRAY = Facts(
         "invalid-array",
@@ -143,7 +144,7 @@ class Problem(Enum):
         "not-ready",
         409,
         "The session has not come this far",
-        "Wait; GET /v1/sessions/{id} shows who is awaited.",
+        "Wait; 'coterie session show' (GET /v1/sessions/{id}) says who is awaited.",
     )
     SESSION_OVER = Facts(
         "session-over",
@@ -182,7 +183,8 @@ class Problem(Enum):
         "deadline-passed",
         410,
         "Too few parties answered before the deadline",
-        "Open a new session with a longer deadline once all parties are ready.",
+        "Open a new session once all parties are ready; 'coterie session extend' waits "
+        "longer while there is time.",
     )
     CANCELLED = Facts(
         "cancelled",

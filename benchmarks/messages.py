@@ -1,0 +1,116 @@
+"""Writes docs/messages.md: all that is refused, set and accepted, each in its sentence.
+
+    python -m benchmarks.messages
+
+Read it once as a stranger after a sentence has changed. A test holds the page against
+what this prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from analyst_service.settings import Settings
+from clustering_protocols import house, registry
+from clustering_protocols.problems import Problem
+from clustering_protocols.terms import Deadlines, Guards
+from party_sdk.cli.output import exit_code
+
+PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
+_EXITS: Mapping[int, str] = {
+    3: "refused at home by a guard, or a risk that is not accepted",
+    4: "the session ended without a result",
+    5: "the input cannot be used",
+    6: "the analyst cannot be reached",
+    7: "the analyst refused, or it cannot be done now",
+}
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Every message"
+    yield ""
+    yield "Written by `python -m benchmarks.messages`."
+    yield ""
+    yield "## What can go wrong"
+    yield ""
+    yield (
+        "The closed list that service and SDK share. A command prints the title, what "
+        "was expected and what came, and what to do; it ends with the code in front. "
+        "The service answers with the status and the name (RFC 9457)."
+    )
+    for end, meaning in _EXITS.items():
+        yield from ("", f"### Exit code {end}: {meaning}", "")
+        yield "| name | status | title | what to do |"
+        yield "|---|---|---|---|"
+        for each in Problem:
+            if exit_code(each) == end:
+                cells = (f"`{each.slug}`", str(each.status), each.title, each.remedy)
+                yield f"| {' | '.join(cells)} |"
+    yield from ("", "## What may be set", "")
+    yield "Of the service, by the environment:"
+    yield from _fields(Settings, "COTERIE_", upper=True)
+    yield from ("", "Of a session, by its terms (`session create`):")
+    yield from _fields(Deadlines, "deadlines.")
+    yield from _fields(Guards, "guards.", header=False)
+    yield from ("", "## Risks", "")
+    yield (
+        "A party accepts each by name, or does not join. Which of them a session brings "
+        "follows from its terms."
+    )
+    for name, risks in _risks():
+        yield from ("", f"### {name}", "")
+        for code, sentence in risks.items():
+            yield f"- `{code}`: {sentence}"
+
+
+def _fields(
+    model: type[BaseModel], prefix: str, *, upper: bool = False, header: bool = True
+) -> Iterator[str]:
+    if header:
+        yield ""
+        yield "| name | default | limits | meaning |"
+        yield "|---|---|---|---|"
+    for name, field in model.model_json_schema()["properties"].items():
+        shown = f"{prefix}{name.upper() if upper else name}"
+        default = field.get("default")
+        told = "" if default in (None, "") else f"`{default}`"
+        yield f"| `{shown}` | {told} | {_limits(field)} | {field.get('description', '')} |"
+
+
+def _limits(field: Mapping[str, Any]) -> str:
+    forms = {
+        "minimum": "from {:g}",
+        "exclusiveMinimum": "above {:g}",
+        "maximum": "to {:g}",
+    }
+    return " ".join(
+        form.format(field[key]) for key, form in forms.items() if key in field
+    )
+
+
+def _risks() -> Iterator[tuple[str, Mapping[str, str]]]:
+    yield (
+        "Of any session",
+        {f"{house.PREFIX}.{code}": text for code, text in house.RISKS.items()},
+    )
+    for name, known in registry.catalogue().items():
+        if known.methods:
+            yield f"`{name}`", registry.risk_sentences(name)
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""docs/messages.md is what the program writes, and every message says what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchmarks import messages
+from clustering_protocols import house, registry
+from clustering_protocols.problems import Problem
+from party_sdk.cli.output import exit_code
+
+
+def test_the_page_is_what_the_program_writes() -> None:
+    assert messages.PAGE.read_text() == messages.page()
+
+
+def test_every_problem_and_risk_stands_on_the_page() -> None:
+    text = messages.page()
+    for problem in Problem:
+        assert f"| `{problem.slug}` |" in text
+        assert exit_code(problem) in messages._EXITS
+    for code in house.RISKS:
+        assert f"`house.{code}`: " in text
+    for name, known in registry.catalogue().items():
+        if known.methods:
+            assert all(f"`{name}.{code}`: " in text for code in known.risks)
+
+
+@pytest.mark.parametrize("problem", Problem)
+def test_every_problem_says_what_to_do_in_whole_sentences(problem: Problem) -> None:
+    assert re.fullmatch(r"[A-Z'].*[^.]", problem.title)
+    assert re.fullmatch(r"[A-Z'].*\.", problem.remedy, re.DOTALL)
+    for word in ("pydantic", "sqlalchemy", "traceback", "exception"):
+        assert word not in problem.remedy.lower()
