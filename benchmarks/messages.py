@@ -88,9 +88,9 @@ def _fields(
 
 def _limits(field: Mapping[str, Any]) -> str:
     forms = {
-        "minimum": "from {:g}",
-        "exclusiveMinimum": "above {:g}",
-        "maximum": "to {:g}",
+        "minimum": "from {:,}",
+        "exclusiveMinimum": "above {:,}",
+        "maximum": "to {:,}",
     }
     return " ".join(
         form.format(field[key]) for key, form in forms.items() if key in field

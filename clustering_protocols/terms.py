@@ -165,8 +165,12 @@ class Identities(Section):
 class Deadlines(Value):
     """How long the analyst waits, in seconds."""
 
-    recruiting: int = Field(default=7 * 86_400, ge=1, le=366 * 86_400)
-    round: int = Field(default=86_400, ge=1, le=366 * 86_400)
+    recruiting: int = Field(
+        default=7 * 86_400, ge=1, le=366 * 86_400, description="For all to join."
+    )
+    round: int = Field(
+        default=86_400, ge=1, le=366 * 86_400, description="For answers in each round."
+    )
 
 
 class Guards(Value):
