@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from itertools import chain
+from typing import Annotated, Final, Self
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
 from clustering_protocols.values import Value
 
 SHARES: Final = 20
 """What is told outside are multiples of one in so many."""
 
+_MOST_DAYS: Final = 100_000_000
+"""Days from 1970-01-01 of which NumPy writes the date, and more than any table has."""
+
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def date_of(days: float) -> str:
+    """Return the date so many days after 1970-01-01, such as 2026-01-31."""
+    return str(np.datetime64(round(days), "D"))
 
 
 class FieldProfile(Value):
@@ -40,6 +50,25 @@ class FieldProfile(Value):
     levels: tuple[str, ...] = ()
     shares: tuple[tuple[Share, ...] | None, ...] = ()
     difference: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _check_entries(self) -> Self:
+        """Profiles come from others: whoever shows one counts on its entries."""
+        n_lines = len(self.n_rows)
+        empty = (
+            (self.mean, self.spread, self.quartiles) if self.levels else (self.shares,)
+        )
+        full = (self.shares,) if self.levels else (self.mean, self.spread)
+        if any(empty) or any(len(entries) != n_lines for entries in full):
+            raise ValueError("A field has one entry for each line.")
+        if self.quartiles and len(self.quartiles) != n_lines:
+            raise ValueError("A field has one entry for each line.")
+        if any(s is not None and len(s) != len(self.levels) for s in self.shares):
+            raise ValueError("A field has a share for each level.")
+        days = chain(self.mean, *(each or () for each in self.quartiles))
+        if self.is_date and any(abs(day or 0.0) > _MOST_DAYS for day in days):
+            raise ValueError("A date is too far away.")
+        return self
 
 
 class Profile(Value):
@@ -71,6 +100,14 @@ class Profile(Value):
     n_rows: tuple[int, ...]
     rounded: bool
     fields: tuple[FieldProfile, ...]
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> Self:
+        n_lines = len(self.clusters) + bool(self.others)
+        rows = (self.n_rows, *(field.n_rows for field in self.fields))
+        if any(len(each) != n_lines for each in rows):
+            raise ValueError("A profile has a number of rows for each line.")
+        return self
 
 
 class Profiles(Value):

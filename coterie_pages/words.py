@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import numpy as np
-
-from clustering_protocols.profiles import FieldProfile
+from clustering_protocols.profiles import FieldProfile, date_of
 from clustering_protocols.wire.states import OVER
 from coterie_pages.models import (
     Asked,
@@ -133,14 +131,14 @@ def cell(field: FieldProfile, place: int) -> str:
     if mean is None:
         return "–"
     if field.is_date:
-        centre = f"{_day(mean)} ± {number(spread)} days"
+        centre = f"{date_of(mean)} ± {number(spread)} days"
     else:
         centre = f"{number(mean)} ± {number(spread)}"
     quartiles = field.quartiles[place] if field.quartiles else None
     if quartiles is None:
         return centre
     shown = (
-        _day(q) if field.is_date and q is not None else number(q) for q in quartiles
+        date_of(q) if field.is_date and q is not None else number(q) for q in quartiles
     )
     return f"{centre} ({', '.join(shown)})"
 
@@ -150,8 +148,3 @@ def _levels(field: FieldProfile, shares: Sequence[float] | None) -> str:
         return "–"
     pairs = zip(field.levels, shares, strict=True)
     return ", ".join(f"{level} {part:.0%}" for level, part in pairs)
-
-
-def _day(days: float) -> str:
-    """Return the date so many days after 1970-01-01."""
-    return str(np.datetime64(round(days), "D"))

@@ -24,6 +24,7 @@ from clustering_protocols.schema import Field
 OTHER_LEVELS: Final = "other levels"
 _QUARTILES: Final = (0.25, 0.5, 0.75)
 _MOST_DIFFERENT: Final = 1000.0
+_SAME: Final = 1e-6
 _ALIKE: Final = 1e-9  # means that agree to nine digits do not differ
 
 
@@ -148,7 +149,10 @@ def profile_of(totals: Totals, column: int, *, own: bool, rounded: bool) -> Prof
 
 
 def agree(own: Profile, told: Profile) -> bool:
-    """Return whether two profiles say the same, to a thousandth of every number."""
+    """Return whether two profiles say the same, to six digits of every number.
+
+    Two machines make profiles of the same sums that differ by less.
+    """
     mine, theirs = own.model_dump(), told.model_dump()
     for each in (mine, theirs):
         each["fields"] = sorted(each["fields"], key=lambda field: field["name"])
@@ -161,7 +165,7 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-3, abs_tol=1e-9)
+        return math.isclose(one, other, rel_tol=_SAME)
     return bool(one == other)
 
 
@@ -178,7 +182,7 @@ def _without_rare(
     listed = kept.any(axis=0)
     names = [names[place] for place in np.flatnonzero(listed)]
     others = np.where(rare, counts, 0).sum(axis=1)
-    if not others.any():
+    if listed.any() and not others.any():
         return kept[:, listed], names
     return np.column_stack([kept[:, listed], others]), [*names, OTHER_LEVELS]
 
@@ -191,9 +195,11 @@ def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """
     between, within = _spreads(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
-    exponent = np.floor(np.log10((spread or 1.0) / SHARES))
-    unit = float(10.0**exponent)
-    return max(f * unit for f in (1, 2, 5) if f == 1 or f * unit <= spread / SHARES)
+    # decimal digits, not logarithms: in their last bit these differ between machines,
+    # and all members have to find the same step
+    digits, exponent = f"{(spread or 1.0) / SHARES:.8e}".split("e")
+    factor = max(each for each in (1, 2, 5) if each <= float(digits))
+    return float(f"{factor}e{exponent}")
 
 
 def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:

@@ -86,15 +86,10 @@ def _number(mean: float | None, spread: float | None, field: FieldProfile) -> st
     if mean is None or spread is None:
         return ""
     if field.is_date:
+        from clustering_protocols.profiles import date_of
+
         return f"{date_of(mean)} ± {spread:.0f} d"
     return f"{mean:.4g} ± {spread:.2g}"
-
-
-def date_of(days: float) -> str:
-    """Return the date so many days after 1970-01-01, such as 2026-01-31."""
-    import numpy as np
-
-    return str(np.datetime64(round(days), "D"))
 
 
 def documents(profiles: Sequence[Profile]) -> list[dict[str, Any]]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.profiles import SHARES, FieldProfile, Profile
+from clustering_protocols.profiles import SHARES, FieldProfile, Profile, date_of
 from clustering_protocols.profiling import totals as sums
 from clustering_protocols.profiling.counting import share_of
 from clustering_protocols.profiling.fields import Fields
-from clustering_protocols.profiling.profile import profile_of
+from clustering_protocols.profiling.profile import _step, agree, profile_of
 from clustering_protocols.profiling.totals import Totals
 from clustering_protocols.schema import Constraints, Field, Schema
 
@@ -179,3 +182,78 @@ def test_rows_that_are_too_few_together_have_no_line() -> None:
     profile = profile_of(added_up(rows, labels), 0, own=False, rounded=False)
     assert profile.n_rows == ()
     assert profile.fields == ()
+
+
+def test_a_field_without_any_value_keeps_its_place_in_what_is_told() -> None:
+    rows, labels = _rows()
+    rows[:, 2:5] = np.nan
+    told = profile_of(added_up(rows, labels), 0, own=False, rounded=True)
+    for name in ("ward", "smokes"):
+        assert field(told, name).levels == ("other levels",)
+        assert set(field(told, name).shares) == {None}
+    assert set(field(told, "admitted").mean) == {None}
+
+
+@pytest.mark.parametrize("size", [0.2, 2.0, 20.0, 2000.0])
+def test_members_whose_last_digits_differ_round_alike(size: float) -> None:
+    near = (np.nextafter(size, 0.0), size, np.nextafter(size, 1e9))
+    steps = [_step(np.array([9]), np.array([each]), np.zeros(1)) for each in near]
+    assert steps == [size / SHARES] * 3
+
+
+def _told(**entries: object) -> Profile:
+    """Return a profile of one field in two lines, as a leader tells it."""
+    numbers = {"mean": (20_000.0, 20_300.0), "spread": (200.0, 200.0)}
+    named = {"name": "x", "n_rows": (50, 60), "difference": 1.0}
+    return Profile.model_validate(
+        {
+            "column": 0,
+            "own": False,
+            "clusters": (0, 1),
+            "n_rows": (50, 60),
+            "rounded": True,
+            "fields": ({**named, **numbers, **entries},),
+        }
+    )
+
+
+@pytest.mark.threat(109)
+@pytest.mark.parametrize(
+    ("true", "told"),
+    [(20_000.0, 20_010.0), (2e-10, -9e-10), (0.0, 1e-10)],
+    ids=["a date", "small units", "nothing"],
+)
+def test_a_told_mean_that_is_one_step_off_is_another_profile(
+    true: float, told: float
+) -> None:
+    assert agree(_told(mean=(true, 1.0)), _told(mean=(true * (1 + 1e-9), 1.0)))
+    assert not agree(_told(mean=(true, 1.0)), _told(mean=(told, 1.0)))
+
+
+@pytest.mark.threat(109)
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"mean": (1.0,)},
+        {"spread": ()},
+        {"n_rows": (50,)},
+        {"quartiles": (None,)},
+        {"shares": ((0.5,), (0.5,))},
+        {"mean": (), "spread": (), "levels": ("a", "b"), "shares": ((1.0,), None)},
+        {"mean": (1e300, 1.0), "is_date": True},
+        {"quartiles": ((0.0, 1e19, None), None), "is_date": True},
+    ],
+    ids="-".join,
+)
+def test_a_profile_that_no_reader_could_show_is_none(
+    entries: dict[str, object],
+) -> None:
+    with pytest.raises(ValidationError):
+        _told(**entries)
+
+
+def test_days_are_dates_of_the_calendar() -> None:
+    days = [-719_162, -1, 0, 20_000, 2_932_896]
+    epoch = dt.date(1970, 1, 1).toordinal()
+    expected = [dt.date.fromordinal(epoch + each).isoformat() for each in days]
+    assert list(map(date_of, days)) == expected
