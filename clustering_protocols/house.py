@@ -34,11 +34,12 @@ RISKS: Final[Mapping[str, str]] = {
         "clusters are like in them: rows, means, spreads, shares of levels, and how many "
         "values lie in each part of a grid. A party that holds nearly all rows of a "
         "cluster reads the rest of it; so does whoever takes one such session off another "
-        "over nearly the same rows, and an analyst who works together with a party. "
+        "over nearly the same rows, or over the same rows in other clusters, and an "
+        "analyst who works together with a party. "
         "Clusters of few rows are told together, as one."
     ),
     "profiles-told": (
-        "All parties and the coordinator read, of each cluster of enough rows, means, "
+        "All parties, the coordinator and the analyst read, of each cluster of enough rows, means, "
         "spreads and quartiles of all fields that three parties or more hold, and shares "
         "of their levels: rounded to about a twentieth of a field's spread, and of a "
         "cluster's rows."

@@ -1,14 +1,17 @@
 """Which rows were in profiles before, so that no profile shows what another hid.
 
 Whoever takes the profile of nearly the same rows off an earlier one reads the few that
-differ, exactly. So a home keeps a mark of every row that went into a profile, in
-``profiled.arrays``, and refuses another one of which few own rows are new or gone. What
-changes at other parties it cannot see: a risk sentence says so.
+differ, exactly. So a home keeps a mark of every row that went into a profile, and of its
+id where it has one, in ``profiled.arrays``. It refuses another profile of which few own
+rows, or ids, are new or gone: other columns of the same people are other rows, but not
+other ids. What changes at other parties, and what other clusters of the same rows are
+like, it cannot see: a risk sentence says so.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final
@@ -26,6 +29,9 @@ from party_sdk._files import waiting
 from party_sdk.sealing import SecretFiles
 
 _FILE: Final = "profiled.arrays"
+
+_Marks = dict[str, WordArray]
+"""Of one table: ``table``, a mark of each row; ``ids``, one of each id. Both sorted."""
 
 
 class ProfiledRows:
@@ -52,7 +58,7 @@ class ProfiledRows:
         if not tables:
             return
         smallest, marks = terms.release.min_cluster_rows, _marks(key, data)
-        if any(0 < _n_changed(before, marks) < smallest for before in tables):
+        if any(0 < n < smallest for each in tables for n in _n_changed(each, marks)):
             raise GuardRefused(
                 "A profile was added up of nearly the same rows before: whoever takes "
                 f"one off the other reads the few that differ. At least {smallest} rows "
@@ -66,17 +72,24 @@ class ProfiledRows:
         with waiting(self._path.with_name("profiled.lock")):
             key, tables = self._read()
             marks = _marks(key, data)
-            if any(np.array_equal(before, marks) for before in tables):
+            if any(_are_equal(before, marks) for before in tables):
                 return
-            arrays = {f"table.{n}": each for n, each in enumerate([*tables, marks])}
+            arrays = {
+                f"{kind}.{n}": found
+                for n, each in enumerate([*tables, marks])
+                for kind, found in each.items()
+            }
             self._files.write(self._path, codec.encode({"key": key.hex()}, arrays))
 
-    def _read(self) -> tuple[bytes, list[WordArray]]:
+    def _read(self) -> tuple[bytes, list[_Marks]]:
         if not self._path.exists():
             return secrets.token_bytes(32), []
         header, arrays = codec.decode(self._files.read(self._path))
-        tables = [np.array(arrays[f"table.{n}"]) for n in range(len(arrays))]
-        return bytes.fromhex(header["key"]), tables
+        tables: dict[str, _Marks] = {}
+        for name, found in arrays.items():
+            kind, number = name.split(".")
+            tables.setdefault(number, {})[kind] = np.array(found)
+        return bytes.fromhex(header["key"]), list(tables.values())
 
 
 def _adds_up(terms: Terms, slot: str) -> bool:
@@ -85,7 +98,17 @@ def _adds_up(terms: Terms, slot: str) -> bool:
     return len(layout.column_group(layout.slot(slot).column)) >= MINIMUM_MEMBERS
 
 
-def _marks(key: bytes, data: DataSource) -> WordArray:
+def _marks(key: bytes, data: DataSource) -> _Marks:
+    """Return the marks of a table's rows and, where it has any, of its ids."""
+    found = {"table": _of_rows(key, data)}
+    if data.ids is not None:
+        named = sha256(key + b"ids").digest()
+        ids = [_mark(named, each.encode()) for each in data.ids]
+        found["ids"] = np.sort(np.array(ids, dtype=np.uint64))
+    return found
+
+
+def _of_rows(key: bytes, data: DataSource) -> WordArray:
     """Return a number for each row (n,), equal for equal rows of the same columns."""
     named = sha256(key + length_prefixed(*data.columns)).digest()
     found = np.empty(data.n_rows, dtype=np.uint64)
@@ -94,14 +117,29 @@ def _marks(key: bytes, data: DataSource) -> WordArray:
         # one form of no value: readers write it with different bits
         rows = np.ascontiguousarray(np.where(np.isnan(batch), np.nan, batch))
         for number, row in enumerate(rows, begin):
-            mark = blake2b(row.data, key=named, digest_size=8).digest()
-            found[number] = int.from_bytes(mark, "little")
+            found[number] = _mark(named, row.data)
         begin += len(rows)
     return np.sort(found)
 
 
-def _n_changed(before: WordArray, now: WordArray) -> int:
-    """Return how many rows are new or gone, whichever is more."""
+def _mark(key: bytes, content: bytes | memoryview) -> int:
+    return int.from_bytes(blake2b(content, key=key, digest_size=8).digest(), "little")
+
+
+def _are_equal(one: _Marks, other: _Marks) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[kind], other[kind]) for kind in one
+    )
+
+
+def _n_changed(before: _Marks, now: _Marks) -> Iterator[int]:
+    """Yield how many rows, and ids, are new or gone, whichever is more."""
+    for kind in before.keys() & now.keys():
+        yield _n_different(before[kind], now[kind])
+
+
+def _n_different(before: WordArray, now: WordArray) -> int:
+    """Return how many marks are new or gone, whichever is more."""
     marks, place = np.unique(np.concatenate([before, now]), return_inverse=True)
     sign = np.repeat([-1, 1], [len(before), len(now)])
     difference = np.bincount(place, sign, minlength=len(marks))

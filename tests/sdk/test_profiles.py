@@ -75,6 +75,17 @@ def test_the_same_rows_or_many_others_may_be_profiled_again(
     ProfiledRows(tmp_path).check(terms, "r1c1", table(rows))
 
 
+@pytest.mark.threat(108)
+def test_another_dictionary_makes_no_other_people(tmp_path: Path) -> None:
+    ids = [str(number) for number in range(len(ROWS))]
+    kept, terms = ProfiledRows(tmp_path), terms_of(3)
+    kept.keep(terms, "r1c1", MatrixSource(ROWS, columns=NAMES, ids=ids))
+    fewer = MatrixSource(ROWS[1:, :1], columns=NAMES[:1], ids=ids[1:])
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        kept.check(terms, "r1c1", fewer)
+    kept.check(terms, "r1c1", MatrixSource(ROWS[:, :1], columns=NAMES[:1], ids=ids))
+
+
 def test_marks_tell_no_row_to_who_has_not_the_home(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for home in (one, other):
