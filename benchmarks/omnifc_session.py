@@ -59,7 +59,7 @@ def main() -> int:
         max_rows=given.rows,
     )
     parts = simulation.split(X, Layout.lattice(PARTIES), SEED)
-    upload = limits.upload_bytes(given.rows)
+    upload = limits.upload_bytes(params, given.rows, given.features)
     print(f"{given.rows} × {given.features}, {PARTIES} parties, {upload:,} bytes each")
     with (
         tempfile.TemporaryDirectory() as folder,

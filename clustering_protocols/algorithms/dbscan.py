@@ -43,11 +43,16 @@ def knee(condensed: FloatArray, min_samples: int) -> float:
     the next larger value, so that no pair is exactly at eps.
     """
     n = n_rows(condensed)
-    curve = np.sort(nearest(condensed, min(min_samples, n))[1][:, -1])
+    return knee_of(nearest(condensed, min(min_samples, n))[1][:, -1])
+
+
+def knee_of(distances: FloatArray) -> float:
+    """Return the same eps from the distances (n,) to the k-th nearest row."""
+    curve = np.sort(distances)
     rise = curve[-1] - curve[0]
     if rise == 0:
         return float(curve[0]) * (1 + 1e-9)
-    height = np.linspace(0.0, 1.0, n) - (curve - curve[0]) / rise
+    height = np.linspace(0.0, 1.0, len(curve)) - (curve - curve[0]) / rise
     at = curve[int(np.argmax(height))]
     beyond = curve[curve > at]
     return float((at + beyond[0]) / 2) if len(beyond) else float(at) * (1 + 1e-9)

@@ -69,7 +69,7 @@ def test_distances_between_shares_have_the_same_bits(
     Z = field.draw(KeyedStream(bytes(32)), 300 * 5).reshape(300, 5)
     whole = distances.field_distances(Z)
     monkeypatch.setattr(distances, "_PAIRS", 1000)
-    assert len(list(distances._stripes(300))) > 9
+    assert len(list(distances._stripes(300, 300))) > 9
     found = distances.field_distances(Z, LocalEngine(n_threads))
     np.testing.assert_array_equal(found, whole)
 

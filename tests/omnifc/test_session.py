@@ -387,8 +387,9 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
 def test_memory_grows_with_the_square_of_rows_and_not_with_parties() -> None:
     params = OmniFC(n_clusters=2)
     for n, twice in pairwise((5_000, 10_000, 20_000)):
-        assert 3.9 < limits.upload_bytes(twice) / limits.upload_bytes(n) < 4.1
-    assert limits.upload_bytes(10_000) == 399_960_000
+        sizes = [limits.upload_bytes(params, size, 16) for size in (n, twice)]
+        assert 3.9 < sizes[1] / sizes[0] < 4.1
+    assert limits.upload_bytes(params, 10_000, 16) == 399_960_000
     assert limits.analyst_bytes(params, 10_000, 16) < 3 << 30
     assert limits.party_bytes(params, 10_000, 16) < limits.PARTY_LIMIT
 
@@ -424,7 +425,7 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
     stated = limits.analyst_bytes(params, len(X), 4) - limits.analyst_bytes(
         params, 0, 4
     )
-    assert limits.upload_bytes(len(X)) < peak <= stated
+    assert limits.upload_bytes(params, len(X), 4) < peak <= stated
 
 
 @pytest.mark.parametrize("hide", [True, False])
@@ -438,7 +439,7 @@ def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     stated = limits.party_bytes(params, n, 4) - limits.party_bytes(params, 0, 4)
-    assert 2 * limits.upload_bytes(n) < peak <= stated + blocks
+    assert 2 * limits.upload_bytes(params, n, 4) < peak <= stated + blocks
 
 
 def test_shares_are_sent_once() -> None:

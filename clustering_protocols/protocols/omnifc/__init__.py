@@ -55,8 +55,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "distances-are-data-up-to-motion": (
             "The analyst learns the distances between all rows, which are the data up to "
             "a rotation, a reflection and a shift; features of two values (yes or no) may "
-            "show there. A party that gives it one row more than there are features lets "
-            "it compute all other rows."
+            "show there. A party that gives it one row more than there are features, or "
+            "the landmarks, lets it compute all other rows."
         ),
         "analyst-learns-segments-distances": (
             "The analyst also learns the distances within each segment of the features "
@@ -100,10 +100,13 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return lagrange.needed(params.segments, params.noise)
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
-        """Return the usual ones, the silhouette, and those of memberships."""
+        """Return the usual ones, the silhouette of few rows, those of memberships."""
+        from . import limits
+
         fuzzy = {"partition_coefficient", "xie_beni"}
         several = fuzzy if params.algorithm == "fuzzy_cmeans" else set()
-        return USUAL_FIGURES | {"silhouette"} | several
+        silhouette = {"silhouette"} if limits.measures_silhouette(params) else set()
+        return USUAL_FIGURES | silhouette | several
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""

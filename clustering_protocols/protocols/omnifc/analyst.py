@@ -21,9 +21,8 @@ from clustering_protocols.quality.rows import of_rows
 from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
 
-from . import clustering, decoding, lagrange, messages, rosters
+from . import clustering, decoding, lagrange, landmarks, limits, messages, rosters
 from .clustering import Clusters
-from .limits import n_pairs
 from .params import OmniFC, OmniSession
 
 
@@ -33,7 +32,7 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
     def start(self, session: OmniSession) -> Ask | Finish:
         """Ask everybody for the distances between its shares."""
         params = session.params
-        pairs = n_pairs(rosters.n_rows(session))
+        pairs = _pairs(session)
         enough = lagrange.needed(params.segments, params.noise)
         return Ask.everybody(
             session,
@@ -51,22 +50,38 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
         """Return the labels of all parties' rows."""
         params = session.params
         bits = _common_bits(contributions)
-        squared = np.empty(n_pairs(rosters.n_rows(session)))
         distances = {s: answer.distances for s, answer in contributions.items()}
-        decoding.decode(params, session.slots, distances, bits, squared)
-        # the rows as they were shared out, but for a motion
-        X = classical_scaling(squared, rosters.n_features(session))
+        X, squared = _rows(session, distances, bits)
         seen = clustering.seen(params, squared, X)
+        silhouette = limits.measures_silhouette(params)
         runs = []
         for params in session.runs:
             found = clustering.clusters(
                 params, seen, lambda use: session.generator("omnifc", use)
             )
-            figures = figures_of(X, found)
+            figures = figures_of(X, found, silhouette=silhouette)
             runs.append(_run(session, params, found, figures, bits))
         if params.algorithm == "kmeans" and params.features == "embedding":
             runs = across(session, X, [each.k for each in session.runs], runs)
         return Finish(runs=runs)
+
+
+def _pairs(session: OmniSession) -> int:
+    n, d = rosters.n_rows(session), rosters.n_features(session)
+    return limits.answer_pairs(session.params, n, d)
+
+
+def _rows(
+    session: OmniSession, distances: decoding.Answers, bits: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return the rows as they were shared out, but for a motion; and D where it came."""
+    params = session.params
+    n, d = rosters.n_rows(session), rosters.n_features(session)
+    squared = np.empty(_pairs(session))
+    decoding.decode(params, session.slots, distances, bits, squared)
+    if params.distances == "landmarks":
+        return landmarks.coordinates(squared, n, d), None
+    return classical_scaling(squared, d), squared
 
 
 def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
@@ -78,7 +93,9 @@ def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
     return found.pop()
 
 
-def figures_of(X: FloatArray, found: Clusters) -> Figures | None:
+def figures_of(
+    X: FloatArray, found: Clusters, *, silhouette: bool = True
+) -> Figures | None:
     """Return what the clusters are like; nothing where all rows are noise."""
     if not (found.labels >= 0).any():
         return None
@@ -86,7 +103,7 @@ def figures_of(X: FloatArray, found: Clusters) -> Figures | None:
         X,
         found.labels,
         memberships=found.memberships,
-        silhouette=True,
+        silhouette=silhouette,
         n_iter=found.n_iter,
         converged=found.converged,
     )

@@ -10,14 +10,24 @@ from scipy.spatial.distance import pdist
 
 from clustering_protocols.algorithms.condensed import n_rows, nearest, square
 from clustering_protocols.algorithms.dbscan import dbscan, knee
+from clustering_protocols.algorithms.density import (
+    dbscan_of_rows,
+    hdbscan,
+    knee_of_rows,
+)
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.algorithms.hierarchical import hierarchical
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
 from clustering_protocols.algorithms.nmf import nmf
-from clustering_protocols.algorithms.spectral import N_NEIGHBORS, embed_neighbors
+from clustering_protocols.algorithms.spectral import (
+    N_NEIGHBORS,
+    embed_neighbors,
+    spectral_embedding,
+)
 from clustering_protocols.arrays import FloatArray, IntArray
 
+from . import limits
 from .params import OmniFC
 
 Generators = Callable[[str], np.random.Generator]
@@ -67,19 +77,25 @@ class Seen:
     distances: FloatArray | None = field(default=None, repr=False)
 
 
-def seen(params: OmniFC, squared: FloatArray, X: FloatArray) -> Seen:
+def seen(params: OmniFC, squared: FloatArray | None, X: FloatArray) -> Seen:
     """Return what an algorithm sees of distances.
 
     Parameters
     ----------
-    squared : float64 array of shape (n (n - 1) / 2,)
-        Condensed squared distances; overwritten where distances are seen.
+    squared : float64 array of shape (n (n - 1) / 2,), optional
+        Condensed squared distances; overwritten where distances are seen. Computed from
+        the rows where they are needed and not given.
     X : float64 array of shape (n, width)
         Rows of these distances.
     """
-    of_rows = params.algorithm in {"kmeans", "fuzzy_cmeans"}
-    if params.features == "embedding" and of_rows:
+    of_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
+    in_linear_size = of_rows or params.algorithm in {"spectral", "dbscan"}
+    if params.features == "embedding" and (
+        of_rows or (params.distances == "landmarks" and in_linear_size)
+    ):
         return Seen(rows=X)
+    if squared is None:
+        squared = pdist(X, "sqeuclidean")
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
         rows = square(distances)
@@ -104,6 +120,8 @@ def clusters(
         Instead of drawn ones.
     """
     if given.rows is not None:
+        if params.algorithm in {"dbscan", "hdbscan"}:
+            return _of_density(params, given.rows)
         return of_rows(params, given.rows, generators, starts)
     distances = given.distances
     if distances is None:
@@ -121,10 +139,12 @@ def clusters(
 def of_rows(
     params: OmniFC, X: FloatArray, generators: Generators, starts: IntArray | None
 ) -> Clusters:
-    """Return clusters by kmeans, fuzzy_cmeans or nmf of rows X (n, width).
+    """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
     nmf is k-means of the rows of W, where X ≈ W H.
     """
+    if params.algorithm == "spectral":
+        X = spectral_embedding(X, params.k, generators("embedding"))
     if params.algorithm == "nmf":
         seed = int(generators("factor").integers(2**31))
         X = nmf(X, params.k, params.max_iter, seed)
@@ -139,6 +159,16 @@ def of_rows(
             n_coinciding=found.n_coinciding,
         )
     return _of_kmeans(kmeans(X, starts, params.max_iter))
+
+
+def _of_density(params: OmniFC, X: FloatArray) -> Clusters:
+    if params.algorithm == "hdbscan":
+        return Clusters(labels=hdbscan(X, params.min_cluster_size, params.min_samples))
+    eps = params.eps or knee_of_rows(X, params.min_samples)
+    labels = dbscan_of_rows(
+        X, eps, params.min_samples, limits.neighbor_pairs(params, *X.shape)
+    )
+    return Clusters(labels=labels, eps=eps)
 
 
 def _of_kmeans(found: Clustering) -> Clusters:

@@ -33,11 +33,11 @@ def decode(
     ----------
     slots : sequence of str
         All slots: their order says which share point is whose.
-    answers : mapping of slot to uint64 array of shape (n (n - 1) / 2,)
+    answers : mapping of slot to uint64 array of shape (pairs,)
         Of all slots with ``hide_segments``, else of at least 2 l + 2 t - 1.
     bits : int
         q.
-    squared : float64 array of shape (n (n - 1) / 2,)
+    squared : float64 array of shape (pairs,)
         Where to write.
 
     Raises

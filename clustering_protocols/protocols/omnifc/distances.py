@@ -21,8 +21,10 @@ _GROUP: Final = 4  # features per pass; see `squares`
 _PAIRS: Final = 1 << 21  # of a stripe, about: 16 MB
 
 
-def field_distances(Z: WordArray, engine: Engine = ONE_THREAD) -> WordArray:
-    """Return Σ_f (Z_if - Z_i'f)² mod p for all pairs i < i'.
+def field_distances(
+    Z: WordArray, engine: Engine = ONE_THREAD, first: int | None = None
+) -> WordArray:
+    """Return Σ_f (Z_if - Z_i'f)² mod p for all pairs i < i', or those of the first rows.
 
     Parameters
     ----------
@@ -30,29 +32,32 @@ def field_distances(Z: WordArray, engine: Engine = ONE_THREAD) -> WordArray:
         Residues in [0, p).
     engine : Engine
         Works on stripes of rows with about as many pairs each.
+    first : int, optional
+        How many rows i may be; all unless it is given.
 
     Returns
     -------
-    uint64 array of shape (n (n - 1) / 2,)
+    uint64 array of shape (n (n - 1) / 2,), with L = first (n L - L (L + 1) / 2,)
         In the order of :func:`scipy.spatial.distance.pdist`.
     """
     n, width = Z.shape
+    last = n if first is None else first
     columns = np.zeros((-(-width // _GROUP) * _GROUP, n), dtype=np.uint64)
     columns[:width] = Z.T
-    out: WordArray = np.empty(n_pairs(n), dtype=np.uint64)
+    out: WordArray = np.empty(n_pairs(n) - n_pairs(n - last), dtype=np.uint64)
     begin = 0
-    for part in engine.map(partial(_stripe, columns), _stripes(n)):
+    for part in engine.map(partial(_stripe, columns), _stripes(n, last)):
         out[begin : begin + len(part)] = part
         begin += len(part)
     return out
 
 
-def _stripes(n: int) -> Iterator[tuple[int, int]]:
+def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield first and last row of each stripe: whole tiles, some million pairs."""
     top = 0
-    while top < n:
+    while top < last:
         tiles = max(1, _PAIRS // (_ROWS * (n - top)))
-        bottom = min(n, top + _ROWS * tiles)
+        bottom = min(last, top + _ROWS * tiles)
         yield top, bottom
         top = bottom
 

@@ -43,6 +43,17 @@ def examples() -> Sequence[Example[OmniFC]]:
         ),
         (5, OmniFC(noise=2, algorithm="dbscan", scaling="none", eps=4.0)),
         (3, OmniFC(n_clusters=3, algorithm="kmedoids", scaling="unit_norm", bits=20)),
+        (3, OmniFC(n_clusters=3, distances="landmarks")),
+        (
+            6,
+            OmniFC(
+                algorithm="hdbscan",
+                distances="landmarks",
+                segments=2,
+                hide_segments=False,
+                min_cluster_size=8,
+            ),
+        ),
     ]
     X = _made(np.random.default_rng(0))
     said = [numbers([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)]

@@ -18,6 +18,8 @@ _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed siz
 _WORD = 8
 _FEATURE_COPIES = 6  # rows of an embedding, its factor, and an iteration's temporaries
 _GRAPH = 200  # words per row of a graph of ten neighbours, symmetrised and scaled
+_STRIPES = 32  # of distances to landmarks, two of 16 at once
+_SILHOUETTE_ROWS = 32_768
 PARTY_LIMIT = 3 << 30
 
 
@@ -49,7 +51,7 @@ def _check_parties(params: OmniFC, parties: int) -> None:
 
 
 def _check_memory(params: OmniFC) -> None:
-    """Refuse a number of rows whose distances do not fit, features not counted."""
+    """Refuse a number of rows whose distances do not fit, of one feature."""
     needed = analyst_bytes(params, params.max_rows, n_features=1)
     if needed > params.memory_limit:
         most = most_rows(lambda n: analyst_bytes(params, n, 1), params.memory_limit)
@@ -83,24 +85,52 @@ def n_pairs(n: int) -> int:
     return n * (n - 1) // 2
 
 
-def upload_bytes(n: int) -> int:
-    """Return the bytes of one party's answer: 4 n (n - 1), 400 MB for 10,000 rows."""
-    return _WORD * n_pairs(n)
+def n_landmarks(n_features: int) -> int:
+    """Return L = d + 1, the least that span d dimensions."""
+    return n_features + 1
+
+
+def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
+    """Return how many distances one party's answer holds: of all pairs, or about n L."""
+    if params.distances == "all":
+        return n_pairs(n)
+    count = n_landmarks(n_features)
+    return n_pairs(count) + count * n
+
+
+def upload_bytes(params: OmniFC, n: int, n_features: int) -> int:
+    """Return the bytes of one party's answer.
+
+    All distances of 10,000 rows take 400 MB, those of 16 features to landmarks 1.4 MB.
+    """
+    return _WORD * answer_pairs(params, n, n_features)
+
+
+def measures_silhouette(params: OmniFC) -> bool:
+    """Return whether the silhouette is among the figures: its time grows with n²."""
+    return params.distances == "all" or params.max_rows <= _SILHOUETTE_ROWS
 
 
 def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
     """Return the anonymous memory of the analyst's step, a bound.
 
-    Condensed distances, decoded from mapped uploads block by block. Nothing grows with
-    the number of parties.
+    Distances, decoded from mapped uploads block by block. Nothing grows with the number
+    of parties.
     """
     per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1) + _GRAPH
-    return _PROCESS + upload_bytes(n) * _condensed(params) + n * per_row * _WORD
+    decoded = upload_bytes(params, n, n_features)
+    more = _WORD * n_pairs(n) * _condensed(params)
+    return _PROCESS + decoded + more + n * per_row * _WORD
 
 
 def _condensed(params: OmniFC) -> int:
-    """Return how many condensed arrays are held at once; a square counts as two."""
-    count = 1
+    """Return how many condensed arrays are held beside the decoded distances.
+
+    A square counts as two.
+    """
+    if params.distances == "landmarks":
+        return {"kmedoids": 1, "hierarchical": 2}.get(params.algorithm, 0)
+    count = 0
     if params.features == "distance_rows":
         count += 2  # the rows
     if params.algorithm == "nmf":
@@ -115,7 +145,9 @@ def _condensed(params: OmniFC) -> int:
 def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
     """Return the memory of a party's round: its answer, once more as bytes, shares."""
     width = -(-n_features // params.segments)
-    return _PROCESS + 2 * upload_bytes(n) + 4 * n * width * _WORD
+    answer = upload_bytes(params, n, n_features)
+    stripes = _STRIPES * n if params.distances == "landmarks" else 0
+    return _PROCESS + 2 * answer + (4 * n * width + stripes) * _WORD
 
 
 def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
@@ -125,3 +157,9 @@ def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if bytes_of(middle) <= limit else (low, middle)
     return low
+
+
+def neighbor_pairs(params: OmniFC, n: int, n_features: int) -> int:
+    """Return how many neighbours dbscan of rows may list: what else is left for, twice."""
+    left = params.memory_limit - analyst_bytes(params, n, n_features)
+    return max(0, left) // (2 * _WORD)

@@ -59,7 +59,8 @@ class Answer(Record):
     """Contribution of round 2: condensed, ‖z_x - z_y‖² mod p.
 
     With ``hide_segments`` weighted and masked, so that the answers of all parties add
-    up to the distances and tell nothing else. ``bits``: q, equal at all parties.
+    up to the distances and tell nothing else. With landmarks the first pairs alone, of
+    landmarks and rows in this order. ``bits``: q, equal at all parties.
     """
 
     kind = "answer"

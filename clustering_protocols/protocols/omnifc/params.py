@@ -27,9 +27,22 @@ class OmniFC(Params):
         "dbscan",
         "hierarchical",
         "kmedoids",
+        "hdbscan",
     ] = Field(default="kmeans", description="What the analyst runs on the distances.")
     n_clusters: int | None = Field(
-        default=None, ge=1, le=10_000, description="k; for all but dbscan."
+        default=None, ge=1, le=10_000, description="k; for all but dbscan and hdbscan."
+    )
+    distances: Literal["all", "landmarks"] = Field(
+        default="all",
+        description="all: between all rows; memory and uploads grow with the square of "
+        "the rows. landmarks: of each row to d + 1 points that the parties draw in "
+        "common (landmark MDS), for d features; 8 (d + 1) bytes per row and party. They "
+        "determine the rows up to a rigid motion, as all distances do, and all "
+        "algorithms see the same. Beside what the distances show, the analyst learns "
+        "where the middle of the features' ranges lies among the rows; and a party that "
+        "gives it the landmarks opens all rows, however few rows it has itself. "
+        "hierarchical and kmedoids still take memory with the square of the rows, at "
+        "the analyst alone.",
     )
     features: Literal["embedding", "distance_rows"] = Field(
         default="embedding",
@@ -58,7 +71,13 @@ class OmniFC(Params):
         "distances to the min_samples-th nearest row.",
     )
     min_samples: int = Field(
-        default=5, ge=1, le=1000, description="Of dbscan; the row itself counts."
+        default=5,
+        ge=1,
+        le=1000,
+        description="Of dbscan and hdbscan; the row itself counts.",
+    )
+    min_cluster_size: int = Field(
+        default=5, ge=2, le=100_000, description="Of hdbscan."
     )
     fuzziness: float = Field(
         default=2.0, gt=1, le=10, description="The exponent of fuzzy_cmeans."
@@ -103,7 +122,7 @@ class OmniFC(Params):
         ge=3,
         le=1_000_000,
         description="The most rows of all parties together: memory grows with its "
-        "square.",
+        "square, unless ``distances`` are those to landmarks.",
     )
     memory_limit: int = Field(
         default=3 << 30,
@@ -114,11 +133,12 @@ class OmniFC(Params):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.algorithm == "dbscan" and self.n_clusters is not None:
+        finds = self.algorithm in {"dbscan", "hdbscan"}
+        if finds and self.n_clusters is not None:
             raise ValueError(
-                "dbscan finds the number of clusters: leave out n_clusters"
+                f"{self.algorithm} finds the number of clusters: leave out n_clusters"
             )
-        if self.algorithm != "dbscan" and self.n_clusters is None:
+        if not finds and self.n_clusters is None:
             raise ValueError(f"{self.algorithm} needs n_clusters")
         if self.ranges == "declared" and self.scaling not in {"minmax", "none"}:
             raise ValueError("ranges 'declared' is for scaling 'minmax' and 'none'")
@@ -126,7 +146,18 @@ class OmniFC(Params):
             raise ValueError(
                 "nmf needs features 'distance_rows': an embedding has negative numbers"
             )
+        if self.features == "distance_rows":
+            self._check_distance_rows()
         return self
+
+    def _check_distance_rows(self) -> None:
+        if self.distances == "landmarks":
+            raise ValueError(
+                "features 'distance_rows' need distances 'all': a row's distances to all "
+                "rows are its features"
+            )
+        if self.algorithm == "hdbscan":
+            raise ValueError("hdbscan needs features 'embedding'")
 
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
@@ -145,9 +176,9 @@ class OmniFC(Params):
 
     @property
     def k(self) -> int:
-        """Return the number of clusters; :class:`ValueError` where dbscan finds it."""
+        """Return the number of clusters; :class:`ValueError` where it is found."""
         if self.n_clusters is None:
-            raise ValueError("dbscan has no number of clusters")
+            raise ValueError(f"{self.algorithm} has no number of clusters")
         return self.n_clusters
 
 

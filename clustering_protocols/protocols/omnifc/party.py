@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from clustering_protocols.contract import (
     Outcome,
     PartyRole,
@@ -12,7 +14,7 @@ from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record
 
-from . import lagrange, messages, zero_sum
+from . import lagrange, landmarks, messages, zero_sum
 from .distances import field_distances
 from .params import OmniContext, OmniFC
 
@@ -23,10 +25,18 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
     def reply(
         self, context: OmniContext, task: messages.Compare, data: DataSource
     ) -> Reply:
-        """Return the condensed distances between this party's shares of all rows."""
+        """Return the condensed distances between this party's shares of all rows.
+
+        With landmarks the rows of these come first, and theirs alone are the distances.
+        """
         params = context.session.params
         held = context.recall(messages.HeldShares)
-        distances = field_distances(held.shares, context.engine)
+        if params.distances == "landmarks":
+            ours = landmarks.shares(context, held.bits)
+            both = np.concatenate([ours, held.shares])
+            distances = field_distances(both, context.engine, first=len(ours))
+        else:
+            distances = field_distances(held.shares, context.engine)
         if params.hide_segments:
             streams = zero_sum.pairwise_streams(context)
             zero_sum.hide(distances, _weight(context), streams)

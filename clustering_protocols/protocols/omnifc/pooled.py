@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
@@ -29,9 +28,8 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
 
     if params.algorithm == "nmf":
         Z = Z - Z.min(axis=0)  # no negative numbers
-    if params.algorithm in {"kmeans", "fuzzy_cmeans", "nmf"}:
         return clustering.of_rows(params, Z, generators, starts).labels
-    seen = clustering.seen(params, pdist(Z, "sqeuclidean"), Z)
+    seen = clustering.seen(params, None, Z)
     return clustering.clusters(params, seen, generators, starts).labels
 
 
