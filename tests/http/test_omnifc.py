@@ -20,6 +20,7 @@ Gather = Callable[..., Crowd]
 X = load_wine().data
 VARIANTS = {
     "defaults": OmniFC(n_clusters=3),
+    "landmarks": OmniFC(n_clusters=3, distances="landmarks"),
     "paper": OmniFC(
         n_clusters=3,
         segments=2,

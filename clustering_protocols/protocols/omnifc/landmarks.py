@@ -136,15 +136,19 @@ def _simplex(d: int) -> FloatArray:
 def _turned(points: FloatArray, stream: KeyedStream) -> FloatArray:
     """Return points (n, d) after a random orthogonal map.
 
-    Reflections by normal vectors in d, d - 1, … dimensions (G. W. Stewart, "The
-    efficient generation of random orthogonal matrices", 1980).
+    Reflections that take the first axis to a random direction x, in 1, 2, … d
+    dimensions (G. W. Stewart, "The efficient generation of random orthogonal matrices",
+    1980; Mezzadri, arXiv:math-ph/0609050, for the signs).
     """
     points = points.copy()
-    d = points.shape[1]
-    for first in range(d):
-        v = _nearly_normal(d - first, stream)
-        some = points[:, first:]
-        some -= (2 * _total((some * v).T) / _total(np.square(v)))[:, None] * v
+    for size in range(1, points.shape[1] + 1):
+        x = _nearly_normal(size, stream)
+        sign = 1.0 if x[0] > 0 else -1.0
+        v = x.copy()
+        v[0] += sign * sqrt(_total(np.square(x)))
+        some = points[:, -size:]
+        along = 2 * _total(some * v) / _total(np.square(v))
+        some[:] = sign * (along[:, None] * v - some)
     return points
 
 
@@ -157,5 +161,5 @@ def _nearly_normal(size: int, stream: KeyedStream) -> FloatArray:
 
 
 def _total(values: FloatArray) -> Any:
-    """Return the sum over the first axis, in the order of its numbers."""
-    return np.cumsum(values, axis=0)[-1]
+    """Return sums over the last axis, in the order of its numbers."""
+    return np.cumsum(values, axis=-1)[..., -1]
