@@ -1,6 +1,6 @@
 """Fidelity of `omnifc` against the same clustering of the pooled data.
 
-    python -m benchmarks.omnifc_fidelity [--rows N] [--parties M]
+    python -m benchmarks.omnifc_fidelity [--rows N] [--parties M] [--sets A,B]
 
 Rows are drawn (at most N of a set), shuffled by a seed and dealt to M parties. Fidelity is
 the adjusted Rand index between the labels and those of the same algorithm on the pooled
@@ -80,9 +80,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--parties", type=int, default=5)
+    parser.add_argument("--sets", default=",".join(SETS))
     given = parser.parse_args()
     failed = False
-    for name in SETS:
+    for name in given.sets.split(","):
         try:
             X, y = sample(name, given.rows)
         except MissingDataError as missing:
