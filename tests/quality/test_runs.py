@@ -27,7 +27,7 @@ from clustering_protocols.quality.gap import (
     number_of_clusters,
     says_one,
 )
-from clustering_protocols.quality.stability import stability
+from clustering_protocols.quality.stability import agreement, stability
 from clustering_protocols.terms import Layout
 
 IRIS = load_iris().data
@@ -166,6 +166,16 @@ def test_stability_is_the_mean_over_pairs_of_halves() -> None:
     found = stability(IRIS, 3, rng())
     assert found == pytest.approx(np.mean(scores), abs=0.1)
     assert found == stability(IRIS, 3, rng())
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 150, 400_000])
+@pytest.mark.parametrize("k", [1, 2, 20])
+def test_the_agreement_of_two_labellings_is_scikit_learns(n_rows: int, k: int) -> None:
+    one, other = rng(n_rows).integers(k, size=(2, n_rows))
+    near = np.where(one == 0, other, one)
+    for pair in ((one, other), (one, near), (one, k - 1 - one), (one, 0 * one)):
+        expected = adjusted_rand_score(*pair)
+        assert agreement(*pair, k) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
