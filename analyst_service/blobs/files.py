@@ -1,8 +1,9 @@
 """Blobs as files named by their digest.
 
 A file appears under its name by one rename, after its bytes are synced; the folder is
-synced after the rename. So a crash leaves either the whole blob or a stray file in
-``tmp``, which the sweep removes once it is old.
+synced after the rename, and the folder that holds it before a store's first rename into
+it. So a crash leaves either the whole blob or a stray file in ``tmp``, which the sweep
+removes once it is old.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class FileBlobStore:
         self._root = root
         self._tmp = root / "tmp"
         self._tmp.mkdir(parents=True, exist_ok=True)
-        _make_folders(root)
+        self._synced: set[str] = set()
 
     def draft(self) -> FileDraft:
         """Begin to receive bytes."""
@@ -61,6 +62,20 @@ class FileBlobStore:
         if not _DIGEST.fullmatch(digest):
             raise ValueError("not a digest")
         return self._root / digest[:2] / digest
+
+    def place(self, digest: str) -> Path:
+        """Return where the blob of a digest shall lie: a folder that outlasts a crash.
+
+        A folder that is there need not be synced: whoever made it may be about to.
+        """
+        path = self.path(digest)
+        folder = path.parent
+        if folder.name not in self._synced:
+            with _room():
+                folder.mkdir(exist_ok=True)
+            _sync_folder(self._root)
+            self._synced.add(folder.name)
+        return path
 
     def has(self, digest: str) -> bool:
         """Return whether there is such a blob."""
@@ -121,7 +136,7 @@ class FileDraft:
         """Rename to the name of the digest, and sync the folder."""
         if self._is_kept:
             return
-        target = self._store.path(self._hash.hexdigest())
+        target = self._store.place(self._hash.hexdigest())
         self._path.replace(target)
         _sync_folder(target.parent)
         self._is_kept = True
@@ -131,16 +146,6 @@ class FileDraft:
         with suppress(OSError):  # on a full disk closing fails as writing did
             self._file.close()
         self._path.unlink(missing_ok=True)
-
-
-def _make_folders(root: Path) -> None:
-    """Make the folders of all digests at once: then none is synced with a blob."""
-    names = [f"{first:02x}" for first in range(256)]
-    if (root / names[-1]).is_dir():
-        return
-    for name in names:
-        (root / name).mkdir(exist_ok=True)
-    _sync_folder(root)
 
 
 def map_file(path: Path) -> Buffer:

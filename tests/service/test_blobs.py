@@ -66,6 +66,32 @@ def test_another_store_over_the_same_folder_finds_the_blob(
     assert bytes(FileBlobStore(root).map(DIGEST)) == b"x"
 
 
+def test_the_folder_of_a_blob_outlasts_a_crash_before_the_blob_is_named(
+    blobs: FileBlobStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the folder is there: who made it may not have synced it yet."""
+    blobs.put(b"x")
+    order: list[object] = []
+    folder, replace, sync = root / DIGEST[:2], Path.replace, os.fsync
+
+    def named(path: Path, target: Path) -> Path:
+        order.append("named")
+        return replace(path, target)
+
+    def synced(descriptor: int) -> None:
+        order.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(Path, "replace", named)
+    monkeypatch.setattr(os, "fsync", synced)
+    other = FileBlobStore(root)
+    other.put(b"x")
+    assert order[1:] == [root, "named", folder]
+    order.clear()
+    other.put(b"x")
+    assert order[1:] == ["named", folder], "its folder is synced into the root once"
+
+
 def test_a_blob_that_is_not_there_is_a_key_error(blobs: FileBlobStore) -> None:
     with pytest.raises(KeyError):
         blobs.map(DIGEST)
