@@ -36,9 +36,9 @@ class Audit:
             Slot, round, attempt, digest, reason: what there is to say; None is left
             out.
         """
-        locked = sa.select(Session.name).where(Session.id == session_id)
-        name = self._transaction.scalars(locked.with_for_update()).one()
-        last = self._transaction.execute(_LAST, {"session_id": session_id}).first()
+        here = {"session_id": session_id}
+        name = self._transaction.scalars(_NAME, here).one()
+        last = self._transaction.execute(_LAST, here).first()
         number = last.number + 1 if last else 1
         said = {name: value for name, value in fields.items() if value is not None}
         entry = {"session": name, "event": event, "at": at.isoformat(), **said}
@@ -60,6 +60,11 @@ class Audit:
         )
 
 
+_NAME = (
+    sa.select(Session.name)
+    .where(Session.id == sa.bindparam("session_id"))
+    .with_for_update()
+)
 _LAST = (
     sa.select(AuditLine.number, AuditLine.line)
     .where(AuditLine.session_id == sa.bindparam("session_id"))

@@ -7,11 +7,29 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Credential, Principal
+from analyst_service.models import Credential, Principal, UTCDateTime
 
 # a key and its principal, or a party's token
 Owned = tuple[Credential, Principal | None]
 _OWNED = sa.select(Credential, Principal).outerjoin(Principal)
+
+# Two that most requests ask, written once: to write one costs more than to send it.
+_DIGEST = sa.bindparam("digest", type_=sa.String)
+_ID = sa.bindparam("credential_id", type_=sa.String)
+_NOW = sa.bindparam("now", type_=UTCDateTime())
+_BY_DIGEST = _OWNED.where(
+    sa.or_(
+        Credential.secret_digest == _DIGEST,
+        sa.and_(
+            Credential.previous_digest == _DIGEST, Credential.previous_until > _NOW
+        ),
+    )
+)
+_VALID = sa.and_(
+    Credential.id == _ID, Credential.revoked_at.is_(None), Credential.expires_at > _NOW
+)
+_LOCKED = sa.select(Credential).where(_VALID).with_for_update()
+_IS_VALID = sa.select(Credential.id).where(_VALID)
 
 
 class CredentialRepository:
@@ -27,23 +45,19 @@ class CredentialRepository:
 
     def by_digest(self, digest: str, now: datetime) -> Owned | None:
         """Return the credential of a secret's digest, or of its last secret's."""
-        last = sa.and_(
-            Credential.previous_digest == digest, Credential.previous_until > now
-        )
-        query = _OWNED.where(sa.or_(Credential.secret_digest == digest, last))
-        found = self._transaction.execute(query).first()
+        asked = {"digest": digest, "now": now}
+        found = self._transaction.execute(_BY_DIGEST, asked).first()
         return None if found is None else (found[0], found[1])
 
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""
-        return self._transaction.scalar(
-            sa.select(Credential).where(*_valid(credential_id, now)).with_for_update()
-        )
+        asked = {"credential_id": credential_id, "now": now}
+        return self._transaction.scalar(_LOCKED, asked)
 
     def is_valid(self, credential_id: str, now: datetime) -> bool:
         """Return whether a credential is valid now; takes no lock."""
-        query = sa.select(Credential.id).where(*_valid(credential_id, now))
-        return self._transaction.scalar(query) is not None
+        asked = {"credential_id": credential_id, "now": now}
+        return self._transaction.scalar(_IS_VALID, asked) is not None
 
     def all(self) -> list[Owned]:
         """Return all credentials, the newest first."""
@@ -92,11 +106,3 @@ class CredentialRepository:
         if found is None or found.session_id is None or found.slot is None:
             return None
         return found.session_id, found.slot
-
-
-def _valid(credential_id: str, now: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        Credential.id == credential_id,
-        Credential.revoked_at.is_(None),
-        Credential.expires_at > now,
-    )

@@ -14,6 +14,35 @@ from analyst_service.audit import Audit
 from analyst_service.models import Contribution, Member, Session, Task
 from clustering_protocols.wire.states import Event, SessionState, after
 
+# Queries of most requests, written once: to write one costs more than to send it.
+
+
+def _one(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Session]]:
+    """Return the queries for a session as it is now, without a lock and with one."""
+    query = sa.select(Session).where(*conditions)
+    query = query.execution_options(populate_existing=True)
+    return {False: query, True: query.with_for_update()}
+
+
+def _slots_of(table: type[Task | Contribution]) -> sa.Select[str]:
+    return sa.select(table.slot).where(
+        table.session_id == sa.bindparam("session_id"),
+        table.round == sa.bindparam("round"),
+        table.attempt == sa.bindparam("attempt"),
+    )
+
+
+_BY_ID = _one(Session.id == sa.bindparam("session_id"))
+_BY_NAME = _one(
+    Session.owner_id == sa.bindparam("owner_id"), Session.name == sa.bindparam("name")
+)
+_MEMBERS = (
+    sa.select(Member)
+    .where(Member.session_id == sa.bindparam("session_id"))
+    .order_by(Member.row_group, Member.column_group)
+)
+_SLOTS = {table: _slots_of(table) for table in (Task, Contribution)}
+
 
 class SessionRepository:
     """Sessions in one transaction."""
@@ -31,19 +60,14 @@ class SessionRepository:
 
     def get(self, session_id: str, *, lock: bool = False) -> Session | None:
         """Return a session as it is now; with a lock, nobody else changes it."""
-        query = sa.select(Session).where(Session.id == session_id)
-        query = query.execution_options(populate_existing=True)
-        return self._transaction.scalar(query.with_for_update() if lock else query)
+        return self._transaction.scalar(_BY_ID[lock], {"session_id": session_id})
 
     def named(
         self, owner_id: str | None, name: str, *, lock: bool = False
     ) -> Session | None:
         """Return an owner's session as it is now, by its name."""
-        query = sa.select(Session).where(
-            Session.owner_id == owner_id, Session.name == name
-        )
-        query = query.execution_options(populate_existing=True)
-        return self._transaction.scalar(query.with_for_update() if lock else query)
+        asked = {"owner_id": owner_id, "name": name}
+        return self._transaction.scalar(_BY_NAME[lock], asked)
 
     def all(self, after_id: str, limit: int) -> list[Session]:
         """Return sessions of all owners by id, after a cursor."""
@@ -66,12 +90,7 @@ class SessionRepository:
 
     def members(self, session_id: str) -> list[Member]:
         """Return the slots of a session in order."""
-        query = sa.select(Member).where(Member.session_id == session_id)
-        return list(
-            self._transaction.scalars(
-                query.order_by(Member.row_group, Member.column_group)
-            )
-        )
+        return list(self._transaction.scalars(_MEMBERS, {"session_id": session_id}))
 
     def asked(self, session: Session) -> set[str]:
         """Return the slots that have a task in the open attempt."""
@@ -125,12 +144,12 @@ class SessionRepository:
         return list(self._transaction.scalars(left))
 
     def _slots(self, table: type[Task | Contribution], session: Session) -> set[str]:
-        query = sa.select(table.slot).where(
-            table.session_id == session.id,
-            table.round == session.round,
-            table.attempt == session.attempt,
-        )
-        return set(self._transaction.scalars(query))
+        here = {
+            "session_id": session.id,
+            "round": session.round,
+            "attempt": session.attempt,
+        }
+        return set(self._transaction.scalars(_SLOTS[table], here))
 
 
 def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
