@@ -20,6 +20,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from analyst_service import app as application
 from analyst_service.auth.service import AuthService, Role
+from analyst_service.database import Database
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
@@ -204,11 +205,12 @@ def in_process(
         portal = stack.enter_context(start_blocking_portal())
         lifespan = app.router.lifespan_context(app)
         stack.enter_context(portal.wrap_async_context_manager(lifespan))
+        service = app.state.service
+        _commit_in_memory(service.database)
         client = httpx.Client(
             base_url="http://127.0.0.1", transport=InProcess(app, portal)
         )
         stack.enter_context(client)
-        service = app.state.service
         yield Api(
             app=app,
             portal=portal,
@@ -217,6 +219,18 @@ def in_process(
             driver=HandDriver(service),
             client=client,
         )
+
+
+def _commit_in_memory(database: Database) -> None:
+    """Let SQLite wait for no disk: nobody pulls the plug here."""
+    if database.engine.dialect.name == "sqlite":
+
+        @sa.event.listens_for(database.engine, "connect")
+        def _connect(connection: Any, record: Any) -> None:
+            del record
+            connection.execute("PRAGMA synchronous=OFF")
+
+        database.engine.dispose()  # the lifespan has connected already
 
 
 class ByHand:
