@@ -124,7 +124,7 @@ def test_split_rows_give_the_pooled_result(
     X, y = load(name)
     X = X[np.argsort(y, kind="stable")] if by_class else X
     layout = Layout.lattice(n_parties)
-    most = 4 if n_parties > 10 else 12
+    most = 3 if n_parties > 10 else 6
     params = Llf(n_clusters=K[name], algorithm=algorithm, **SMALL, max_iter=most)
     Compared(params, cut(X, layout, evenly(len(X), n_parties)), layout).lossless()
 
@@ -208,7 +208,7 @@ def test_any_split_of_rows_gives_the_pooled_result(
         scaling=scaling,
         init=init,
         analyst_view=view,
-        max_iter=20,
+        max_iter=8,
     )
     layout = Layout.lattice(len(sizes))
     Compared(params, cut(X, layout, sizes), layout, widest=WIDEST).lossless()
@@ -243,7 +243,7 @@ def test_any_split_of_columns_gives_the_pooled_result(
         fuzzifier=fuzzifier or 2.0,
         scaling=scaling,
         init=init,
-        max_iter=15,
+        max_iter=8,
     )
     layout = Layout.lattice(1, len(widths))
     Compared(params, by_columns(X, widths), layout, widest=WIDEST).lossless()
@@ -616,13 +616,13 @@ def test_the_updates_end_where_the_pooled_ones_do(
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
     if algorithm == "fuzzy_cmeans" and "tol" in more:
-        more = {**more, "tol": 1e-9}  # at 0 the last bits decide
+        more = {**more, "tol": 1e-5}  # at 0 the last bits decide
     compared = Compared(
         Llf(n_clusters=3, algorithm=algorithm, **SMALL, **more), data, layout
     )
     compared.lossless()
-    if more["max_iter"] == 1:
-        assert compared.reference.n_updates == 1
+    n_updates, most = compared.reference.n_updates, more["max_iter"]
+    assert n_updates == most if most == 1 else 1 < n_updates < most
 
 
 @pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
@@ -663,7 +663,12 @@ def test_memberships_are_those_of_the_pooled_run(
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [4, 5, 4]) if columns else cut(X, layout, [60, 60, 58])
     params = Llf(
-        n_clusters=3, **FUZZY, **SMALL, fuzzifier=fuzzifier, output="memberships"
+        n_clusters=3,
+        **FUZZY,
+        **SMALL,
+        fuzzifier=fuzzifier,
+        output="memberships",
+        max_iter=10,
     )
     compared = Compared(params, data, layout)
     U = compared.memberships
