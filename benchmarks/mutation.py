@@ -47,6 +47,7 @@ _INTERSECTION = (
     "tests/preparation/test_intersection_attacks.py",
     "tests/preparation/test_intersection.py",
 )
+_PROFILES = ("tests/profiling/test_sums.py",)
 _MAGNITUDES = ("tests/preparation/test_magnitudes.py",)
 _MOMENTS = ("tests/preparation/test_moments.py",)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
@@ -135,6 +136,12 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/preparation/statistics/moments.py": _MOMENTS,
     f"{_PURE}/preparation/statistics/pooling.py": _MOMENTS,
     f"{_PURE}/preparation/sums.py": ("tests/secrecy/test_tags.py", _SUMS),
+    # profiles
+    f"{_PURE}/profiling/counting.py": _PROFILES,
+    f"{_PURE}/profiling/grid.py": _PROFILES,
+    f"{_PURE}/profiling/lines.py": _PROFILES,
+    f"{_PURE}/profiling/profile.py": _PROFILES,
+    f"{_PURE}/profiling/totals.py": _PROFILES,
     # what a party does in each protocol
     f"{_PURE}/protocols/dc/party.py": (
         "tests/dc/test_guards.py",
