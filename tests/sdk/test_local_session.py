@@ -122,9 +122,12 @@ def test_an_analyst_that_does_not_start_says_why(
 
 
 INTERRUPTED = """
+import signal
 import numpy as np
 from coterie import LosslessFederated, local_session
 
+# a run of the tests in the background ignores it, and so would its children
+signal.signal(signal.SIGINT, signal.default_int_handler)
 rows = np.random.default_rng(0).normal(size=(900, 3))
 endless = LosslessFederated(n_clusters=8, max_iter=1000, tol=0.0, algorithm="fuzzy_cmeans", small_cohorts="allow")
 with local_session(endless, (3, 1)) as local:
@@ -133,14 +136,24 @@ with local_session(endless, (3, 1)) as local:
 """
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    process = subprocess.Popen(
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs a session, ended with its test whatever becomes of it."""
+    with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_ctrl_c_leaves_nothing_behind(
+    endless: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    process = endless
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     assert listens(url)
