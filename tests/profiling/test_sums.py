@@ -14,6 +14,7 @@ from clustering_protocols.profiles import SHARES, FieldProfile, Profile, date_of
 from clustering_protocols.profiling import totals as sums
 from clustering_protocols.profiling.counting import share_of
 from clustering_protocols.profiling.fields import Fields
+from clustering_protocols.profiling.grid import PARTS, SIZE, Grid
 from clustering_protocols.profiling.profile import _step, agree, profile_of
 from clustering_protocols.profiling.totals import Totals
 from clustering_protocols.schema import Constraints, Field, Schema
@@ -257,3 +258,35 @@ def test_days_are_dates_of_the_calendar() -> None:
     epoch = dt.date(1970, 1, 1).toordinal()
     expected = [dt.date.fromordinal(epoch + each).isoformat() for each in days]
     assert list(map(date_of, days)) == expected
+
+
+# Corners of the grid and of the bounds
+
+
+def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:
+    """A narrow field, one with a single value, and one that is nowhere known."""
+    rng = np.random.default_rng(1)
+    narrow = np.concatenate([rng.uniform(-1.0, 1.0, 300), [0.4, -0.5, np.inf, -np.inf]])
+    values = np.column_stack([narrow, np.full(304, 3.0), np.full(304, np.nan)])
+    grid = Grid.of(
+        np.array([0.0, 3.0, 0.0]),
+        np.array([0.1, 0.0, 0.1]),
+        (np.full(3, -0.5), np.full(3, 9.0)),
+        np.zeros(3, dtype=np.bool_),
+    )
+    np.testing.assert_allclose(grid.low, [-0.4, 3.0, -0.4])
+    counts = [np.bincount(part, minlength=SIZE) for part in grid.part(values).T]
+    inside, _ = np.histogram(narrow, PARTS, (-0.4, 0.4))
+    beyond = (narrow < -0.4).sum(), (narrow > 0.4).sum()
+    assert counts[0].tolist() == [beyond[0], *inside, beyond[1]]
+    assert counts[1].tolist() == [0, 304, *[0] * PARTS]
+    assert counts[2][0] == 304
+
+
+def test_a_field_of_zeros_is_bounded_by_the_least_power() -> None:
+    rows, labels = _rows()
+    rows[:, 5] = 0.0
+    known = added_up(rows, labels)
+    column = list(known.fields.numbers).index(SCHEMA.names.index("constant"))
+    assert known.largest[column] == 2.0**sums.LOWEST_POWER
+    assert known.largest_deviation[column] == 2.0**sums.LOWEST_POWER
