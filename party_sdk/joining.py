@@ -42,7 +42,10 @@ def first_time(
         raise
     drawn = meeting.entropy or secrets.token_bytes(32)
     identity = Identity(
-        invitation=str(parsed), entropy=drawn.hex(), terms=preview.terms
+        invitation=str(parsed),
+        entropy=drawn.hex(),
+        terms=preview.terms,
+        accepted_risks=tuple(sorted(policy.accepted_risks.intersection(terms.risks))),
     )
     with folder.locked():
         if not folder.exists:  # of two that join at once the first one's draw counts

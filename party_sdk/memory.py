@@ -46,6 +46,7 @@ class Identity(BaseModel):
 
     ``entropy`` is empty once the result is there: the session's keys go with it.
     ``columns`` are those of the table with which it joined, in their order.
+    ``accepted_risks`` are those of the terms that it accepted when it joined.
     """
 
     invitation: str = ""
@@ -56,6 +57,7 @@ class Identity(BaseModel):
     data_digest: str | None = None
     columns: tuple[str, ...] = ()
     choices: dict[str, Any] = {}
+    accepted_risks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return "<Identity>"

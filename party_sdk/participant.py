@@ -83,11 +83,11 @@ class Party:
         self.preview = preview
         self._transport = transport
         self._client = AnalystClient(transport)
-        self._policy = policy
+        self._identity = folder.load_identity()
+        self._policy = policy.accepting(self._identity.accepted_risks)
         self._choices = choices
         self._oversight = oversight
         self._meeting = meeting
-        self._identity = folder.load_identity()
 
     @classmethod
     def join(

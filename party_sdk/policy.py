@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
@@ -56,19 +56,29 @@ class Policy:
         Raises
         ------
         RiskNotAccepted
-            With the code and the sentence of the first risk that is not accepted.
+            With code and sentence of every risk that is not accepted.
         GuardRefused, VersionMismatch, InvalidParameters
         """
         # not above: the help of the commands tells the defaults of a policy
-        from clustering_protocols.registry import check_terms, risks_in
+        from clustering_protocols.registry import check_terms
 
         self._check_epsilon(check_terms(terms).epsilon_per_person)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
-        for code, sentence in risks_in(terms).items():
-            if code not in self.accepted_risks:
-                raise RiskNotAccepted(f"{code}: {sentence}")
+        if left := self.not_accepted(terms):
+            raise RiskNotAccepted(" ".join(f"{c}: {said}" for c, said in left.items()))
+
+    def not_accepted(self, terms: Terms) -> dict[str, str]:
+        """Return the risks of terms that this policy does not accept, with sentences."""
+        from clustering_protocols.registry import risks_in
+
+        found = risks_in(terms)
+        return {code: found[code] for code in found if code not in self.accepted_risks}
+
+    def accepting(self, codes: Iterable[str]) -> Policy:
+        """Return this policy with further risks accepted."""
+        return replace(self, accepted_risks=self.accepted_risks.union(codes))
 
     def _check_epsilon(self, epsilon: float) -> None:
         """Refuse what is too much for one session, whatever others have cost."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from party_sdk.cli.consent import consent, next_command, sheet_for
 from party_sdk.cli.output import (
     audit_line,
     json_option,
@@ -31,10 +32,11 @@ from party_sdk.cli.party_options import (
     PartyOptions,
     here_options,
     invitation_argument,
+    typed_invitation,
 )
 from party_sdk.cli.party_pages import report, terms
 from party_sdk.cli.policy_options import choice_option, policy_options
-from party_sdk.cli.previewing import show_quota, show_risks, show_terms
+from party_sdk.cli.previewing import show_quota, show_risks
 from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
 from party_sdk.cli.table_options import data_options
@@ -58,27 +60,29 @@ def party() -> None:
 @here_options(invited=True)
 @json_option
 def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) -> None:
-    """Show what an invitation is for, and check it against your policy.
+    """Read what an invitation is for, and accept its risks.
 
-    Nothing of your data is read or sent.
+    Shows the terms sheet ('party terms'), then asks for each risk by its name; without a
+    terminal it prints the command that accepts them. What is accepted here holds for
+    'run' and 'resume'. Nothing of your data is read or sent.
     """
     from clustering_protocols.secrecy.identities import fingerprint
+    from coterie_pages.text import sheet_lines
 
-    with here.join(invitation, policy) as member:
-        agreed = member.terms
+    sheet = sheet_for(invitation, here)
+    if not as_json:
+        for line in sheet_lines(sheet):
+            say(line)
+    with here.join(invitation, consent(invitation, policy, here)) as member:
+        agreed, slot = member.terms, member.invitation.slot
         own = member.identity
-        signed_by = here.named(member.invitation.coordinator)
     if as_json:
         say(agreed.model_dump_json())
         return
-    show_terms(agreed, member.invitation.slot)
-    say(f"signed by {signed_by}")
-    if agreed.identities.analyst is not None:
-        say(f"analyst's key {fingerprint(agreed.identities.analyst)}")
     say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
     show_quota(member, policy)
-    show_risks(member)
-    say("Next: coterie party run INVITATION --data FILE", err=True)
+    typed = typed_invitation()
+    say(f"Next: {next_command(typed, agreed.session, slot, here.words)}", err=True)
 
 
 party.add_command(terms)
@@ -116,6 +120,7 @@ def run(
     users of this machine.
     """
     asked = _ask if confirm else None
+    policy = consent(invitation, policy, here)
     with here.join(invitation, policy, choices, asked) as member:
         _run(member, rows, labels, picture, force=force, as_json=as_json)
 

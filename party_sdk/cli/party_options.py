@@ -50,6 +50,13 @@ class PartyOptions:
     moved: bool = False
     safety_number: str | None = None
 
+    @property
+    def words(self) -> list[str]:
+        """Return the options that another command of this party needs as well."""
+        home = [] if self.home == default_home() else ["--home", str(self.home)]
+        trusted = [] if self.ca_file is None else ["--ca-file", str(self.ca_file)]
+        return [*home, *trusted, *["--allow-http"] * self.allow_http]
+
     def join(
         self,
         invitation: str,
@@ -100,6 +107,17 @@ class PartyOptions:
             preview = AnalystClient(transport).preview(parsed.code)
         signed_terms(parsed, preview)
         return preview.terms.encode()
+
+    def accepted_before(self, invitation: str, policy: Policy) -> tuple[Policy, bool]:
+        """Return the policy with what was accepted at ``join``; whether the slot is taken."""
+        from party_sdk.invitations import Invitation
+
+        parsed = Invitation.parse(invitation)
+        folder = self.folder(parsed.session, parsed.slot)
+        if not folder.exists:
+            return policy, False
+        kept = folder.load_identity()
+        return policy.accepting(kept.accepted_risks), kept.token is not None
 
     def institution(self) -> Institution | None:
         """Return who this party is; None where no identity was made yet."""
@@ -292,11 +310,20 @@ def here_options(
     return decorate
 
 
+_TYPED = "coterie.invitation"
+
+
+def typed_invitation() -> str:
+    """Return what was typed for the invitation of the command that runs."""
+    return str(click.get_current_context().meta[_TYPED])
+
+
 def read_invitation(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> str:
     """Return an invitation as given, from @FILE, or from standard input for -."""
-    del context, parameter
+    del parameter
+    context.meta[_TYPED] = value
     if value == "-":
         return sys.stdin.readline().strip()
     if not value.startswith("@"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from party_sdk.cli.consent import sheet_for
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.outputs import keep_others, remembered, try_outputs
 from party_sdk.cli.paging import html_option, show_report, write_page
@@ -19,7 +20,7 @@ from party_sdk.cli.party_options import (
 from party_sdk.cli.table_options import own_rows_options
 
 if TYPE_CHECKING:
-    from coterie_pages.models import RunReport, TermsSheet
+    from coterie_pages.models import RunReport
     from party_sdk.cli.table_options import GivenTable
     from party_sdk.memory import PartyFolder
 
@@ -44,7 +45,7 @@ def terms(
     is for.
     """
     keep_others([html], None, force=force)
-    sheet = _sheet(invitation, here)
+    sheet = sheet_for(invitation, here)
     if html is not None:
         write_page(sheet, html)
     if as_json:
@@ -55,25 +56,6 @@ def terms(
 
         for line in sheet_lines(sheet):
             say(line)
-
-
-def _sheet(invitation: str, here: PartyOptions) -> TermsSheet:
-    from clustering_protocols.terms import read_terms
-    from coterie_pages.terms import sheet_of
-    from party_sdk.identities import Acquaintances
-    from party_sdk.invitations import Invitation
-    from party_sdk.run_reports import own_line
-
-    parsed, own = Invitation.parse(invitation), here.institution()
-    text = here.offered_text(invitation)
-    return sheet_of(
-        text,
-        read_terms(text),
-        Acquaintances(here.home).read(),
-        url=parsed.url,
-        slot=parsed.slot,
-        you=None if own is None else own_line(own.name, own.key),
-    )
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""What a party's people read before they join: the terms, in words."""
+"""What a party's people read beside the terms: ids that are compared, and risks."""
 
 from __future__ import annotations
 
@@ -8,42 +8,7 @@ from party_sdk.cli.output import say
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
-    from clustering_protocols.schema import Field
-    from clustering_protocols.terms import Terms
     from party_sdk.participant import Party
-
-
-def show_terms(terms: Terms, slot: str) -> None:
-    """Say what a session is about, every parameter with its value, and the columns."""
-    from clustering_protocols.registry import check_terms
-    from party_sdk.arriving import agreed_in
-
-    say(f"{terms.title}: {terms.protocol.name}, as {slot}")
-    for name in ("purpose", "legal_basis", "contact"):
-        if told := getattr(terms.about, name):
-            say(f"{name.replace('_', ' ')}: {told}")
-    say(f"parameters {check_terms(terms).model_dump_json()}")
-    if terms.evaluation is not None:
-        from coterie_pages.terms import runs_sentence
-
-        say(runs_sentence(terms.evaluation))
-    if terms.release is not None:
-        from coterie_pages.terms import release_sentence
-
-        say(release_sentence(terms.release))
-    dictionary, preparation = agreed_in(terms, slot)
-    for field in () if dictionary is None else dictionary.fields:
-        told = [_type_of(field), field.unit, field.title]
-        if preparation is not None:
-            told.append(preparation.of(field).sentence)
-        say(f"  column {field.name}: {', '.join(filter(None, told))}")
-
-
-def _type_of(field: Field) -> str:
-    if not field.is_category:
-        return field.type
-    kind = "ordinal" if field.is_ordinal else "category"
-    return f"{kind} of {len(field.levels)} levels"
 
 
 def show_quota(member: Party, policy: Policy) -> None:

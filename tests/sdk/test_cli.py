@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.analyst_process import Analyst, free_port, wait_for
+from support.analyst_process import free_port, wait_for
+from support.terminal import ACCEPT, RISK, Terminal, opened, read
 
 from clustering_protocols import simulation
 from clustering_protocols.enrolment import sign_terms
@@ -37,71 +35,6 @@ from party_sdk.tables import open_table
 COORDINATOR = Institution("", bytes(32))
 SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
 INVITATION = f"#coterie-2/s/a/{'c' * 20}/{'0' * 64}/{SIGNED}"
-RISK = "dummy.row-count-is-known"
-ACCEPT = ("--accept-risk", RISK, "--accept-risk", "house.open-slot")
-
-
-class Terminal:
-    """Runs commands as an operator does, within this process."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.patch = patch
-        self.folder = folder
-        self.environment: dict[str, str] = {"COTERIE_HOME": str(folder / "home")}
-
-    def __call__(self, *words: object, expect: int = 0) -> Result:
-        texts = [str(word) for word in words]
-        self.patch.setattr(sys, "argv", ["coterie", *texts])
-        result = CliRunner().invoke(
-            main, texts, env=self.environment, prog_name="coterie"
-        )
-        if result.exit_code == 1 and result.exception is not None:
-            raise result.exception
-        assert result.exit_code == expect, result.output
-        return result
-
-    def json(self, *words: object, expect: int = 0) -> Any:
-        return json.loads(self(*words, "--json", expect=expect).stdout)
-
-    def file(self, name: str, content: str | bytes) -> Path:
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
-    """A terminal without an analyst."""
-    for name in ("COTERIE_URL", "COTERIE_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return Terminal(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def online(terminal: Terminal, analyst: Analyst) -> Terminal:
-    """A terminal of a coordinator, beside a running analyst."""
-    terminal.environment |= {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
-    return terminal
-
-
-@pytest.fixture
-def rows(terminal: Terminal) -> Path:
-    """A small table of one party."""
-    lines = [f"p{number:02},{number},{number % 3}" for number in range(12)]
-    return terminal.file("rows.csv", "\n".join(["id,x,y", *lines]))
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text().splitlines()))
-
-
-def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
-    """A session for one party: its id and the invitation."""
-    create = ("session", "create", "Wards", "--protocol", "dummy")
-    document = terminal.json(*create, *words)
-    [invitation] = document["invitations"].values()
-    return document["id"], invitation
 
 
 # Help

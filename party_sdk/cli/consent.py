@@ -1,0 +1,104 @@
+"""What a party's people read and accept, each risk by its name, before it joins."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from clustering_protocols.errors import RiskNotAccepted
+from party_sdk.cli.output import say
+
+if TYPE_CHECKING:
+    from coterie_pages.models import TermsSheet
+    from party_sdk.cli.party_options import PartyOptions
+    from party_sdk.policy import Policy
+
+
+def sheet_for(invitation: str, here: PartyOptions) -> TermsSheet:
+    """Return the terms of an invitation in words; nothing but the question is sent."""
+    from clustering_protocols.terms import read_terms
+    from coterie_pages.terms import sheet_of
+    from party_sdk.identities import Acquaintances
+    from party_sdk.invitations import Invitation
+    from party_sdk.run_reports import own_line
+
+    parsed, own = Invitation.parse(invitation), here.institution()
+    text = here.offered_text(invitation)
+    return sheet_of(
+        text,
+        read_terms(text),
+        Acquaintances(here.home).read(),
+        url=parsed.url,
+        slot=parsed.slot,
+        you=None if own is None else own_line(own.name, own.key),
+    )
+
+
+def consent(invitation: str, policy: Policy, here: PartyOptions) -> Policy:
+    """Return the policy with every risk of an invitation accepted by its name.
+
+    At a terminal each is asked for. Elsewhere all are told, and the command that accepts
+    them. Who has joined is asked no more.
+
+    Raises
+    ------
+    RiskNotAccepted
+        If one is not accepted.
+    CoterieError
+        If the policy refuses the terms whatever is accepted: nobody is asked then.
+    """
+    policy, has_joined = here.accepted_before(invitation, policy)
+    if has_joined:
+        return policy
+    agreed, _ = here.offered(invitation)
+    left = policy.not_accepted(agreed)
+    everything = replace(policy, accepted_risks=policy.accepted_risks | left.keys())
+    everything.check_terms(agreed)
+    if not left:
+        return policy
+    say("Not accepted yet:", err=True)
+    for code, sentence in left.items():
+        say(f"  risk {code}: {sentence}", err=True)
+    if not sys.stdin.isatty():
+        for line in _command_that_accepts(left):
+            say(line, err=True)
+        raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
+    for code in left:
+        if not click.confirm(f"Do you accept {code}?", err=True):
+            raise RiskNotAccepted(f"You did not accept {code}.")
+    return everything
+
+
+def _command_that_accepts(codes: Iterable[str]) -> Iterator[str]:
+    """Yield the command as it was typed, with the options that accept risks by name."""
+    options = [f"    --accept-risk {code}" for code in codes]
+    words = ["coterie", *map(_shown, sys.argv[1:])]
+    yield "Whoever has read them accepts all of them with:"
+    yield " \\".join([f"  {' '.join(words)}", ""]).rstrip(" ")
+    yield from [f"{option} \\" for option in options[:-1]]
+    yield options[-1]
+
+
+def next_command(typed: str, session: str, slot: str, words: Sequence[str]) -> str:
+    """Return the command that takes part, for whoever has joined with an invitation.
+
+    Parameters
+    ----------
+    typed : str
+        What stood for the invitation. A file is named again; an invitation itself is a
+        secret, and the session is named instead.
+    words : sequence of str
+        Options that the next command needs as well.
+    """
+    party = ["run", typed] if typed.startswith("@") else ["resume", session, slot]
+    named = shlex.join(["coterie", "party", *party, *words])
+    return f"{named} --data FILE --id-column COLUMN"
+
+
+def _shown(word: str) -> str:
+    return "INVITATION" if "#coterie-" in word else shlex.quote(word)

@@ -1,0 +1,106 @@
+"""What a party's people read and accept before they join."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.terminal import ACCEPT, RISK, Terminal, opened
+
+from party_sdk.cli import consent
+
+ROWS = ("--id-column", "id")
+
+
+def invited(online: Terminal) -> tuple[str, str]:
+    """A session for one party, and @FILE with its invitation."""
+    session, invitation = opened(online)
+    return session, f"@{online.file('invitation', invitation)}"
+
+
+def printed_command(shown: str) -> list[str]:
+    """The words of a command that is printed over several lines, without its name."""
+    _, _, printed = shown.partition("accepts all of them with:\n")
+    command = []
+    for line in printed.splitlines():
+        command.append(line.removesuffix("\\"))
+        if not line.endswith("\\"):
+            break
+    name, *words = shlex.split(" ".join(command))
+    assert name == "coterie"
+    return words
+
+
+def test_join_shows_the_terms_and_every_risk_before_it_refuses(
+    online: Terminal,
+) -> None:
+    session, invitation = invited(online)
+    refused = online("party", "join", invitation, expect=3)
+    assert "Who takes part" in refused.stdout
+    assert "What will be sent" in refused.stdout
+    for code in (RISK, "house.open-slot"):
+        assert f"risk {code}: " in refused.stderr
+    assert not online("party", "join", invitation, expect=3).stdout.count("you are")
+    assert not (online.folder / "home" / "parties" / session).exists()
+
+
+def test_the_printed_command_accepts_all_risks_and_they_hold_for_run(
+    online: Terminal, rows: Path
+) -> None:
+    _, invitation = invited(online)
+    refused = online("party", "join", invitation, expect=3)
+    joined = online(*printed_command(refused.stderr))
+    _, _, following = joined.stderr.partition("Next: coterie ")
+    told = following.replace("FILE", str(rows)).replace("COLUMN", "id")
+    assert invitation in told
+    assert "12 labels" in online(*shlex.split(told)).stdout
+
+
+def test_what_join_accepted_holds_for_resume_without_the_invitation(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    joined = online("party", "join", invitation, *ACCEPT)
+    assert invitation not in joined.stderr, "it is a secret"
+    _, _, following = joined.stderr.partition("Next: coterie ")
+    told = following.replace("FILE", str(rows)).replace("COLUMN", "id")
+    assert told.startswith(f"party resume {session} r1c1")
+    assert "12 labels" in online(*shlex.split(told)).stdout
+
+
+@pytest.mark.parametrize("answers", [(True, True), (True, False)], ids=str)
+def test_a_terminal_asks_for_each_risk_by_name(
+    online: Terminal, monkeypatch: pytest.MonkeyPatch, answers: tuple[bool, ...]
+) -> None:
+    _, invitation = opened(online)
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return answers[len(asked) - 1]
+
+    there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(consent, "sys", there)
+    monkeypatch.setattr("click.confirm", confirm)
+    online("party", "join", invitation, expect=0 if all(answers) else 3)
+    assert sorted(asked) == [
+        f"Do you accept {code}?" for code in sorted((RISK, "house.open-slot"))
+    ]
+
+
+def test_nobody_is_asked_for_risks_of_terms_that_a_guard_refuses(
+    online: Terminal,
+) -> None:
+    _, invitation = opened(online)
+    refused = online("party", "join", invitation, "--protocol", "dc", expect=3)
+    assert "'protocols'" in refused.stderr
+    assert "accepts all of them" not in refused.stderr
+
+
+def test_an_invitation_that_was_typed_is_not_printed_again(online: Terminal) -> None:
+    _, invitation = opened(online)
+    refused = online("party", "join", invitation, expect=3)
+    assert invitation not in refused.stderr
+    assert "coterie party join INVITATION" in refused.stderr
