@@ -6,6 +6,7 @@ the last round that was answered; ``contribution.arrays`` the bytes of that answ
 are written and synced before the first byte leaves, so that a retry sends the same.
 ``arrived.arrays`` names the rows of the table that the session sees, unless it is all of
 them as they are. ``journal.arrays`` says which tasks were answered, and what everybody was told by then.
+``held`` is there after the operator has refused an answer.
 ``sent.log`` says what left when, and what the analyst acknowledged. It and the agreement
 outlive the rest in ``forgotten/1``, ``2`` …, with ``report.json``.
 """
@@ -173,6 +174,18 @@ class PartyFolder:
         """Keep which tasks were answered, or that this party has stopped."""
         self._files.write(self._journal, journal.encode())
 
+    @property
+    def is_held(self) -> bool:
+        """Return whether the operator refused an answer, and has agreed to none since."""
+        return self._held.exists()
+
+    def hold(self, *, refused: bool) -> None:
+        """Remember that the operator refused an answer, or has agreed to one again."""
+        if refused:
+            self._held.touch(mode=0o600)
+        else:
+            self._held.unlink(missing_ok=True)
+
     def save_answered(
         self, answered: Answered, contribution: bytes, journal: Journal
     ) -> None:
@@ -271,6 +284,10 @@ class PartyFolder:
     @property
     def _journal(self) -> Path:
         return self.path / "journal.arrays"
+
+    @property
+    def _held(self) -> Path:
+        return self.path / "held"
 
     @property
     def _memory(self) -> Path:

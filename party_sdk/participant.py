@@ -47,6 +47,7 @@ from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
 from party_sdk.invitations import Invitation
 from party_sdk.joining import check_again, first_time, take_slot
+from party_sdk.leaving import check_staying
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
@@ -273,6 +274,7 @@ class Party:
         from party_sdk.results import Result
 
         with self.folder.locked():
+            check_staying(self.folder)
             with self.arriving():
                 data = open_by(self.agreed, table, id_column, columns)
                 arrival = self.enrol(data)

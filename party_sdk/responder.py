@@ -134,10 +134,26 @@ class Responder:
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows))
         # before it counts as answered
-        self.oversight.show(answer)
+        self._let_go(answer)
         self._spend(answer.memory)
         self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
         self.folder.save_answered(fresh, answer.contribution, answer.journal)
+
+    def _let_go(self, answer: engine.Answer) -> None:
+        """Ask the operator; a no stands until they are asked again, and say yes."""
+        is_asked = self.oversight.confirm is not None
+        if self.folder.is_held and not is_asked:
+            raise GuardRefused(
+                "The operator did not let an earlier contribution go: go on with "
+                "--confirm, and say yes."
+            )
+        try:
+            self.oversight.show(answer)
+        except GuardRefused:
+            if is_asked:
+                self.folder.hold(refused=True)
+            raise
+        self.folder.hold(refused=False)
 
     def _spend(self, memory: Memory) -> None:
         """Count what a release costs the people of the table, before it leaves."""

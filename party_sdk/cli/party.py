@@ -44,9 +44,16 @@ from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
     from party_sdk.cli.table_options import GivenTable
-    from party_sdk.inspection import Inspection
     from party_sdk.participant import Party
     from party_sdk.results import Result
+
+
+confirm_option = click.option(
+    "--confirm",
+    is_flag=True,
+    help="Show each contribution and ask before it is sent. A no stands until you are "
+    "asked again.",
+)
 
 
 @click.group()
@@ -96,9 +103,7 @@ party.add_command(report)
 @picture_option
 @policy_options
 @choice_option
-@click.option(
-    "--confirm", is_flag=True, help="Show each contribution and ask before it is sent."
-)
+@confirm_option
 @here_options(invited=True, sends=True)
 @json_option
 def run(
@@ -119,8 +124,8 @@ def run(
     INVITATION may be @FILE, or - for standard input: command lines can be read by other
     users of this machine.
     """
-    asked = _ask if confirm else None
     policy = consent(invitation, policy, here)
+    asked = here.asking(invitation) if confirm else None
     with here.join(invitation, policy, choices, asked) as member:
         _run(member, rows, labels, picture, force=force, as_json=as_json)
 
@@ -170,11 +175,34 @@ def decline(
 @party.command()
 @click.argument("session_id")
 @click.argument("slot")
+@click.option("--reason", default="", help="A line for the coordinator to read.")
+@here_options()
+def leave(session_id: str, slot: str, reason: str, here: PartyOptions) -> None:
+    """Stop taking part, for good: nothing more is sent.
+
+    Before you have run with your data the coordinator is told that you decline, and why.
+    Afterwards the others wait for you: ask the coordinator to cancel the session.
+    """
+    if here.leave(session_id, slot, reason):
+        say("You left. The coordinator reads that you decline.", err=True)
+        return
+    say("You left: nothing more is sent from here. What was sent stays sent.", err=True)
+    say(
+        "The others wait for you until the deadline: ask the coordinator to cancel the "
+        f"session (coterie session cancel {session_id}).",
+        err=True,
+    )
+
+
+@party.command()
+@click.argument("session_id")
+@click.argument("slot")
 @data_options
 @labels_option
 @picture_option
 @policy_options
 @choice_option
+@confirm_option
 @here_options(sends=True)
 @json_option
 def resume(
@@ -188,10 +216,17 @@ def resume(
     here: PartyOptions,
     *,
     force: bool,
+    confirm: bool,
     as_json: bool,
 ) -> None:
-    """Go on from what is kept on this disk, without the invitation."""
-    with here.rejoin(session_id, slot, policy, choices) as member:
+    """Go on from what is kept on this disk, without the invitation.
+
+    If you refused a contribution (--confirm), it is sent only once you say yes to it.
+    """
+    invitation = here.folder(session_id, slot).load_identity().invitation
+    policy = consent(invitation, policy, here)
+    asked = here.asking(invitation) if confirm else None
+    with here.rejoin(session_id, slot, policy, choices, asked) as member:
         _run(member, rows, labels, picture, force=force, as_json=as_json)
 
 
@@ -232,7 +267,10 @@ def inspect(
     if as_json:
         say(json.dumps(asdict(found)))
         return
-    _show_inspection(found)
+    from party_sdk.cli.confirming import inspection_lines
+
+    for line in inspection_lines(found, member.terms):
+        say(line)
     show_notes(found.notes)
     show_risks(member)
 
@@ -378,24 +416,3 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
         "report": dict(result.report),
         "safety_number": member.safety_number,
     }
-
-
-def _ask(found: Inspection) -> bool:
-    _show_inspection(found)
-    return click.confirm("Send this?", err=True)
-
-
-def _show_inspection(found: Inspection) -> None:
-    say(f"stage {found.stage}, round {found.round}, attempt {found.attempt}:")
-    say(f"{found.kind}, {found.n_bytes:,} bytes {json.dumps(found.values)}")
-    for array in found.arrays:
-        shape = " × ".join(map(str, array.shape))
-        between = "empty"
-        if array.minimum is not None and array.maximum is not None:
-            between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
-        say(f"  array {array.name}: {shape} {array.dtype}, {between}")
-    for envelope in found.envelopes:
-        say(
-            f"  envelope {envelope.kind} for {envelope.receiver}, "
-            f"{envelope.n_bytes:,} bytes; the analyst cannot open it"
-        )

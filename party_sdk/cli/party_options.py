@@ -143,6 +143,16 @@ class PartyOptions:
         with self._transport(parsed.url) as transport:
             AnalystClient(transport).decline(parsed.code, state, check or reason)
 
+    def leave(self, session_id: str, slot: str, reason: str) -> bool:
+        """Stop a party for good; return whether the others are told."""
+        from party_sdk.invitations import Invitation
+        from party_sdk.leaving import leave
+
+        folder = self.folder(session_id, slot)
+        url = Invitation.parse(folder.load_identity().invitation).url
+        with self._transport(url) as transport:
+            return leave(folder, transport, reason)
+
     def folder(self, session_id: str, slot: str) -> PartyFolder:
         """Return what is kept of a session on this disk."""
         from party_sdk.memory import PartyFolder
@@ -236,10 +246,17 @@ class PartyOptions:
         slot: str,
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
+        confirm: Confirm | None = None,
     ) -> Party:
         """Return the party that is kept on this disk."""
         kept = self.folder(session_id, slot).load_identity()
-        return self.join(kept.invitation, policy, choices)
+        return self.join(kept.invitation, policy, choices, confirm)
+
+    def asking(self, invitation: str) -> Confirm:
+        """Return what asks the operator before each contribution to a session."""
+        from party_sdk.cli.confirming import Asking
+
+        return Asking(self.offered(invitation)[0])
 
     def _transport(self, url: str) -> Transport:
         from party_sdk._transport import Transport

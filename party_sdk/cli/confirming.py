@@ -1,0 +1,94 @@
+"""What an operator reads and answers before a contribution is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from party_sdk.cli.output import say
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms import Terms
+    from coterie_pages.models import Message
+    from party_sdk.inspection import ArrayFacts, Inspection
+
+_AGREEING: Final = frozenset({"signed", "secrets-shared", "group-secret", "digests"})
+"""Kinds by which members agree with each other: signatures, keys and keyed digests."""
+
+
+@dataclass
+class Asking:
+    """Asks before each contribution; once for all by which members only agree."""
+
+    terms: Terms
+    has_agreed: bool = False
+
+    def __call__(self, found: Inspection) -> bool:
+        """Show a contribution; return whether the operator lets it go."""
+        if not _only_agrees(found):
+            for line in inspection_lines(found, self.terms):
+                say(line, err=True)
+            return click.confirm("Send this?", err=True)
+        if not self.has_agreed:
+            say(
+                "Members sign the terms, exchange keys, and compare keyed digests of "
+                "ids and of the names of columns. No value of your table is in that, "
+                "and no id that can be read.",
+                err=True,
+            )
+            question = "Send these, now and in later rounds?"
+            self.has_agreed = click.confirm(question, err=True)
+        return self.has_agreed
+
+
+def _only_agrees(found: Inspection) -> bool:
+    kinds = {envelope.kind for envelope in found.envelopes}
+    is_empty = not found.values and not found.arrays
+    return kinds <= _AGREEING and (found.kind in _AGREEING or (is_empty and not kinds))
+
+
+def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
+    """Yield what is in a contribution, each part in the words of the terms sheet."""
+    told = _messages(terms)
+    yield f"stage {found.stage}, round {found.round}, attempt {found.attempt}:"
+    yield f"  to the analyst, {found.n_bytes:,} bytes: {_sentence(found.kind, told)}"
+    for name, value in found.values.items():
+        yield f"    {name}: {json.dumps(value)}"
+    for array in found.arrays:
+        yield f"    {_array(array)}"
+    for envelope in found.envelopes:
+        yield (
+            f"  sealed for {envelope.receiver}, {envelope.n_bytes:,} bytes that the "
+            f"analyst cannot open: {_sentence(envelope.kind, told)}"
+        )
+        message = told.get(envelope.kind)
+        for item in () if message is None else message.items:
+            yield f"    {item.name}: {item.form}"
+
+
+def _messages(terms: Terms) -> dict[str, Message]:
+    from coterie_pages.steps import steps_of
+
+    steps = steps_of(terms)
+    answers = [asked.answer for step in steps for asked in step.asked]
+    return {m.kind: m for m in (*answers, *(m for s in steps for m in s.sealed))}
+
+
+def _sentence(kind: str, told: dict[str, Message]) -> str:
+    message = told.get(kind)
+    if message is None:
+        return kind
+    what = message.sentence or "nothing but that it is done" * (not message.items)
+    return f"{kind}{f' – {what}' if what else ''}"
+
+
+def _array(array: ArrayFacts) -> str:
+    shape = " × ".join(map(str, array.shape))
+    between = "empty"
+    if array.minimum is not None and array.maximum is not None:
+        between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
+    return f"array {array.name}: {shape} {array.dtype}, {between}"

@@ -1,0 +1,151 @@
+"""Saying no: a contribution that the operator refuses, and a session that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.terminal import ACCEPT, Terminal, opened
+
+from clustering_protocols.terms import Terms
+from coterie import Party, Policy
+from party_sdk.cli.confirming import Asking
+from party_sdk.inspection import ArrayFacts, EnvelopeFacts, Inspection
+
+Answering = Callable[[str], bool]
+
+
+def confirming(patch: pytest.MonkeyPatch, answer: Answering) -> list[str]:
+    """Answer questions; return those that were asked."""
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return answer(question)
+
+    patch.setattr("click.confirm", confirm)
+    return asked
+
+
+def sent(online: Terminal, session: str) -> int:
+    entries = online.json("party", "audit", session, "r1c1")
+    return sum('"sending"' in line for line in entries["lines"])
+
+
+def test_what_was_refused_is_not_sent_by_a_resume(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    asked = confirming(monkeypatch, lambda question: question != "Send this?")
+    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    assert asked == ["Send these, now and in later rounds?", "Send this?"]
+    before = sent(online, session)
+
+    resume = ("party", "resume", session, "r1c1", *data)
+    refused = online(*resume, expect=3)
+    assert "--confirm" in refused.stderr
+    online("party", "run", invitation, *data, expect=3)
+    assert sent(online, session) == before, "a no stands, whichever command goes on"
+
+    confirming(monkeypatch, lambda _: True)
+    assert "12 labels" in online(*resume, "--confirm").stdout
+
+
+def test_a_no_to_keys_and_digests_sends_nothing(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    asked = confirming(monkeypatch, lambda _: False)
+    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    assert len(asked) == 1
+    assert sent(online, session) == 0
+
+
+def test_who_leaves_before_joining_declines_with_a_reason(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    left = online("party", "leave", session, "r1c1", "--reason", "no ethics vote")
+    assert "reads that you decline" in left.stderr
+    assert "no ethics vote" in online("session", "show", session).stdout
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    assert "You left this session: no ethics vote" in online(*run, expect=3).stderr
+
+
+def test_who_leaves_after_joining_sends_nothing_more_and_names_the_coordinator(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    confirming(monkeypatch, lambda _: False)
+    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    left = online("party", "leave", session, "r1c1")
+    assert f"coterie session cancel {session}" in left.stderr
+    for command in (("run", invitation), ("resume", session, "r1c1")):
+        refused = online("party", *command, *data, "--confirm", expect=3)
+        assert "You left this session." in refused.stderr
+    assert sent(online, session) == 0
+
+
+def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> None:
+    session, invitation = opened(online)
+    online("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    online("party", "leave", session, "r1c1", expect=7)
+
+
+def inspection(kind: str, **held: object) -> Inspection:
+    empty = {"values": {}, "arrays": (), "envelopes": (), "notes": {}, "n_bytes": 9}
+    where = {"stage": "s", "round": 1, "attempt": 1}
+    return Inspection(kind=kind, **(where | empty | held))  # type: ignore[arg-type]
+
+
+TABLE = (ArrayFacts(name="rows", shape=(2, 3), dtype="f8", minimum=0, maximum=1),)
+
+
+@pytest.mark.parametrize(
+    ("found", "alone"),
+    [
+        (inspection("signed", values={"signature": "00"}), False),
+        (inspection("measured"), False),
+        (
+            inspection(
+                "secrets-shared",
+                envelopes=(
+                    EnvelopeFacts(receiver="b", kind="group-secret", n_bytes=9),
+                ),
+            ),
+            False,
+        ),
+        (
+            inspection(
+                "measured",
+                envelopes=(EnvelopeFacts(receiver="b", kind="moments", n_bytes=9),),
+            ),
+            True,
+        ),
+        (inspection("upload", arrays=TABLE), True),
+        (inspection("count", values={"n": 2}), True),
+    ],
+    ids=["signature", "nothing", "secrets", "moments", "rows", "a value"],
+)
+def test_what_comes_of_the_data_is_asked_for_each_time(
+    online: Terminal, monkeypatch: pytest.MonkeyPatch, found: Inspection, *, alone: bool
+) -> None:
+    asked = confirming(monkeypatch, lambda _: True)
+    asking = Asking(terms_of(online))
+    assert asking(found)
+    assert asking(found)
+    assert len(asked) == 1 + alone
+    assert (asked[0] == "Send this?") is alone
+
+
+def terms_of(online: Terminal) -> Terms:
+    _, invitation = opened(online)
+    home = Path(online.environment["COTERIE_HOME"])
+    policy = Policy(accepted_risks=frozenset(ACCEPT[1::2]))
+    with Party.join(invitation, home=home, policy=policy) as party:
+        return party.terms
