@@ -35,6 +35,7 @@ def first_time(
     try:
         preview = AnalystClient(transport).preview(parsed.code)
         terms = signed_terms(parsed, preview)
+        policy.check_coordinator(terms, meeting.known)
         policy.check_terms(terms)
         meeting.check_seat(terms, parsed.slot)
     except CoterieError:

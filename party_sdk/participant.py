@@ -50,6 +50,7 @@ from party_sdk.joining import check_again, first_time, take_slot
 from party_sdk.leaving import check_staying
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
+from party_sdk.policy_files import read_policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.roster import Meeting, OnRoster
@@ -112,7 +113,7 @@ class Party:
         ----------
         invitation : str
         policy : Policy, optional
-            What this party accepts; by default no risk code at all.
+            What this party accepts; by default what ``policy.toml`` of the home says.
         home : Path, optional
             Where to keep memory and the institution's identity; ``$COTERIE_HOME`` or
             ``~/.coterie`` by default.
@@ -148,7 +149,7 @@ class Party:
         if folder.exists:
             check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
-        policy = policy or Policy()
+        policy = policy or read_policy(home)
         meeting = Meeting(home, entropy, on_roster, safety_number)
         preview = None
         if not folder.exists:

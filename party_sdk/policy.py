@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,11 @@ class Policy:
     epsilon_limit, epsilon_total : float, optional
         Largest ε of differential privacy that one session, and all sessions on one
         table together, may cost each person. Answers without noise cost an infinite ε.
+    coordinators : frozenset of str, optional
+        Who may invite: names of trusted cards, or public keys; None for all.
+    largest_weight : float, optional
+        Largest weight that the terms may give a field when it is prepared: a field that
+        outweighs the others is nearly all that the clusters show.
     """
 
     accepted_risks: frozenset[str] = frozenset()
@@ -49,6 +54,8 @@ class Policy:
     least_known: int | None = None
     epsilon_limit: float | None = None
     epsilon_total: float | None = None
+    coordinators: frozenset[str] | None = None
+    largest_weight: float | None = None
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse terms that this policy does not cover.
@@ -66,8 +73,39 @@ class Policy:
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
+        self._check_weights(terms)
         if left := self.not_accepted(terms):
             raise RiskNotAccepted(" ".join(f"{c}: {said}" for c, said in left.items()))
+
+    def _check_weights(self, terms: Terms) -> None:
+        if self.largest_weight is None:
+            return
+        for preparation in terms.preparation or ():
+            for field in preparation.fields:
+                if field.weight > self.largest_weight:
+                    raise GuardRefused(
+                        f"The terms give {field.name!r} the weight {field.weight:g}; "
+                        f"'largest_weight' is {self.largest_weight:g}."
+                    )
+
+    def check_coordinator(self, terms: Terms, known: Mapping[str, str]) -> None:
+        """Refuse terms of a coordinator who may not invite; :class:`GuardRefused`.
+
+        Parameters
+        ----------
+        known : mapping of str to str
+            The public key of each name whose card was trusted.
+        """
+        if self.coordinators is None:
+            return
+        allowed = {known.get(listed, listed) for listed in self.coordinators}
+        if terms.identities.coordinator not in allowed:
+            named = ", ".join(sorted(self.coordinators)) or "nobody"
+            raise GuardRefused(
+                "These terms are signed by a coordinator who is not on the list "
+                f"'coordinators': {named}. A name counts once its card is trusted "
+                "(coterie identity trust)."
+            )
 
     def not_accepted(self, terms: Terms) -> dict[str, str]:
         """Return the risks of terms that this policy does not accept, with sentences."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,6 +114,11 @@ class Meeting:
         if self.entropy is not None:
             return Institution.drawn(self.entropy)
         return OwnIdentity(self.home).load_or_make()
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """Return the public key of each name whose card was trusted."""
+        return Acquaintances(self.home).read()
 
     def check_seat(self, terms: Terms, slot: str) -> None:
         """Refuse a slot at which the terms expect another institution than this one."""

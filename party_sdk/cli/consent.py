@@ -6,6 +6,8 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +18,7 @@ from party_sdk.cli.output import say
 if TYPE_CHECKING:
     from coterie_pages.models import TermsSheet
     from party_sdk.cli.party_options import PartyOptions
+    from party_sdk.participant import Party
     from party_sdk.policy import Policy
 
 
@@ -52,10 +55,13 @@ def consent(invitation: str, policy: Policy, here: PartyOptions) -> Policy:
     CoterieError
         If the policy refuses the terms whatever is accepted: nobody is asked then.
     """
+    from party_sdk.identities import Acquaintances
+
     policy, has_joined = here.accepted_before(invitation, policy)
     if has_joined:
         return policy
     agreed, _ = here.offered(invitation)
+    policy.check_coordinator(agreed, Acquaintances(here.home).read())
     left = policy.not_accepted(agreed)
     everything = replace(policy, accepted_risks=policy.accepted_risks | left.keys())
     everything.check_terms(agreed)
@@ -72,6 +78,16 @@ def consent(invitation: str, policy: Policy, here: PartyOptions) -> Policy:
         if not click.confirm(f"Do you accept {code}?", err=True):
             raise RiskNotAccepted(f"You did not accept {code}.")
     return everything
+
+
+def remember_consent(member: Party, home: Path) -> None:
+    """Write what a party accepted into the policy of its home."""
+    from clustering_protocols.terms import digest
+    from party_sdk.policy_files import policy_file, remember
+
+    text = member.folder.load_identity().terms.encode()
+    remember(home, member.terms.risks, digest(text), datetime.now(UTC))
+    say(f"The risks are in {policy_file(home)}.", err=True)
 
 
 def _command_that_accepts(codes: Iterable[str]) -> Iterator[str]:

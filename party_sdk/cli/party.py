@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.cli.consent import consent, next_command, sheet_for
+from party_sdk.cli.consent import consent, next_command, remember_consent, sheet_for
 from party_sdk.cli.output import (
     audit_line,
     json_option,
@@ -35,7 +35,11 @@ from party_sdk.cli.party_options import (
     typed_invitation,
 )
 from party_sdk.cli.party_pages import report, terms
-from party_sdk.cli.policy_options import choice_option, policy_options
+from party_sdk.cli.policy_options import (
+    choice_option,
+    policy_options,
+    remember_option,
+)
 from party_sdk.cli.previewing import show_quota, show_risks
 from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
@@ -64,9 +68,17 @@ def party() -> None:
 @party.command()
 @invitation_argument
 @policy_options
+@remember_option
 @here_options(invited=True)
 @json_option
-def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) -> None:
+def join(
+    invitation: str,
+    policy: Policy,
+    here: PartyOptions,
+    *,
+    remember: bool,
+    as_json: bool,
+) -> None:
     """Read what an invitation is for, and accept its risks.
 
     Shows the terms sheet ('party terms'), then asks for each risk by its name; without a
@@ -83,6 +95,8 @@ def join(invitation: str, policy: Policy, here: PartyOptions, *, as_json: bool) 
     with here.join(invitation, consent(invitation, policy, here)) as member:
         agreed, slot = member.terms, member.invitation.slot
         own = member.identity
+    if remember:
+        remember_consent(member, here.home)
     if as_json:
         say(agreed.model_dump_json())
         return

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
+from party_sdk._files import default_home
 from party_sdk.cli.options import read_values
 from party_sdk.policy import Policy
 
 Command = Callable[..., Any]
 
+_NUMBERS: Final = (
+    "minimum_rows",
+    "ids_per_row",
+    "least_known",
+    "epsilon_limit",
+    "epsilon_total",
+)
+
+remember_option = click.option(
+    "--remember",
+    is_flag=True,
+    help="Write the risks that you accept into policy.toml of the home: they hold for "
+    "later sessions too.",
+)
+
+
+def _usual(name: str) -> str:
+    return f"By default as in policy.toml, or {getattr(Policy(), name):g}."
+
 
 def policy_options(command: Command) -> Command:
-    """Add the options of a :class:`Policy`; the command takes ``policy``."""
+    """Add the options of a :class:`Policy`; the command takes ``policy``.
+
+    It is that of the home (``policy.toml``) with what the options add or say instead.
+    The command has the option ``--home``.
+    """
 
     @click.option(
         "--accept-risk",
@@ -33,17 +59,14 @@ def policy_options(command: Command) -> Command:
     )
     @click.option(
         "--minimum-rows",
-        default=Policy().minimum_rows,
-        show_default=True,
-        help="Guard: fewest rows of this party.",
+        type=click.IntRange(0),
+        help=f"Guard: fewest rows of this party. {_usual('minimum_rows')}",
     )
     @click.option(
         "--ids-per-row",
         type=click.FloatRange(min=0),
-        default=Policy().ids_per_row,
-        show_default=True,
         help="Guard: most ids that another party of your row group may bring, for each "
-        "of your rows.",
+        f"of your rows. {_usual('ids_per_row')}",
     )
     @click.option(
         "--least-known",
@@ -66,27 +89,32 @@ def policy_options(command: Command) -> Command:
     @functools.wraps(command)
     def gathered(
         *args: Any,
+        home: Path | None,
         accepted: tuple[str, ...],
         protocols: tuple[str, ...],
-        minimum_rows: int,
-        ids_per_row: float,
-        least_known: int | None,
-        epsilon_limit: float | None,
-        epsilon_total: float | None,
-        **rest: Any,
+        **given: Any,
     ) -> Any:
-        policy = Policy(
-            accepted_risks=frozenset(accepted),
-            protocols=frozenset(protocols) or None,
-            minimum_rows=minimum_rows,
-            ids_per_row=ids_per_row,
-            least_known=least_known,
-            epsilon_limit=epsilon_limit,
-            epsilon_total=epsilon_total,
-        )
-        return command(*args, policy=policy, **rest)
+        said = {name: given.pop(name) for name in _NUMBERS}
+        policy = _policy(home or default_home(), accepted, protocols, said)
+        return command(*args, policy=policy, home=home, **given)
 
     return gathered
+
+
+def _policy(
+    home: Path,
+    accepted: Sequence[str],
+    protocols: Sequence[str],
+    said: Mapping[str, Any],
+) -> Policy:
+    """Return a home's policy with further risks and protocols, and numbers instead."""
+    from party_sdk.policy_files import read_policy
+
+    kept = read_policy(home)
+    if protocols:
+        said = {**said, "protocols": (kept.protocols or frozenset()).union(protocols)}
+    changed = {name: value for name, value in said.items() if value is not None}
+    return replace(kept, **changed).accepting(accepted)
 
 
 def choice_option(command: Command) -> Command:

@@ -1,0 +1,176 @@
+"""The policy of a home: read from ``policy.toml``, and what is remembered in it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.terminal import ACCEPT, RISK, Terminal, opened
+
+from clustering_protocols.errors import GuardRefused, InvalidParameters
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.recipe import Preparation
+from clustering_protocols.recipe.preparation import Treatment
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.schema import numbers
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Identities, Layout, Terms, read_terms
+from party_sdk.policy import Policy
+from party_sdk.policy_files import policy_file, read_policy, remember
+
+NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+WHOLE = """
+# what the board has decided
+accepted_risks = ["dummy.row-count-is-known"]  # on 3 May
+protocols = ["dummy", "dc"]
+coordinators = ["University"]
+minimum_rows = 20
+least_known = 1
+ids_per_row = 3
+epsilon_limit = 1.5
+epsilon_total = 4
+largest_weight = 2
+"""
+
+
+def written(home: Path, text: str) -> Policy:
+    policy_file(home).write_text(text)
+    return read_policy(home)
+
+
+def test_without_a_file_the_policy_is_the_default(tmp_path: Path) -> None:
+    assert read_policy(tmp_path) == Policy()
+
+
+def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
+    policy = written(tmp_path, WHOLE)
+    said = tomllib.loads(WHOLE)
+    assert said.keys() == {field.name for field in fields(Policy)}
+    for name, value in asdict(policy).items():
+        assert value == (
+            frozenset(said[name]) if isinstance(value, frozenset) else said[name]
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("minimum_rows = 2\nminimum_rows = = 3", "line 2"),
+        ("minimum_row = 2", "'minimum_row' is no key of a policy; did you mean 'minimum_rows'"),
+        ("weather = 2", "known: accepted_risks, protocols"),
+        ("minimum_rows = 2.5", "'minimum_rows' must be a whole number, 0 or more"),
+        ("minimum_rows = true", "'minimum_rows' must be a whole number"),
+        ("epsilon_total = -1", "'epsilon_total' must be a number, 0 or more"),
+        ('accepted_risks = "all"', "'accepted_risks' must be a list of texts"),
+        ("accepted_risks = [1]", "'accepted_risks' must be a list of texts"),
+        ("consents = [1]", "each of 'consents' must name a 'risk'"),
+        ("[[consents]]\nterms = 'x'", "each of 'consents' must name a 'risk'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_with_the_line_or_the_key(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(InvalidParameters) as refused:
+        written(tmp_path, text)
+    assert told in refused.value.detail
+    assert refused.value.detail.startswith("policy.toml: ")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    policy_file(tmp_path).write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidParameters, match="no text in UTF-8"):
+        read_policy(tmp_path)
+
+
+def test_what_is_remembered_stands_behind_what_people_wrote(tmp_path: Path) -> None:
+    before = WHOLE.rstrip("\n")
+    policy_file(tmp_path).write_text(before)
+    remember(tmp_path, [RISK, "house.open-slot"], "ab" * 32, NOW)
+    text = policy_file(tmp_path).read_text()
+    assert text.startswith(before)
+    [consent] = tomllib.loads(text)["consents"]
+    assert consent == {
+        "risk": "house.open-slot",
+        "accepted_at": NOW,
+        "terms": "ab" * 32,
+    }
+    assert read_policy(tmp_path).accepted_risks == {RISK, "house.open-slot"}
+    remember(tmp_path, ["house.open-slot"], "cd" * 32, NOW)
+    assert policy_file(tmp_path).read_text() == text, "it is remembered once"
+
+
+def test_nothing_is_remembered_in_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    policy_file(tmp_path).write_text("consents = []\n")
+    with pytest.raises(InvalidParameters):
+        remember(tmp_path, [RISK], "ab" * 32, NOW)
+    assert policy_file(tmp_path).read_text() == "consents = []\n"
+
+
+COORDINATOR = Institution("University", bytes(32))
+
+
+def terms(weight: float = 1.0) -> Terms:
+    treated = Preparation(fields=(Treatment(name="x", weight=weight),))
+    proposal = Proposal(
+        protocol="dc",
+        params=DataCollaboration(n_clusters=2).model_dump(mode="json"),
+        layout=Layout.lattice(1),
+        seed=0,
+        dictionary=(numbers(["x", "y"], -9, 9),),
+        preparation=(treated,),
+        identities=Identities(coordinator=COORDINATOR.key),
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+@pytest.mark.parametrize("listed", ["University", COORDINATOR.key])
+def test_a_coordinator_is_listed_by_the_name_of_a_trusted_card_or_by_key(
+    listed: str,
+) -> None:
+    known = {"University": COORDINATOR.key}
+    agreed = terms()
+    Policy(coordinators=frozenset({listed})).check_coordinator(agreed, known)
+    Policy().check_coordinator(agreed, {})
+    for others in (frozenset({"Clinic"}), frozenset[str]()):
+        with pytest.raises(GuardRefused, match="'coordinators'"):
+            Policy(coordinators=others).check_coordinator(agreed, known)
+
+
+def test_a_name_that_nobody_vouches_for_does_not_count() -> None:
+    with pytest.raises(GuardRefused, match="once its card is trusted"):
+        Policy(coordinators=frozenset({"University"})).check_coordinator(terms(), {})
+
+
+def test_a_weight_above_the_largest_is_refused() -> None:
+    accepted = frozenset(terms().risks)
+    policy = Policy(accepted_risks=accepted, largest_weight=3)
+    policy.check_terms(terms(3))
+    with pytest.raises(
+        GuardRefused, match=r"'x' the weight 3\.5; 'largest_weight' is 3"
+    ):
+        policy.check_terms(terms(3.5))
+
+
+def test_a_home_s_policy_holds_for_commands_and_options_add_to_it(
+    online: Terminal, rows: Path
+) -> None:
+    _, invitation = opened(online)
+    home = Path(online.environment["COTERIE_HOME"])
+    policy_file(home).write_text(f'accepted_risks = ["{RISK}"]\nminimum_rows = 13\n')
+    refused = online("party", "join", invitation, expect=3)
+    assert "risk house.open-slot" in refused.stderr
+    assert f"risk {RISK}" not in refused.stderr
+    online("party", "join", invitation, *ACCEPT[2:], "--remember")
+    assert "house.open-slot" in read_policy(home).accepted_risks
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    assert "'minimum_rows' is 13" in online(*run, expect=3).stderr
+    assert "12 labels" in online(*run, "--minimum-rows", 12).stdout
+
+    _, other = opened(online)
+    online("party", "join", other)
+    policy_file(home).write_text('coordinators = ["University"]\n')
+    _, third = opened(online)
+    assert "'coordinators'" in online("party", "join", third, *ACCEPT, expect=3).stderr
