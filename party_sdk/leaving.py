@@ -48,8 +48,12 @@ def leave(folder: PartyFolder, transport: Transport, reason: str) -> bool:
     return True
 
 
+def has_left(folder: PartyFolder) -> bool:
+    """Return whether a party has left its session."""
+    return folder.load_journal().stopped.startswith(_LEFT)
+
+
 def check_staying(folder: PartyFolder) -> None:
     """Refuse to go on with a session that was left; :class:`GuardRefused`."""
-    stopped = folder.load_journal().stopped
-    if stopped.startswith(_LEFT):
-        raise GuardRefused(stopped)
+    if has_left(folder):
+        raise GuardRefused(folder.load_journal().stopped)

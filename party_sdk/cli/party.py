@@ -13,11 +13,8 @@ import click
 
 from party_sdk.cli.consent import consent, next_command, remember_consent, sheet_for
 from party_sdk.cli.output import (
-    audit_line,
     json_option,
     report_lines,
-    roster_document,
-    roster_lines,
     say,
     show_notes,
     show_progress,
@@ -28,6 +25,7 @@ from party_sdk.cli.outputs import (
     picture_option,
     remembered,
 )
+from party_sdk.cli.party_home import audit, forget, list_parties, status
 from party_sdk.cli.party_options import (
     PartyOptions,
     here_options,
@@ -106,8 +104,8 @@ def join(
     say(f"Next: {next_command(typed, agreed.session, slot, here.words)}", err=True)
 
 
-party.add_command(terms)
-party.add_command(report)
+for _command in (terms, report, list_parties, status, audit, forget):
+    party.add_command(_command)
 
 
 @party.command()
@@ -247,28 +245,6 @@ def resume(
 @party.command()
 @click.argument("session_id")
 @click.argument("slot")
-@here_options()
-@json_option
-def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
-    """Print who takes part, and the safety number to compare.
-
-    Both come from what is kept on this disk, not from the analyst.
-    """
-    from clustering_protocols.errors import NotReady
-
-    roster = here.roster(session_id, slot)
-    if roster is None:
-        raise NotReady("Not all have joined yet, or this party has not run since.")
-    if as_json:
-        say(json.dumps(roster_document(roster)))
-        return
-    for line in roster_lines(roster):
-        say(line)
-
-
-@party.command()
-@click.argument("session_id")
-@click.argument("slot")
 @data_options
 @here_options()
 @json_option
@@ -319,50 +295,6 @@ def predict(
         say(json.dumps({"labels": str(path), "n_rows": len(found)}))
         return
     say(f"{len(found)} labels in {path}")
-
-
-@party.command()
-@click.argument("session_id")
-@click.argument("slot")
-@here_options(signs=True)
-@json_option
-def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
-    """Print and check what left this party.
-
-    Each line is an upload or the analyst's receipt for one; the command fails if a line
-    was changed. With --json it is signed by your institution: a file that somebody else
-    can check (coterie verify).
-    """
-    folder = here.kept(session_id, slot)
-    entries = folder.ledger.read()
-    if as_json:
-        say(here.signed_ledger(folder).model_dump_json())
-        return
-    for entry in entries:
-        say(audit_line(entry))
-    say(f"The chain of {len(entries)} lines holds.", err=True)
-
-
-@party.command()
-@click.argument("session_id")
-@click.argument("slot")
-@here_options()
-@click.option(
-    "--all", "everything", is_flag=True, help="The log of what left and the report too."
-)
-@click.confirmation_option(prompt="Delete memory, keys and token of this party?")
-def forget(session_id: str, slot: str, here: PartyOptions, *, everything: bool) -> None:
-    """Delete what is kept of a session here, secrets included.
-
-    The log of what left and your report stay (party audit, party report).
-    """
-    folder = here.folder(session_id, slot)
-    if everything:
-        here.kept(session_id, slot)
-        folder.forget(everything=True)
-        return
-    folder.load_identity()
-    folder.forget(here.last_report(folder))
 
 
 def _run(

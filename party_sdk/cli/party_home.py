@@ -1,0 +1,107 @@
+"""`coterie party list, status, audit, forget`: what this home keeps of its sessions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from party_sdk.cli.output import (
+    audit_line,
+    json_option,
+    roster_document,
+    roster_lines,
+    say,
+)
+from party_sdk.cli.party_options import PartyOptions, here_options
+
+
+@click.command("list")
+@here_options()
+@json_option
+def list_parties(here: PartyOptions, *, as_json: bool) -> None:
+    """List the sessions of this home: where each stands, and what is next.
+
+    It is what this disk tells; the analyst is not asked.
+    """
+    from party_sdk.cli.tables import aligned
+    from party_sdk.kept_parties import kept_parties
+
+    found = list(kept_parties(here.home))
+    if as_json:
+        say(json.dumps([asdict(each) for each in found]))
+        return
+    if not found:
+        say(f"No session has been joined from {here.home}.", err=True)
+        return
+    heads = ("SESSION", "SLOT", "STATE", "NEXT")
+    rows = [(each.session, each.slot, each.state, each.following) for each in found]
+    for line in aligned([heads, *rows]):
+        say(line)
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("slot")
+@here_options()
+@json_option
+def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
+    """Print who takes part, and the safety number to compare.
+
+    Both come from what is kept on this disk, not from the analyst.
+    """
+    from clustering_protocols.errors import NotReady
+
+    roster = here.roster(session_id, slot)
+    if roster is None:
+        raise NotReady("Not all have joined yet, or this party has not run since.")
+    if as_json:
+        say(json.dumps(roster_document(roster)))
+        return
+    for line in roster_lines(roster):
+        say(line)
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("slot")
+@here_options(signs=True)
+@json_option
+def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
+    """Print and check what left this party.
+
+    Each line is an upload or the analyst's receipt for one; the command fails if a line
+    was changed. With --json it is signed by your institution: a file that somebody else
+    can check (coterie verify).
+    """
+    folder = here.kept(session_id, slot)
+    entries = folder.ledger.read()
+    if as_json:
+        say(here.signed_ledger(folder).model_dump_json())
+        return
+    for entry in entries:
+        say(audit_line(entry))
+    say(f"The chain of {len(entries)} lines holds.", err=True)
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("slot")
+@here_options()
+@click.option(
+    "--all", "everything", is_flag=True, help="The log of what left and the report too."
+)
+@click.confirmation_option(prompt="Delete memory, keys and token of this party?")
+def forget(session_id: str, slot: str, here: PartyOptions, *, everything: bool) -> None:
+    """Delete what is kept of a session here, secrets included.
+
+    The log of what left and your report stay (party audit, party report).
+    """
+    folder = here.folder(session_id, slot)
+    if everything:
+        here.kept(session_id, slot)
+        folder.forget(everything=True)
+        return
+    folder.load_identity()
+    folder.forget(here.last_report(folder))

@@ -1,0 +1,80 @@
+"""The sessions of a home: where each stands, as far as this disk tells, and what is next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustering_protocols.errors import CoterieError
+from clustering_protocols.terms import read_terms
+from party_sdk.leaving import has_left
+from party_sdk.memory import PartyFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptParty:
+    """A party that was in a session from this home.
+
+    Attributes
+    ----------
+    session, slot, title : str
+        The title is empty where the terms were forgotten.
+    state : str
+        In a few words.
+    following : str
+        The command that goes on, or what else to do; empty where nothing is left to do.
+    """
+
+    session: str
+    slot: str
+    title: str
+    state: str
+    following: str
+
+
+def kept_parties(home: Path) -> Iterator[KeptParty]:
+    """Yield the parties of a home by session and slot; the analyst is not asked."""
+    for path in sorted((home / "parties").glob("*/*")):
+        folder = PartyFolder(home, path.parent.name, path.name)
+        if folder.exists or folder.forgotten() is not None:
+            yield _kept(folder)
+
+
+def _kept(folder: PartyFolder) -> KeptParty:
+    title = ""
+    try:
+        if folder.exists:
+            title = read_terms(folder.load_identity().terms.encode()).about.title
+        state, following = _standing(folder)
+    except (CoterieError, ValueError):
+        state, following = "cannot be read", "use the release that wrote it"
+    return KeptParty(
+        session=folder.session,
+        slot=folder.slot,
+        title=title,
+        state=state,
+        following=following,
+    )
+
+
+def _standing(folder: PartyFolder) -> tuple[str, str]:
+    """Return where a party stands, and what comes next."""
+    where = f"{folder.session} {folder.slot}"
+    resume = f"coterie party resume {where} --data FILE"
+    if not folder.exists:
+        return "forgotten", f"coterie party report {where}"
+    if folder.load_result() is not None:
+        return "completed", f"coterie party report {where}"
+    journal = folder.load_journal()
+    if has_left(folder):
+        return "left", f"coterie party forget {where}"
+    if journal.stopped:
+        return "stopped: the analyst broke the rules", "tell the coordinator"
+    if folder.is_held:
+        return "you refused a contribution", f"{resume} --confirm"
+    if folder.load_identity().token is None:
+        return "accepted, not joined", resume
+    if folder.load_agreement() is None:
+        return "joined, others awaited", resume
+    return f"round {journal.round} answered", resume

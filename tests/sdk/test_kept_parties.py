@@ -1,0 +1,49 @@
+"""The list of a home's sessions: where each stands, and a next command that works."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from support.terminal import ACCEPT, Terminal, opened
+
+
+def test_a_home_lists_its_sessions_with_what_is_next(
+    online: Terminal, rows: Path
+) -> None:
+    assert online.json("party", "list") == []
+    done, first = opened(online)
+    left, second = opened(online)
+    for invitation in (first, second):
+        online("party", "join", invitation, *ACCEPT)
+    online("party", "leave", left, "r1c1")
+
+    listed = {each["session"]: each for each in online.json("party", "list")}
+    assert listed[left]["state"] == "left"
+    assert listed[done]["state"] == "accepted, not joined"
+    assert listed[done]["title"] == "Wards"
+    following = listed[done]["following"].replace("FILE", f"{rows} --id-column id")
+    assert "12 labels" in online(*shlex.split(following)[1:]).stdout
+
+    head, *lines = online("party", "list").stdout.splitlines()
+    assert head.split() == ["SESSION", "SLOT", "STATE", "NEXT"]
+    assert len(lines) == 2
+    [line] = [line for line in lines if line.startswith(done)]
+    assert "completed" in line
+    _, _, following = line.partition("coterie ")
+    online(*shlex.split(following))
+
+    online("party", "forget", done, "r1c1", "--yes")
+    listed = {each["session"]: each for each in online.json("party", "list")}
+    assert listed[done]["state"] == "forgotten"
+
+
+def test_what_another_release_wrote_is_listed_as_such(online: Terminal) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    [identity] = Path(online.environment["COTERIE_HOME"]).glob(
+        "parties/*/*/identity.json"
+    )
+    identity.write_text("{}")
+    [found] = online.json("party", "list")
+    assert (found["session"], found["state"]) == (session, "cannot be read")
