@@ -31,8 +31,8 @@ class Terminal:
         result = CliRunner().invoke(
             main, texts, env=self.environment, prog_name="coterie"
         )
-        if result.exit_code == 1 and result.exception is not None:
-            raise result.exception
+        if isinstance(result.exception, Exception):
+            raise result.exception  # not SystemExit: a command ends with a code
         assert result.exit_code == expect, result.output
         return result
 

@@ -1,0 +1,63 @@
+"""`coterie doctor`: what stands between this machine and an analyst."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from party_sdk._files import default_home
+from party_sdk.cli.options import ca_option, home_option
+from party_sdk.cli.output import json_option, say
+from party_sdk.cli.party_options import read_invitation
+
+
+@click.command()
+@click.argument("invitation", required=False)
+@home_option
+@ca_option
+@json_option
+@click.pass_context
+def doctor(
+    context: click.Context,
+    invitation: str | None,
+    home: Path | None,
+    ca_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Check this machine, and the way to an analyst.
+
+    INVITATION is yours (@FILE, or - for standard input), or the analyst's address alone.
+    Looks at permissions, room on the disk, proxy, address, connection, certificate and
+    clock; each finding has its remedy. Nothing of an invitation but the address is used.
+    Ends with 1 if something is wrong.
+    """
+    from party_sdk.diagnosis import look_at_analyst, look_at_home
+
+    found = list(look_at_home(home or default_home()))
+    if invitation is not None:
+        found += look_at_analyst(_address(context, invitation), ca_file=ca_file)
+    if as_json:
+        say(json.dumps([asdict(finding) for finding in found]))
+    else:
+        for finding in found:
+            say(
+                f"{'good ' if finding.good else 'WRONG'}  {finding.check}: {finding.said}"
+            )
+            if finding.remedy:
+                say(f"       What to do: {finding.remedy}")
+    if not all(finding.good for finding in found):
+        context.exit(1)
+
+
+def _address(context: click.Context, given: str) -> str:
+    """Return the analyst's address of an invitation, or as it was given."""
+    from party_sdk.invitations import Invitation
+
+    read = read_invitation(context, context.command.params[0], given)
+    if "#" not in read and read.startswith(("https://", "http://")):
+        return read.rstrip("/")
+    return Invitation.parse(read).url

@@ -1,0 +1,216 @@
+"""What stands between this machine and an analyst: each finding with its remedy.
+
+Nothing of a session is sent. An invitation's address is asked, its secrets are not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+_MOST_SECONDS: Final = 60.0
+_LEAST_BYTES: Final = 1 << 30
+_PATIENCE: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check has found.
+
+    Attributes
+    ----------
+    check : str
+        What was looked at, in a word.
+    good : bool
+    said : str
+        A sentence.
+    remedy : str
+        What to do; empty where all is well.
+    """
+
+    check: str
+    good: bool
+    said: str
+    remedy: str = ""
+
+
+def look_at_home(home: Path) -> Iterator[Finding]:
+    """Yield what is found on this machine: versions, permissions, room."""
+    here = ".".join(map(str, sys.version_info[:3]))
+    yield _good("versions", f"coterie {version('coterie')}, Python {here}.")
+    if not home.exists():
+        yield _good("home", f"{home} is made on first use.")
+    else:
+        yield from _permissions(home)
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    told = f"{free / (1 << 30):.1f} GiB are free in {place}"
+    if free < _LEAST_BYTES:
+        yield _bad(
+            "disk", f"Only {told}.", "Free at least 1 GiB, or name another --home."
+        )
+    else:
+        yield _good("disk", f"{told}.")
+
+
+def _permissions(home: Path) -> Iterator[Finding]:
+    open_to_others = [
+        path
+        for path in (home, home / "identity.json", home / "parties")
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+    for path in open_to_others:
+        mode = "700" if path.is_dir() else "600"
+        said = f"Other users of this machine may read or enter {path}."
+        yield _bad("home", said, f"chmod {mode} {path}")
+    if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        said = f"You may not read and write in {home}."
+        yield _bad("home", said, "Run as its owner, or name another --home.")
+    elif not open_to_others:
+        yield _good("home", f"{home} is yours alone.")
+    if not (home / "identity.json").exists():
+        yield _good("key", "No key of the institution yet: it is made on first use.")
+    else:
+        yield _good("key", "The institution's key is there.")
+
+
+def look_at_analyst(
+    url: str, *, ca_file: Path | None = None, now: Callable[[], datetime] | None = None
+) -> Iterator[Finding]:
+    """Yield what is found on the way to an analyst; it ends where the way does.
+
+    Parameters
+    ----------
+    now : callable, optional
+        The clock that is held against the analyst's; by default this machine's.
+    """
+    parts = urlsplit(url)
+    host, is_tls = parts.hostname or "", parts.scheme == "https"
+    port = parts.port or (443 if is_tls else 80)
+    proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
+    if proxy is not None:
+        shown = urlsplit(proxy)
+        where = f"{shown.hostname}:{shown.port}" if shown.port else f"{shown.hostname}"
+        said = (
+            f"Requests to {host} go through the proxy {where} (HTTPS_PROXY, NO_PROXY)."
+        )
+        yield _good("proxy", said)
+    else:
+        yield _good("proxy", f"No proxy is used for {host}.")
+        direct = list(_direct(host, port))
+        yield from direct
+        if not direct[-1].good:
+            return
+    yield from _asked(url, ca_file, now or (lambda: datetime.now(UTC)), is_tls=is_tls)
+
+
+def _direct(host: str, port: int) -> Iterator[Finding]:
+    """Yield whether a name resolves and its port answers."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        remedy = (
+            "Check the invitation's address; ask your IT whether the name resolves."
+        )
+        yield _bad("address", f"The name {host} does not resolve.", remedy)
+        return
+    addresses = ", ".join(sorted({str(entry[4][0]) for entry in found}))
+    yield _good("address", f"{host} is {addresses}.")
+    try:
+        socket.create_connection((host, port), _PATIENCE).close()
+    except OSError as error:
+        why = error.strerror or "no answer"
+        said = f"No connection to {host}, port {port}: {why}."
+        remedy = (
+            f"Ask your IT to let TCP out to {host}:{port}, or name the proxy in "
+            "HTTPS_PROXY; ask the coordinator whether the analyst runs."
+        )
+        yield _bad("connection", said, remedy)
+        return
+    yield _good("connection", f"{host}, port {port} answers.")
+
+
+def _asked(
+    url: str, ca_file: Path | None, now: Callable[[], datetime], *, is_tls: bool
+) -> Iterator[Finding]:
+    """Yield what an answer of the analyst shows: TLS, who answers, the time."""
+    trusted = ssl.create_default_context(cafile=ca_file) if ca_file else True
+    begin = now()
+    try:
+        answer = httpx.get(f"{url}/v1/identity", verify=trusted, timeout=_PATIENCE)
+    except httpx.HTTPError as error:
+        yield _refused(error, is_tls=is_tls)
+        return
+    end = now()
+    if is_tls:
+        whose = "the authority of --ca-file" if ca_file else "an authority known here"
+        yield _good("TLS", f"The certificate is valid, and from {whose}.")
+    else:
+        yield _good("TLS", "Plain http: for this machine or a protected network alone.")
+    if answer.status_code != httpx.codes.OK or "key" not in answer.text:
+        said = (
+            f"Something answers at {url} (status {answer.status_code}), but no analyst."
+        )
+        remedy = "Check the address; a proxy or a firewall may answer in its place."
+        yield _bad("analyst", said, remedy)
+    else:
+        yield _good("analyst", "An analyst answers.")
+    yield _clock(answer.headers.get("date"), begin, end)
+
+
+def _refused(error: httpx.HTTPError, *, is_tls: bool) -> Finding:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            said = f"The certificate is not trusted here: {cause.verify_message}."
+            remedy = (
+                "If it is of your institution's own authority, or your proxy opens TLS, "
+                "name that authority's PEM file: --ca-file."
+            )
+            return _bad("TLS", said, remedy)
+        if isinstance(cause, ssl.SSLError):
+            remedy = "Check http:// or https:// and the port; ask the coordinator."
+            return _bad("TLS", "What answers there does not speak TLS.", remedy)
+        cause = cause.__cause__ or cause.__context__
+    said = "The connection was made, but no answer came."
+    remedy = "Check the proxy" if is_tls else "Check http:// or https://, and the proxy"
+    return _bad("analyst", said, f"{remedy}; ask the coordinator whether it runs.")
+
+
+def _clock(told: str | None, begin: datetime, end: datetime) -> Finding:
+    if told is None:
+        return _good("clock", "The analyst does not say what time it is.")
+    theirs = parsedate_to_datetime(told)
+    middle = begin + (end - begin) / 2
+    seconds = (middle - theirs).total_seconds()
+    if abs(seconds) <= _MOST_SECONDS:
+        return _good("clock", "This clock and the analyst's agree within a minute.")
+    fast = "ahead of" if seconds > 0 else "behind"
+    said = f"This clock is {abs(seconds):,.0f} seconds {fast} the analyst's."
+    remedy = (
+        "Set this machine's clock by a time server (NTP): deadlines go by the time."
+    )
+    return _bad("clock", said, remedy)
+
+
+def _good(check: str, said: str) -> Finding:
+    return Finding(check=check, good=True, said=said)
+
+
+def _bad(check: str, said: str, remedy: str) -> Finding:
+    return Finding(check=check, good=False, said=said, remedy=remedy)

@@ -1,0 +1,100 @@
+"""What stands between a machine and an analyst, and what to do about it."""
+
+from __future__ import annotations
+
+import shutil
+from collections import namedtuple
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.analyst_process import Analyst, free_port
+from support.terminal import Terminal, opened
+
+from party_sdk.diagnosis import Finding, look_at_analyst, look_at_home
+
+
+def wrong(found: Iterable[Finding]) -> dict[str, str]:
+    """The checks that found something, each with what to do."""
+    return {each.check: each.remedy for each in found if not each.good}
+
+
+@pytest.fixture(autouse=True)
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_all_is_well_beside_a_running_analyst(online: Terminal) -> None:
+    _, invitation = opened(online)
+    shown = online("doctor", f"@{online.file('invitation', invitation)}").stdout
+    for check in (
+        "versions",
+        "home",
+        "disk",
+        "address",
+        "connection",
+        "analyst",
+        "clock",
+    ):
+        assert f"good   {check}: " in shown
+    assert "WRONG" not in shown
+    assert invitation not in shown
+    found = online.json("doctor", online.environment["COTERIE_URL"])
+    assert all(each["good"] for each in found)
+
+
+def test_something_wrong_is_exit_code_1_with_a_remedy(terminal: Terminal) -> None:
+    found = terminal.json("doctor", f"http://127.0.0.1:{free_port()}", expect=1)
+    [bad] = [each for each in found if not each["good"]]
+    assert bad["check"] == "connection"
+    assert "whether the analyst runs" in bad["remedy"]
+
+
+def test_a_name_that_does_not_resolve_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("socket.getaddrinfo", fails)
+    assert list(wrong(look_at_analyst("https://analyst.invalid"))) == ["address"]
+
+
+@pytest.mark.parametrize(("year", "told"), [(2000, "behind"), (2100, "ahead of")])
+def test_a_clock_that_differs_is_told(analyst: Analyst, year: int, told: str) -> None:
+    here = datetime(year, 1, 1, tzinfo=UTC)
+    found = look_at_analyst(analyst.url, now=lambda: here)
+    [said] = [each.said for each in found if not each.good]
+    assert f"seconds {told} the analyst's" in said
+
+
+def test_https_where_nobody_speaks_tls_is_told(analyst: Analyst) -> None:
+    found = wrong(look_at_analyst(analyst.url.replace("http://", "https://")))
+    assert "TLS" in found
+
+
+def test_a_proxy_in_use_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port = free_port()
+    monkeypatch.setenv("https_proxy", f"http://user:secret@127.0.0.1:{port}")
+    found = list(look_at_analyst("https://analyst.example"))
+    assert f"127.0.0.1:{port}" in found[0].said
+    assert "secret" not in "".join(each.said + each.remedy for each in found)
+    assert not found[-1].good, "nobody is there"
+
+
+def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    home.chmod(0o755)
+    assert wrong(look_at_home(home)) == {"home": f"chmod 700 {home}"}
+    home.chmod(0o700)
+    assert not wrong(look_at_home(home))
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")(10, 10, 1 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert "disk" in wrong(look_at_home(tmp_path / "none"))
