@@ -7,7 +7,9 @@ import click
 from party_sdk.cli.output import ExplainedGroup
 
 
-@click.group(cls=ExplainedGroup)
+@click.group(
+    cls=ExplainedGroup, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="coterie")
 def main() -> None:
     """Find clusters over data that institutions may not pool.
@@ -18,5 +20,5 @@ def main() -> None:
     Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 refused at home by a guard
     or a risk that is not accepted (nothing of that round was sent), 4 the session ended
     without a result, 5 the input cannot be used, 6 the analyst cannot be reached, 7 the
-    analyst refused, or it cannot be done now.
+    analyst refused, or it cannot be done now, 130 stopped by Ctrl-C.
     """

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from party_sdk.results import Result
 
 
+_INTERRUPTED = 130  # as shells say it
+
 confirm_option = click.option(
     "--confirm",
     is_flag=True,
@@ -309,7 +311,11 @@ def _run(
     keep_others([labels, picture], member.folder.path, force=force)
     with member.arriving():
         data = rows.open(member.agreed)
-    result = member.run(data, on_progress=show_progress)
+    try:
+        result = member.run(data, on_progress=show_progress)
+    except KeyboardInterrupt:
+        say("Stopped. The same command goes on where it was.", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
     with remembered([labels, picture], member.folder.path):
         path = result.save(labels)
         if picture is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -110,11 +111,28 @@ def _policy(
     """Return a home's policy with further risks and protocols, and numbers instead."""
     from party_sdk.policy_files import read_policy
 
+    _check_codes(accepted)
     kept = read_policy(home)
     if protocols:
         said = {**said, "protocols": (kept.protocols or frozenset()).union(protocols)}
     changed = {name: value for name, value in said.items() if value is not None}
     return replace(kept, **changed).accepting(accepted)
+
+
+def _check_codes(accepted: Sequence[str]) -> None:
+    """Refuse a code that no protocol has: it would accept nothing, and not say so."""
+    from clustering_protocols import house, registry
+
+    known = [f"{house.PREFIX}.{code}" for code in house.RISKS]
+    for name in registry.catalogue() if accepted else ():
+        known += registry.risk_sentences(name)
+    for code in accepted:
+        if code not in known:
+            near = difflib.get_close_matches(code, known, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.BadParameter(
+                f"{code!r} is no risk code.{hint}", param_hint="'--accept-risk'"
+            )
 
 
 def choice_option(command: Command) -> Command:

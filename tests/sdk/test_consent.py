@@ -104,3 +104,30 @@ def test_an_invitation_that_was_typed_is_not_printed_again(online: Terminal) -> 
     refused = online("party", "join", invitation, expect=3)
     assert invitation not in refused.stderr
     assert "coterie party join INVITATION" in refused.stderr
+
+
+def test_a_mistyped_risk_is_wrong_usage_and_names_the_nearest(
+    terminal: Terminal,
+) -> None:
+    mistyped = RISK.replace("known", "knwon")
+    refused = terminal("party", "join", "x", "--accept-risk", mistyped, expect=2)
+    assert f"Did you mean '{RISK}'?" in refused.stderr
+
+
+def test_h_is_help(terminal: Terminal) -> None:
+    for words in ((), ("party",), ("party", "run")):
+        assert terminal(*words, "-h").stdout == terminal(*words, "--help").stdout
+
+
+def test_who_stops_a_run_is_told_that_the_same_command_goes_on(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    _, invitation = opened(online)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    with monkeypatch.context() as patch:
+        patch.setattr("party_sdk.participant.Party.run", interrupted)
+        assert "same command goes on" in online(*run, expect=130).stderr
+    assert "12 labels" in online(*run).stdout
