@@ -21,9 +21,9 @@ from party_sdk.cli.party_options import PartyOptions, here_options
 @here_options()
 @json_option
 def list_parties(here: PartyOptions, *, as_json: bool) -> None:
-    """List the sessions of this home: where each stands, and what is next.
+    """List the sessions of this home, and what is next.
 
-    It is what this disk tells; the analyst is not asked.
+    Where each stands is what this disk tells; the analyst is not asked.
     """
     from party_sdk.cli.tables import aligned
     from party_sdk.kept_parties import kept_parties
