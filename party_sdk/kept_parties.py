@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.terms import read_terms
+from clustering_protocols.wire.states import SessionState
 from party_sdk.leaving import has_left
 from party_sdk.memory import PartyFolder
 
@@ -65,7 +66,7 @@ def _standing(folder: PartyFolder) -> tuple[str, str]:
     if not folder.exists:
         return "forgotten", f"coterie party report {where}"
     if folder.load_result() is not None:
-        return "completed", f"coterie party report {where}"
+        return SessionState.COMPLETED.value, f"coterie party report {where}"
     journal = folder.load_journal()
     if has_left(folder):
         return "left", f"coterie party forget {where}"

@@ -45,4 +45,5 @@ def test_http_gives_the_bits_of_the_simulation(
         assert found.item_memberships.tobytes() == outcome.item_memberships.tobytes()
         assert found.report["n_iterations"] == outcome.report["n_iterations"]
     progress = crowd.session.status().progress
-    assert progress["updates"] == len(progress["moved"]) == found.report["n_iterations"]
+    # the best start may have come to rest before others
+    assert progress["updates"] == len(progress["moved"]) >= found.report["n_iterations"]
