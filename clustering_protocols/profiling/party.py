@@ -83,6 +83,8 @@ def _add(context: PartyContext, task: messages.AddProfile, data: DataSource) -> 
     before = context.memory.get(messages.Profiling)
     if task.sum != (1 if before is None else before.sum + 1):
         raise ProtocolFailed("The analyst asks for a sum out of order.")
+    if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
+        raise ProtocolFailed("The analyst tells more clusters than there are rows.")
     known = _nothing_yet(context, task.n_clusters)
     if before is not None:
         if task.n_clusters != before.n_clusters:

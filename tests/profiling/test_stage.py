@@ -239,17 +239,21 @@ def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
 
 
 @pytest.mark.threat(109)
-def test_an_analyst_cannot_tell_everybody_fewer_clusters(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [(1, "fewer clusters than there are"), (151, "than there are rows")],
+)
+def test_an_analyst_cannot_tell_everybody_another_number_of_clusters(
+    monkeypatch: pytest.MonkeyPatch, told: int, said: str
 ) -> None:
     honest = analyst._add
 
-    def fewer(session: Any, state: messages.AddingProfile, sums: Any) -> Any:
-        return honest(session, state.model_copy(update={"n_clusters": 1}), sums)
+    def lying(session: Any, state: messages.AddingProfile, sums: Any) -> Any:
+        return honest(session, state.model_copy(update={"n_clusters": told}), sums)
 
-    monkeypatch.setattr(analyst, "_add", fewer)
+    monkeypatch.setattr(analyst, "_add", lying)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
-    with pytest.raises(ProtocolFailed, match="fewer clusters than there are"):
+    with pytest.raises(ProtocolFailed, match=said):
         session.to_the_end()
 
 
