@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
@@ -18,6 +18,8 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.evaluation import Evaluation
 from party_sdk.estimators.errors import as_value_errors
 from party_sdk.results import Result
+from party_sdk.tables import IdColumns
+from party_sdk.trials.layouts import Said
 from party_sdk.trials.runs import read_runs
 from party_sdk.trials.simulated import SimulatedSession, Whole, simulate
 
@@ -35,18 +37,34 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     algorithms: ClassVar[tuple[str, ...]]
 
-    # what every subclass takes; scikit-learn reads the names off its own __init__
-    n_clusters: Any
-    protocol: str
-    layout: Any
-    n_init: int | None
-    max_iter: int | None
-    params: Mapping[str, Any] | None
-    choose: str | None
-    id_column: Any
-    dictionary: Any
-    preparation: Any
-    random_state: Any
+    # scikit-learn reads the names of parameters off the __init__ of a class: one that
+    # takes others, or has other defaults, lists all of them
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] = 8,
+        *,
+        protocol: str = "dc",
+        layout: Said | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        choose: str | None = None,
+        id_column: IdColumns = None,
+        dictionary: Any = None,
+        preparation: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.protocol = protocol
+        self.layout = layout
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.params = params
+        self.choose = choose
+        self.id_column = id_column
+        self.dictionary = dictionary
+        self.preparation = preparation
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Simulate a session.

@@ -84,33 +84,6 @@ class FederatedKMeans(FederatedClusterer):
 
     algorithms = ("kmeans", "cmeans")
 
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] = 8,
-        *,
-        protocol: str = "dc",
-        layout: Said | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        params: Mapping[str, Any] | None = None,
-        choose: str | None = None,
-        id_column: IdColumns = None,
-        dictionary: Any = None,
-        preparation: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.protocol = protocol
-        self.layout = layout
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.params = params
-        self.choose = choose
-        self.id_column = id_column
-        self.dictionary = dictionary
-        self.preparation = preparation
-        self.random_state = random_state
-
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
         labels = session.whole.labels
@@ -156,18 +129,20 @@ class FederatedFuzzyCMeans(FederatedClusterer):
         preparation: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.protocol = protocol
+        super().__init__(
+            n_clusters,
+            protocol=protocol,
+            layout=layout,
+            n_init=n_init,
+            max_iter=max_iter,
+            params=params,
+            choose=choose,
+            id_column=id_column,
+            dictionary=dictionary,
+            preparation=preparation,
+            random_state=random_state,
+        )
         self.fuzzifier = fuzzifier
-        self.layout = layout
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.params = params
-        self.choose = choose
-        self.id_column = id_column
-        self.dictionary = dictionary
-        self.preparation = preparation
-        self.random_state = random_state
 
     def _own(self, model: type[Params]) -> dict[str, Any]:
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
@@ -194,33 +169,6 @@ class FederatedSpectralClustering(FederatedClusterer):
     """
 
     algorithms = ("spectral",)
-
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] = 8,
-        *,
-        protocol: str = "dc",
-        layout: Said | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        params: Mapping[str, Any] | None = None,
-        choose: str | None = None,
-        id_column: IdColumns = None,
-        dictionary: Any = None,
-        preparation: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.protocol = protocol
-        self.layout = layout
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.params = params
-        self.choose = choose
-        self.id_column = id_column
-        self.dictionary = dictionary
-        self.preparation = preparation
-        self.random_state = random_state
 
 
 class FederatedCoClustering(FederatedClusterer):
@@ -261,17 +209,19 @@ class FederatedCoClustering(FederatedClusterer):
         preparation: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.protocol = protocol
-        self.layout = layout
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.params = params
-        self.choose = choose
-        self.id_column = id_column
-        self.dictionary = dictionary
-        self.preparation = preparation
-        self.random_state = random_state
+        super().__init__(
+            n_clusters,
+            protocol=protocol,
+            layout=layout,
+            n_init=n_init,
+            max_iter=max_iter,
+            params=params,
+            choose=choose,
+            id_column=id_column,
+            dictionary=dictionary,
+            preparation=preparation,
+            random_state=random_state,
+        )
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
