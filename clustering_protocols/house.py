@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.recipe import Plan
 from clustering_protocols.release import Release
 from clustering_protocols.terms import Identities, Layout
@@ -78,17 +77,11 @@ def risks_of(
         found["open-slot"] = None
     for column, plan in enumerate(plans):
         found |= dict.fromkeys(_of_fillings(plan, len(layout.column_group(column))))
-    if release is not None and _pools(layout):
+    if release is not None and any(map(layout.adds_up, range(layout.n_column_groups))):
         found["profiles"] = None
         if release.profiles == "everybody":
             found["profiles-told"] = None
     return tuple(code for code in RISKS if code in found)
-
-
-def _pools(layout: Layout) -> bool:
-    """Return whether some column group is large enough for masked sums."""
-    groups = map(layout.column_group, range(layout.n_column_groups))
-    return any(len(group) >= MINIMUM_MEMBERS for group in groups)
 
 
 def _of_fillings(plan: Plan, n_members: int) -> Iterator[str]:

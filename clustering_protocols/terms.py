@@ -26,7 +26,7 @@ from pydantic import (
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS
+from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS, MINIMUM_MEMBERS
 from clustering_protocols.recipe import Plan, Preparation, Ranges
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
@@ -38,6 +38,7 @@ TERMS_VERSION: Final = 2
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+_Seconds = Annotated[int, Field(ge=1, le=366 * 86_400)]
 Audience = Literal["all", "row", "column", "slot"]
 Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 
@@ -145,6 +146,10 @@ class Layout(Value):
         """Return the names of the slots of a row group, in column order."""
         return tuple(slot.name for slot in self.slots if slot.row == row)
 
+    def adds_up(self, column: int) -> bool:
+        """Return whether a column group has members enough for masked sums."""
+        return len(self.column_group(column)) >= MINIMUM_MEMBERS
+
     def column_group(self, column: int) -> tuple[str, ...]:
         """Return the names of the slots of a column group, in row order."""
         return tuple(slot.name for slot in self.slots if slot.column == column)
@@ -165,12 +170,8 @@ class Identities(Section):
 class Deadlines(Value):
     """How long the analyst waits, in seconds."""
 
-    recruiting: int = Field(
-        default=7 * 86_400, ge=1, le=366 * 86_400, description="For all to join."
-    )
-    round: int = Field(
-        default=86_400, ge=1, le=366 * 86_400, description="For answers in each round."
-    )
+    recruiting: _Seconds = Field(default=7 * 86_400, description="For all to join.")
+    round: _Seconds = Field(default=86_400, description="For answers in each round.")
 
 
 class Guards(Value):

@@ -22,7 +22,6 @@ from clustering_protocols import codec
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused
-from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.terms import Terms
 from party_sdk._files import waiting
@@ -52,7 +51,7 @@ class ProfiledRows:
         ------
         GuardRefused
         """
-        if terms.release is None or not _adds_up(terms, slot):
+        if terms.release is None or not _is_added(terms, slot):
             return
         key, tables = self._read()
         if not tables:
@@ -67,7 +66,7 @@ class ProfiledRows:
 
     def keep(self, terms: Terms, slot: str, data: DataSource) -> None:
         """Keep marks of rows, before the first of them is added up."""
-        if terms.release is None or not _adds_up(terms, slot):
+        if terms.release is None or not _is_added(terms, slot):
             return
         with waiting(self._path.with_name("profiled.lock")):
             key, tables = self._read()
@@ -92,10 +91,9 @@ class ProfiledRows:
         return bytes.fromhex(header["key"]), list(tables.values())
 
 
-def _adds_up(terms: Terms, slot: str) -> bool:
+def _is_added(terms: Terms, slot: str) -> bool:
     """Return whether others read sums over this party's rows."""
-    layout = terms.layout
-    return len(layout.column_group(layout.slot(slot).column)) >= MINIMUM_MEMBERS
+    return terms.layout.adds_up(terms.layout.slot(slot).column)
 
 
 def _marks(key: bytes, data: DataSource) -> _Marks:

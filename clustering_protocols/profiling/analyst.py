@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,30 +18,17 @@ from clustering_protocols.contract import (
     all_of,
 )
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.phases import added
 from clustering_protocols.profiles import Profile
 from clustering_protocols.profiling import messages, totals
 from clustering_protocols.profiling.fields import Fields
 from clustering_protocols.records import Record
-from clustering_protocols.terms import Layout
-
-
-def groups(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the column groups."""
-    return [layout.column_group(column) for column in range(layout.n_column_groups)]
-
-
-def adds_up(group: Sequence[str]) -> bool:
-    """Return whether a column group has members enough for a sum."""
-    return len(group) >= MINIMUM_MEMBERS
 
 
 def n_words(session: SessionContext, slot: str, n_clusters: int, which: int) -> int:
     """Return the size of a share of a sum: its numbers and a tag; 0 of who is alone."""
     layout, schema = session.layout, session.terms.dictionary_of(slot)
-    group = layout.column_group(layout.slot(slot).column)
-    if schema is None or not which or not adds_up(group):
+    if schema is None or not which or not layout.adds_up(layout.slot(slot).column):
         return 0
     return 1 + totals.n_numbers(Fields(schema), n_clusters, which)
 
@@ -77,12 +64,16 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
             start = messages.AddingProfile(
                 sum=1, n_clusters=max(each.n_clusters for each in taken)
             )
-            return _add(session, start, dict.fromkeys(groups(session.layout), nothing))
+            return _add(
+                session,
+                start,
+                dict.fromkeys(session.layout.audiences("column"), nothing),
+            )
         if state.sum <= totals.N_SUMS:
             shares = all_of(messages.ProfileShare, contributions)
             sums = {
                 group: added([shares[slot].words for slot in group])
-                for group in groups(session.layout)
+                for group in session.layout.audiences("column")
             }
             after = state.model_copy(update={"sum": state.sum + 1})
             if state.sum < totals.N_SUMS:
@@ -128,8 +119,8 @@ def _show(
     """Return the round in which everybody reads what the leaders tell."""
     told = all_of(messages.ProfileTold, contributions)
     profiles: list[Profile] = []
-    for column, group in enumerate(groups(session.layout)):
-        if not adds_up(group):
+    for column, group in enumerate(session.layout.audiences("column")):
+        if not session.layout.adds_up(column):
             continue
         profile = messages.one_profile(told[group[0]].text)
         if profile.column != column or profile.own or not profile.rounded:

@@ -22,7 +22,7 @@ from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.phases import members, n_rows
 from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.profiling import messages
-from clustering_protocols.profiling.analyst import adds_up, groups, n_words
+from clustering_protocols.profiling.analyst import n_words
 from clustering_protocols.profiling.counting import share_of
 from clustering_protocols.profiling.fields import Fields
 from clustering_protocols.profiling.labelling import Labelled
@@ -130,7 +130,7 @@ def _check_told(context: PartyContext, task: messages.ReadProfiles) -> Reply:
     """Refuse another profile of the own fields than was added up."""
     told = messages.read_profiles(task.text)
     layout = context.session.layout
-    columns = [layout.slot(g[0]).column for g in groups(layout) if adds_up(g)]
+    columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [each.column for each in told] != columns:
         raise ProtocolFailed("The analyst tells other profiles than were asked for.")
     if not _is_alone(context):
@@ -169,7 +169,7 @@ def _learnt(
 
 
 def _is_alone(context: PartyContext) -> bool:
-    return not adds_up(members(context))
+    return not context.session.layout.adds_up(context.slot.column)
 
 
 def _release(context: PartyContext) -> Release:

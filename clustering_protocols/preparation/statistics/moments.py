@@ -38,7 +38,6 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData, ProtocolFailed
-from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation.phases import (
     AddUp,
     PhasesAnalyst,
@@ -81,8 +80,8 @@ class PartialMoments(Record):
 
 def groups(layout: Layout) -> list[tuple[str, ...]]:
     """Return the column groups that are large enough for masked sums."""
-    found = map(layout.column_group, range(layout.n_column_groups))
-    return [group for group in found if len(group) >= MINIMUM_MEMBERS]
+    columns = filter(layout.adds_up, range(layout.n_column_groups))
+    return list(map(layout.column_group, columns))
 
 
 def _served(session: SessionContext) -> list[tuple[str, ...]]:
@@ -107,7 +106,7 @@ class MomentsParty(PartyRole[Params, AddUp]):
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether the column group is large enough for masked sums."""
-        return len(members(context)) >= MINIMUM_MEMBERS
+        return context.session.layout.adds_up(context.slot.column)
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
