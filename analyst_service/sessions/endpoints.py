@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -130,11 +131,9 @@ def put_choice(
     """Choose the run whose labels parties get; a repeat changes nothing."""
     n_clusters = body.read().n_clusters
 
-    def choose(transaction: Transaction) -> SessionStatus:
-        sessions = SessionService(transaction, service.clock)
-        return _read(sessions, caller, sessions.choose(caller, session_id, n_clusters))
-
-    chosen = service.database.transact(choose)
+    chosen = _changed(
+        service, caller, lambda each: each.choose(caller, session_id, n_clusters)
+    )
     service.notifier.notify_driver()
     return chosen
 
@@ -149,11 +148,9 @@ def put_deadline(
     """Wait longer for whoever is awaited now; a repeat changes nothing."""
     deadline = body.read().deadline
 
-    def extend(transaction: Transaction) -> SessionStatus:
-        sessions = SessionService(transaction, service.clock)
-        return _read(sessions, caller, sessions.extend(caller, session_id, deadline))
-
-    return service.database.transact(extend)
+    return _changed(
+        service, caller, lambda each: each.extend(caller, session_id, deadline)
+    )
 
 
 @router.post("/{session_id}/cancel")
@@ -161,14 +158,21 @@ def cancel_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> SessionStatus:
     """End a session; parties learn it at their next request."""
-
-    def cancel(transaction: Transaction) -> SessionStatus:
-        sessions = SessionService(transaction, service.clock)
-        return _read(sessions, caller, sessions.cancel(caller, session_id))
-
-    cancelled = service.database.transact(cancel)
+    cancelled = _changed(service, caller, lambda each: each.cancel(caller, session_id))
     service.notifier.notify_driver()
     return cancelled
+
+
+def _changed(
+    service: ServiceDep, caller: Caller, change: Callable[[SessionService], Session]
+) -> SessionStatus:
+    """Return where a session stands once it is changed and the change committed."""
+
+    def work(transaction: Transaction) -> SessionStatus:
+        sessions = SessionService(transaction, service.clock)
+        return _read(sessions, caller, change(sessions))
+
+    return service.database.transact(work)
 
 
 def _read(sessions: SessionService, caller: Caller, session: Session) -> SessionStatus:
