@@ -9,12 +9,9 @@ The text of an error never holds a row, an id, a token or a secret.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.problems import Problem
-
-if TYPE_CHECKING:  # who only raises errors does without
-    from pydantic import ValidationError
 
 
 class CoterieError(Exception):
@@ -89,6 +86,10 @@ class Forbidden(CoterieError, problem=Problem.FORBIDDEN):
     """A credential of another role."""
 
 
+class NotOffered(CoterieError, problem=Problem.NOT_OFFERED):
+    """What the administrator of this analyst has not turned on."""
+
+
 class NotFound(CoterieError, problem=Problem.NOT_FOUND):
     """Nothing here, or nothing for this caller."""
 
@@ -99,6 +100,10 @@ class SessionExists(CoterieError, problem=Problem.SESSION_EXISTS):
 
 class InvitationUsed(CoterieError, problem=Problem.INVITATION_USED):
     """A one-time code that somebody else has used."""
+
+
+class InvitationUnreadable(InvalidParameters, problem=Problem.INVITATION_UNREADABLE):
+    """A text that is no invitation, or one that its coordinator did not sign."""
 
 
 class InvitationExpired(CoterieError, problem=Problem.INVITATION_EXPIRED):
@@ -208,12 +213,3 @@ class StorageFull(CoterieError, problem=Problem.STORAGE_FULL):
 
 class Unavailable(CoterieError, problem=Problem.UNAVAILABLE):
     """A service that cannot answer now."""
-
-
-def explain(error: ValidationError) -> str:
-    """Return the first finding of a validation as a sentence, without the input."""
-    findings = error.errors(include_input=False, include_url=False)
-    # A name that is not known comes first: another that is missing may be what it means.
-    finding = min(findings, key=lambda found: found["type"] != "extra_forbidden")
-    place = ".".join(str(part) for part in finding["loc"])
-    return f"{place or 'The whole'}: {finding['msg']}."

@@ -8,6 +8,9 @@ MAX_GROUP_SLOTS: Final = 250
 MINIMUM_MEMBERS: Final = 3
 """Fewest members of a masked sum: of two, each could take its own share off it."""
 
+NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+"""Of ids of sessions and names of slots, which stand in addresses and folders."""
+
 CONTROLS: Final = (
     r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 )

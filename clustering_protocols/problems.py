@@ -96,6 +96,12 @@ class Problem(Enum):
         "This credential may not do that",
         "Use a credential of the role that the endpoint names.",
     )
+    NOT_OFFERED = Facts(
+        "not-offered",
+        403,
+        "This analyst does not offer that",
+        "Ask its administrator, whose settings decide; all else works without it.",
+    )
     NOT_FOUND = Facts(
         "not-found",
         404,
@@ -114,6 +120,13 @@ class Problem(Enum):
         409,
         "The invitation was used with other keys",
         "Resume where it was used, or ask the coordinator for a new invitation.",
+    )
+    INVITATION_UNREADABLE = Facts(
+        "invitation-unreadable",
+        422,
+        "This cannot be used as an invitation",
+        "Copy the whole of it from the letter or file of the coordinator, or name that "
+        "file: @FILE.",
     )
     INVITATION_EXPIRED = Facts(
         "invitation-expired",

@@ -19,8 +19,9 @@ from pydantic_core import to_jsonable_python
 
 from clustering_protocols import house, protocols
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
-from clustering_protocols.errors import InvalidParameters, VersionMismatch, explain
+from clustering_protocols.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.explaining import explain
 from clustering_protocols.recipe import Plan, Preparation
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
@@ -115,10 +116,11 @@ def risks_of(
 
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:
     """Return checked parameters; :class:`InvalidParameters` names the field."""
+    known = protocol(name).params
     try:
-        params: Params = protocol(name).params.model_validate(values)
+        params: Params = known.model_validate(values)
     except ValidationError as error:
-        raise InvalidParameters(explain(error)) from None
+        raise InvalidParameters(explain(error, known.model_fields)) from None
     return params
 
 

@@ -26,7 +26,12 @@ from pydantic import (
 
 from clustering_protocols.errors import Malformed, VersionMismatch
 from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.limits import CONTROLS, MAX_GROUP_SLOTS, MINIMUM_MEMBERS
+from clustering_protocols.limits import (
+    CONTROLS,
+    MAX_GROUP_SLOTS,
+    MINIMUM_MEMBERS,
+    NAME_PATTERN,
+)
 from clustering_protocols.recipe import Plan, Preparation, Ranges
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
@@ -35,7 +40,6 @@ from clustering_protocols.secrecy.keys import PublicKeys
 from clustering_protocols.values import Section, Value
 
 TERMS_VERSION: Final = 2
-NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 _Seconds = Annotated[int, Field(ge=1, le=366 * 86_400)]

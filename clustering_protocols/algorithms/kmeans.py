@@ -1,29 +1,27 @@
 """k-means with starts that can be repeated elsewhere.
 
-Lloyd's iteration is scikit-learn's. What is added: the starts are row numbers, so that
-the same clustering can be started from the same rows of other (pooled) data, and the
-outcome does not depend on the number of processors.
+The starts are row numbers, so that the same clustering can be started from the same rows
+of other (pooled) data. Lloyd's iteration is that of :mod:`.lloyd`: scikit-learn's but for
+rounding, and the same bits on any number of processors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Final
 
 import numpy as np
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
-from threadpoolctl import ThreadpoolController
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 
-WORTH_A_THREAD: Final = 10**7
-"""From how many rows × features × clusters on two threads share an iteration.
+from . import oversampling
+from .lloyd import Rows, lloyd
 
-It takes one thread some milliseconds. Threads wait for each other at the end of each
-iteration: with less to do, and where processors are busy, they wait more than they work.
-"""
+MANY_ROWS: Final = 500_000
+"""Beyond these k-means++, whose passes are as many as clusters, is slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,12 +51,22 @@ class Clustering:
 
 
 def draw_starts(
-    X: FloatArray, n_clusters: int, n_init: int, rng: np.random.Generator
+    X: FloatArray,
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
+    engine: Engine = ONE_THREAD,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters) drawn by k-means++.
+    """Return row numbers (n_init, n_clusters) drawn by k-means++, of many rows k-means‖.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
+    Each of its passes draws one row; those of k-means‖ are few, however many clusters.
     """
+    if len(X) > MANY_ROWS:
+        rows = Rows.of(X, engine, n_clusters)
+        found = oversampling.draw(rows, n_clusters, n_init, rng)
+        if found is not None:
+            return found
     seeds = rng.integers(2**31, size=n_init)
     drawn = [
         kmeans_plusplus(X, n_clusters, random_state=int(seed))[1] for seed in seeds
@@ -66,53 +74,45 @@ def draw_starts(
     return np.array(drawn, dtype=np.int64)
 
 
-def kmeans(X: FloatArray, starts: IntArray, max_iter: int) -> Clustering:
+def kmeans(
+    X: FloatArray, starts: IntArray, max_iter: int, engine: Engine = ONE_THREAD
+) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
     Each run goes on until no label changes (or ``max_iter``): a tolerance would stop
-    runs on differently scaled copies of the same data at different iterations.
+    runs on differently scaled copies of the same data at different iterations. The same
+    bits on any engine. Beyond the rows it takes the memory of some blocks of them, and
+    of the labels.
 
     Parameters
     ----------
     X : float64 array of shape (n, width)
-        Moved to its mean and back in place, instead of being copied: equal afterwards
-        but for rounding.
+        No value beyond 1e100: squares are added up.
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers of X.
     max_iter : int
+    engine : Engine, optional
+        Works on blocks of many rows; few are not worth its threads.
+
+    Raises
+    ------
+    ValueError
+        If a row holds what is no finite number.
     """
-    centers = [X[rows] for rows in starts]
-    # Each thread adds up its share and the shares are added in the order in which
-    # threads finish. The sum of two does not depend on their order; of three it does.
-    threads = 1 if X.size * starts.shape[1] < WORTH_A_THREAD else 2
-    with _pools().limit(limits=threads, user_api="openmp"):
-        runs = [_run(X, center, max_iter) for center in centers]
-    best = min(runs, key=lambda run: run.inertia_)
+    rows = Rows.of(X, engine, starts.shape[1])
+    runs = [lloyd(rows, rows.at(start), max_iter) for start in starts]
+    best = min(runs, key=lambda run: run.inertia)
+    labels = np.empty(len(X), dtype=np.int64)
+    for block, found in rows.nearest(best.V):
+        labels[block] = found.labels
     return Clustering(
-        labels=best.labels_.astype(np.int64),
-        centroids=best.cluster_centers_,
-        inertia=float(best.inertia_),
+        labels=labels,
+        centroids=best.V + rows.offset,
+        inertia=float(best.inertia),
         starts=starts,
-        n_iter=int(best.n_iter_),
-        converged=bool(best.n_iter_ < max_iter),
+        n_iter=best.n_iter,
+        converged=best.converged,
     )
-
-
-@cache  # it looks through all libraries of the process, which takes milliseconds
-def _pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _run(X: FloatArray, centers: FloatArray, max_iter: int) -> KMeans:
-    return KMeans(
-        len(centers),
-        init=centers,
-        n_init=1,
-        max_iter=max_iter,
-        tol=0.0,
-        algorithm="lloyd",
-        copy_x=False,
-    ).fit(X)
 
 
 def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:

@@ -10,7 +10,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.blocks import Engine
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.figures import Figures
@@ -78,8 +78,7 @@ class PartyContext(Generic[P_co]):
     """Where a party stands in a session, and what it may draw from.
 
     ``choices`` are what this party decides alone, for example a reduction of its own or
-    a limit above which it refuses; no other role learns of them. ``engine`` runs kernels
-    over blocks of rows. ``told`` counts the rounds of this stage that everybody was told
+    a limit above which it refuses; no other role learns of them. ``told`` counts the rounds of this stage that everybody was told
     of, by kind of task, those in which this party was not asked among them.
     ``transcripts`` are those of the last rounds, by round and attempt.
     """
@@ -92,7 +91,6 @@ class PartyContext(Generic[P_co]):
     memory: Memory
     entropy: bytes = field(repr=False)
     choices: Mapping[str, Any] = field(default_factory=dict)
-    engine: Engine = field(default=ONE_THREAD, repr=False)
     told: Mapping[str, int] = field(default_factory=dict)
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
@@ -101,6 +99,11 @@ class PartyContext(Generic[P_co]):
         return replace(
             self, session=self.session.of_run(run), memory=self.memory.within(run)
         )
+
+    @property
+    def engine(self) -> Engine:
+        """Return what runs kernels over blocks of rows."""
+        return self.session.engine
 
     @property
     def transcript(self) -> str:

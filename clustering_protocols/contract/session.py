@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.data import DataSource, check_unique
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.randomness import generator
@@ -118,6 +119,8 @@ class SessionContext(Generic[P_co]):
         The parameters of each run; they differ in ``n_clusters`` alone.
     selected : mapping of slot to int
         How many rows take part, of slots of which a stage has selected some.
+    engine : Engine
+        Runs kernels over blocks of rows: of this role's own machine, agreed with nobody.
     """
 
     agreement: Agreement = field(repr=False)
@@ -126,6 +129,7 @@ class SessionContext(Generic[P_co]):
     params: P_co
     runs: tuple[P_co, ...]
     selected: Mapping[str, int] = field(default_factory=dict)
+    engine: Engine = field(default=ONE_THREAD, repr=False)
 
     @property
     def layout(self) -> Layout:
@@ -176,6 +180,10 @@ class SessionContext(Generic[P_co]):
     def of_run(self, run: int | None) -> SessionContext[P_co]:
         """Return the context of a run; None is what all of them share."""
         return self if run is None else replace(self, params=self.runs[run])
+
+    def on(self, engine: Engine) -> SessionContext[P_co]:
+        """Return the context with the engine that runs kernels."""
+        return replace(self, engine=engine)
 
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
         """Return the context with the numbers of participating rows replaced."""

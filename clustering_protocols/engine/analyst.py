@@ -9,6 +9,7 @@ from typing_extensions import Buffer
 
 from clustering_protocols import codec, packets
 from clustering_protocols.arrays import ByteArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import Ask, Finish, Reopen
 from clustering_protocols.engine import held, mail, signatures, transcript
 from clustering_protocols.engine.course import AnalystState, Course
@@ -45,6 +46,7 @@ def advance(
     state: Buffer,
     tasks: Mapping[str, Buffer],
     contributions: Mapping[str, Buffer],
+    runs_on: Engine = ONE_THREAD,
 ) -> Move:
     """Return what follows from a complete round.
 
@@ -58,6 +60,8 @@ def advance(
         ``Opened.state`` of this round.
     tasks, contributions : mapping of slot to buffer
         Tasks as handed out; contributions of at least the quorum.
+    runs_on : Engine, optional
+        Runs kernels over blocks of rows; whichever it is, the bytes are the same.
 
     Raises
     ------
@@ -66,7 +70,7 @@ def advance(
     """
     session, stages = load(agreement)
     current = AnalystState.decode(state)
-    course = Course.resumed(session, stages, current)
+    course = Course.resumed(session.on(runs_on), stages, current)
     given = {
         s: packets.read(contributions[s]) for s in session.slots if s in contributions
     }

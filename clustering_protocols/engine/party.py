@@ -212,12 +212,13 @@ class PartyEngine:
     ) -> PartyContext:
         """Return where this party stands in a round, as its roles see it."""
         session, stages = load(self.agreement)
+        session = session.on(self.engine)
         selection = memory.get(Selection)
+        if selection is not None:
+            session = session.with_rows(selection.n_rows)
         run = next((each.run for each in stages if each.name == stage), None)
         shared = PartyContext(
-            session=session
-            if selection is None
-            else session.with_rows(selection.n_rows),
+            session=session,
             slot=session.layout.slot(self.slot),
             stage=stage,
             round=round_,
@@ -225,7 +226,6 @@ class PartyEngine:
             memory=memory,
             entropy=self.entropy,
             choices=self.choices,
-            engine=self.engine,
             told=journal.told,
             transcripts=journal.known,
         )

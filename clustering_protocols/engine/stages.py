@@ -16,7 +16,7 @@ from clustering_protocols.profiling import stage as profiling
 from clustering_protocols.terms import Terms
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # of an analyst: sessions under way at once
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return context and stages of an agreement, given its exact bytes.
 

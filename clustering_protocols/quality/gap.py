@@ -53,8 +53,6 @@ def gaps(
     Parameters
     ----------
     X : float64 array of shape (n, width)
-        Moved to its mean and back in place, see
-        :func:`~clustering_protocols.algorithms.kmeans.kmeans`.
     numbers : sequence of int
         Numbers of clusters k, at least 1.
     """

@@ -55,8 +55,8 @@ def across(
 
 
 def _some(X: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return a copy of the rows, of many some."""
+    """Return the rows, of many some."""
     most = min(_MOST_ROWS, max(_MOST_NUMBERS // X.shape[1], 1))
     if len(X) <= most:
-        return X.copy()
+        return X
     return X[np.sort(rng.permutation(len(X))[:most])]

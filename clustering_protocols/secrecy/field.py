@@ -53,7 +53,10 @@ def squares(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> np.uint64
     Σ x0² may have in one word. The sum is below 6.1 · 2^61: a folded word can be added.
     """
     a0, b0, c0, d0 = a & _LOW_LIMB, b & _LOW_LIMB, c & _LOW_LIMB, d & _LOW_LIMB
-    a1, b1, c1, d1 = a >> _LIMB, b >> _LIMB, c >> _LIMB, d >> _LIMB
+    # masked, as the compiler does not know of p: the product of words that it knows to
+    # be short is one instruction of a vector, of others several
+    a1, b1 = (a >> _LIMB) & _LOW_LIMB, (b >> _LIMB) & _LOW_LIMB
+    c1, d1 = (c >> _LIMB) & _LOW_LIMB, (d >> _LIMB) & _LOW_LIMB
     low = a0 * a0 + b0 * b0 + c0 * c0 + d0 * d0
     middle = a0 * a1 + b0 * b1 + c0 * c1 + d0 * d1
     high = a1 * a1 + b1 * b1 + c1 * c1 + d1 * d1

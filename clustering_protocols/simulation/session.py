@@ -9,6 +9,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from clustering_protocols import engine, packets
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import (
     Outcome,
     Params,
@@ -49,6 +50,8 @@ class Session(Parties):
         What a party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
     timer : callable, optional
         A clock in seconds, where costs are wanted.
+    runs_on : Engine, optional
+        The analyst's, for blocks of many rows.
     **given
         See :class:`~.agreement.Given`.
 
@@ -91,6 +94,7 @@ class Session(Parties):
         *,
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
+        runs_on: Engine = ONE_THREAD,
         **given: Unpack[Given],
     ) -> None:
         super().__init__(
@@ -100,6 +104,7 @@ class Session(Parties):
             choices or {},
         )
         self.timer = timer
+        self.runs_on = runs_on
         self.last: engine.Opened | None = None
         self.profiles: list[dict[str, Any]] = []
         self.sent: list[Sent] = []
@@ -244,7 +249,8 @@ class Session(Parties):
         self.stored += contributions.values()
         with self.clock(ANALYST):
             move = engine.advance(
-                self.agreement, opened.state, opened.tasks, contributions
+                *(self.agreement, opened.state, opened.tasks, contributions),
+                runs_on=self.runs_on,
             )
         self.move = self.keep(move)
 
@@ -320,6 +326,7 @@ def run(
     *,
     choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
+    runs_on: Engine = ONE_THREAD,
     **given: Unpack[Given],
 ) -> Simulated:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
@@ -331,5 +338,11 @@ def run(
     CoterieError
         Where a session over HTTP would end with that problem.
     """
-    whole = Session(params, layout, data, seed, choices=choices, timer=timer, **given)
+    whole = Session(
+        *(params, layout, data, seed),
+        choices=choices,
+        timer=timer,
+        runs_on=runs_on,
+        **given,
+    )
     return whole.to_the_end()

@@ -16,10 +16,8 @@ from sklearn.datasets import (
     make_moons,
 )
 from sklearn.neighbors import kneighbors_graph
-from threadpoolctl import threadpool_info
 
-from clustering_protocols.algorithms import kmeans as of_kmeans
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import neighbor_graph, spectral_embedding
 from clustering_protocols.metrics import adjusted_rand
 
@@ -94,47 +92,3 @@ def test_rows_without_neighbours_and_tiny_data_do_not_fail() -> None:
     )
     far = np.vstack([np.random.default_rng(0).normal(size=(30, 2)), [[1e6, 1e6]]])
     assert np.isfinite(spectral_embedding(far, 2, np.random.default_rng(0))).all()
-
-
-def test_k_means_equals_scikit_learn_from_the_same_rows() -> None:
-    X = load_wine().data
-    starts = draw_starts(X, 3, 5, np.random.default_rng(0))
-    ours = kmeans(X.copy(), starts, 300)
-    best = min(
-        (KMeans(3, init=X[rows], n_init=1, tol=0).fit(X) for rows in starts),
-        key=lambda run: run.inertia_,
-    )
-    assert np.array_equal(ours.labels, best.labels_)
-    assert ours.inertia == pytest.approx(best.inertia_)
-
-
-def test_only_many_rows_are_shared_by_two_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    threads: list[int] = []
-    run = of_kmeans._run
-
-    def counted(*args: Any) -> KMeans:
-        pools = threadpool_info()
-        threads.extend(p["num_threads"] for p in pools if p["user_api"] == "openmp")
-        return run(*args)
-
-    monkeypatch.setattr(of_kmeans, "_run", counted)
-    X = load_wine().data
-    starts = draw_starts(X, 3, 1, np.random.default_rng(0))
-    for least in (X.size * 3 + 1, X.size * 3):
-        monkeypatch.setattr(of_kmeans, "WORTH_A_THREAD", least)
-        kmeans(X.copy(), starts, 300)
-    assert threads == [1, 2]
-
-
-def test_k_means_leaves_the_rows_as_they_were_but_for_rounding() -> None:
-    X = np.random.default_rng(0).normal(5.0, size=(300, 4))
-    given = X.copy()
-    kmeans(given, draw_starts(X, 3, 4, np.random.default_rng(0)), 50)
-    np.testing.assert_allclose(given, X, rtol=1e-12)
-
-
-def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:
-    centroids = np.array([[1.0], [-1.0], [1.0]])
-    assert nearest(np.array([[0.0], [2.0]]), centroids).tolist() == [0, 0]

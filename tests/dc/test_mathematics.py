@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist
 
 from clustering_protocols import engine, packets, simulation
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.data import DataSource, MatrixSource
 from clustering_protocols.errors import InvalidArray, ProtocolFailed
 from clustering_protocols.metrics import adjusted_rand
@@ -28,6 +29,7 @@ from clustering_protocols.protocols.dc import (
     analyst,
     anchors,
     collaboration,
+    factors,
     kernels,
     messages,
 )
@@ -256,6 +258,25 @@ def test_maps_of_dependent_projections_fit_as_least_squares_does(form: Any) -> N
     expected = A @ np.linalg.lstsq(A, T, rcond=None)[0]
     assert found.G.shape == (4, 3)
     assert_equal_up_to_signs(doubled @ found.G + found.g, expected)
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 60, 1000])
+def test_a_factor_folded_over_blocks_is_that_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, n_rows: int
+) -> None:
+    rng = np.random.default_rng(2)
+    Q, _ = np.linalg.qr(rng.normal(size=(200, 10)))
+    spread = np.logspace(0, -8, 10)  # a Gram matrix loses the last three
+    W = Q * spread @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
+    monkeypatch.setattr(factors, "_LEAST_ROWS", n_rows)
+    columns = np.split(W, [3, 4], axis=1)
+    R = factors.side_by_side(columns, ONE_THREAD)
+    values = np.linalg.svd(R, compute_uv=False)
+    np.testing.assert_allclose(values, spread, rtol=1e-6)
+    np.testing.assert_allclose(R.T @ R, W.T @ W, atol=1e-14)
+    for n_threads in (2, 3):
+        again = factors.side_by_side(columns, LocalEngine(n_threads))
+        assert again.tobytes() == R.tobytes()
 
 
 def test_anchors_that_are_all_constant_end_the_session() -> None:
@@ -535,13 +556,13 @@ def test_projections_of_no_dimension_end_the_session(
     advance = engine.advance
 
     def replace(
-        agreement: bytes, state: Any, tasks: Any, contributions: Any
+        agreement: bytes, state: Any, tasks: Any, contributions: Any, **more: Any
     ) -> engine.Opened | engine.Closed:
         packet = packets.read(contributions["r1c1"])
         if packet.header.record["kind"] == "projections":
             forged = projections(np.zeros((90, 0)), np.zeros((500, 0)))
             contributions = {"r1c1": packets.write(packet.address, forged)}
-        return advance(agreement, state, tasks, contributions)
+        return advance(agreement, state, tasks, contributions, **more)
 
     monkeypatch.setattr(engine, "advance", replace)
     with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):

@@ -8,13 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 from support.dictionaries import within
 
-from clustering_protocols import engine, packets
+from clustering_protocols import engine, packets, simulation
+from clustering_protocols.algorithms import kmeans, lloyd
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.contract import Params
+from clustering_protocols.protocols.dc import (
+    DataCollaboration,
+    analyst as dc_analyst,
+    factors,
+)
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.omnifc import distances
+from clustering_protocols.protocols.omnifc import OmniFC, distances
+from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
 from clustering_protocols.simulation import Session
@@ -118,3 +127,43 @@ def test_a_party_sends_the_same_bytes_on_any_number_of_threads(algorithm: str) -
         assert len(sums) >= 3
         sent.append(sums)
     assert sent[0] == sent[1] == sent[2]
+
+
+ANALYSTS: dict[str, tuple[Params, Layout]] = {
+    "dc": (DataCollaboration(n_clusters=4, n_init=2), Layout.lattice(2, 2)),
+    "dc, orthonormal": (
+        DataCollaboration(n_clusters=4, n_init=2, target="orthonormal"),
+        Layout.lattice(2, 2),
+    ),
+    "pqmds": (
+        ProductQuantisation(n_clusters=4, n_init=2, sub_dim=2, codebook_size=30),
+        Layout.lattice(1, 2),
+    ),
+    "omnifc": (
+        OmniFC(n_clusters=4, algorithm="kmeans", distances="landmarks", noise=1),
+        Layout.lattice(5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANALYSTS)
+def test_an_analyst_finds_the_same_bytes_on_any_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    params, layout = ANALYSTS[name]
+    X, _ = make_blobs(600, 8, centers=4, cluster_std=4.0, random_state=0)
+    monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(kmeans, "MANY_ROWS", 500)
+    monkeypatch.setattr(lloyd, "_BLOCK_ITEMS", 700)
+    monkeypatch.setattr(dc_analyst, "_BLOCK_ROWS", 100)
+    monkeypatch.setattr(factors, "_LEAST_ROWS", 64)
+    kept = []
+    for n_threads in THREADS:
+        data = simulation.split(X, layout, 0).data
+        engine_ = LocalEngine(n_threads)
+        session = Session(params, layout, data, seed=3, runs_on=engine_)
+        session.to_the_end()
+        closed = [*session.closed.results.values(), session.closed.summary or b""]
+        read = [engine.read_result(session.agreement, each) for each in closed]
+        kept.append([record.encode() for record in read])
+    assert kept[0] == kept[1] == kept[2]

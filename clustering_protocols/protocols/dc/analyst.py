@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -29,6 +32,8 @@ from .params import (
     DataCollaboration,
     DcSession,
 )
+
+_BLOCK_ROWS: Final = 1 << 14
 
 Cells = Mapping[int, messages.Projections]
 """The projections of one row group, by column group."""
@@ -54,8 +59,11 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
     ) -> Ask | Reopen | Finish:
         """Return the labels of all row groups."""
         row_groups = _row_groups(session, contributions)
-        maps = fit_maps(session.params, row_groups, layouts.widths(session))
-        X_hat = common_space(row_groups, maps)
+        # one thread per product and factor: how BLAS shares them out shows in last bits
+        with threadpool_limits(1, "blas"):
+            widths = layouts.widths(session)
+            maps = fit_maps(session.params, row_groups, widths, session.engine)
+            X_hat = common_space(row_groups, maps, session.engine)
         magnitudes.check("The common space", X_hat)
         runs = [_run(session, params, X_hat, maps) for params in session.runs]
         if session.params.algorithm == "kmeans":
@@ -75,16 +83,18 @@ def _run(
     if spectral:
         rng = session.generator("dc", "embedding")
         Z = spectral_embedding(X_hat, params.n_clusters, rng)
-    starts = draw_starts(
-        Z, params.n_clusters, params.n_init, session.generator("dc", "starts")
-    )
-    found = kmeans(Z, starts, params.max_iter)
+    rng, engine = session.generator("dc", "starts"), session.engine
+    starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
+    found = kmeans(Z, starts, params.max_iter, engine)
     figures = of_clustering(X_hat, found)
     return _ended(session, found, Z, maps, figures)
 
 
 def fit_maps(
-    params: DataCollaboration, row_groups: Sequence[Cells], widths: Sequence[int]
+    params: DataCollaboration,
+    row_groups: Sequence[Cells],
+    widths: Sequence[int],
+    engine: Engine = ONE_THREAD,
 ) -> list[CollaborationMap]:
     """Return g_i of each row group.
 
@@ -94,19 +104,20 @@ def fit_maps(
         A row group may lack column groups.
     widths : sequence of int
         m_j of each column group.
+    engine : Engine, optional
     """
     affine = params.map == "affine"
     if params.target == "orthonormal":
         anchors = [
             [cells[column].anchors for column in sorted(cells)] for cells in row_groups
         ]
-        return collaboration.orthonormal_maps(anchors, affine=affine)
+        return collaboration.orthonormal_maps(anchors, affine=affine, engine=engine)
     found: list[dict[int, CollaborationMap]] = [{} for _ in row_groups]
     dims: list[int] = []
     for column, width in enumerate(widths):
         present = [row for row, cells in enumerate(row_groups) if column in cells]
         blocks = [row_groups[row][column].anchors for row in present]
-        maps = collaboration.isometric_maps(blocks, width, affine=affine)
+        maps = collaboration.isometric_maps(blocks, width, affine=affine, engine=engine)
         dims.append(maps[0].G.shape[1])
         for row, mapping in zip(present, maps, strict=True):
             found[row][column] = mapping
@@ -114,17 +125,35 @@ def fit_maps(
 
 
 def common_space(
-    row_groups: Sequence[Cells], maps: Sequence[CollaborationMap]
+    row_groups: Sequence[Cells],
+    maps: Sequence[CollaborationMap],
+    engine: Engine = ONE_THREAD,
 ) -> FloatArray:
     """Return X̂ (n, m̂): the rows of all row groups in one space, the one copy of it."""
     sizes = [len(next(iter(cells.values())).rows) for cells in row_groups]
     X_hat = np.empty((sum(sizes), maps[0].G.shape[1]))
     begin = 0
-    for cells, mapping, size in zip(row_groups, maps, sizes, strict=True):
-        rows = [cells[column].rows for column in sorted(cells)]
-        collaboration.apply_map(mapping, rows, X_hat[begin : begin + size])
-        begin += size
+    for image in engine.map(_image, _blocks(row_groups, maps, sizes)):
+        X_hat[begin : begin + len(image)] = image
+        begin += len(image)
     return X_hat
+
+
+def _blocks(
+    row_groups: Sequence[Cells],
+    maps: Sequence[CollaborationMap],
+    sizes: Sequence[int],
+) -> Iterator[tuple[CollaborationMap, list[FloatArray]]]:
+    """Yield blocks of rows, row group by row group, each with its map."""
+    for cells, mapping, size in zip(row_groups, maps, sizes, strict=True):
+        for begin in range(0, size, _BLOCK_ROWS):
+            rows = slice(begin, begin + _BLOCK_ROWS)
+            yield mapping, [cells[column].rows[rows] for column in sorted(cells)]
+
+
+def _image(block: tuple[CollaborationMap, list[FloatArray]]) -> FloatArray:
+    mapping, rows = block
+    return collaboration.apply_map(mapping, rows)
 
 
 def _row_groups(

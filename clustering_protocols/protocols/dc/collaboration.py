@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.errors import ProtocolFailed
+
+from . import factors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,11 @@ class CollaborationMap:
 
 
 def isometric_maps(
-    blocks: Sequence[FloatArray], n_features: int, *, affine: bool
+    blocks: Sequence[FloatArray],
+    n_features: int,
+    *,
+    affine: bool,
+    engine: Engine = ONE_THREAD,
 ) -> list[CollaborationMap]:
     """Return the maps of one column group to T = U_1 Σ_1 of its anchor projections.
 
@@ -44,6 +51,7 @@ def isometric_maps(
         m_j: the anchors of this column group span no more.
     affine : bool
         Whether the maps may shift.
+    engine : Engine, optional
 
     Notes
     -----
@@ -58,11 +66,10 @@ def isometric_maps(
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
-    W = np.hstack([block - mean for block, mean in zip(blocks, means, strict=True)])
-    R = np.asarray(np.linalg.qr(W, mode="r"))
+    centred = [block - mean for block, mean in zip(blocks, means, strict=True)]
+    R = factors.side_by_side(centred, engine)
     target = R @ _leading_directions(R, r, n_features) / np.sqrt(count)
-    edges = np.cumsum([block.shape[1] for block in blocks])[:-1]
-    parts = np.split(R, edges, axis=1)
+    parts = _parts(R, blocks)
     return [
         _fit(part, mean, target, r, affine=affine)
         for part, mean in zip(parts, means, strict=True)
@@ -70,12 +77,16 @@ def isometric_maps(
 
 
 def orthonormal_maps(
-    anchors: Sequence[Sequence[FloatArray]], *, affine: bool
+    anchors: Sequence[Sequence[FloatArray]],
+    *,
+    affine: bool,
+    engine: Engine = ONE_THREAD,
 ) -> list[CollaborationMap]:
     """Return the map of each row group to T = U_1 (equations 15 to 19).
 
     For affine maps a column of ones stands beside each row group's projections; m̂ is
-    the smallest width. Least squares where the paper writes a pseudo-inverse.
+    the smallest width. Least squares where the paper writes a pseudo-inverse, and both
+    sides in the coordinates of Q, as in :func:`isometric_maps`.
 
     Parameters
     ----------
@@ -84,23 +95,23 @@ def orthonormal_maps(
     ones = [np.ones((len(anchors[0][0]), 1))] if affine else []
     extended = [np.hstack([*row_group, *ones]) for row_group in anchors]
     kept = min(sum(block.shape[1] for block in row_group) for row_group in anchors)
-    U, _, _ = np.linalg.svd(np.hstack(extended), full_matrices=False)
-    solved = [_least_squares(block, U[:, :kept]) for block in extended]
+    R = factors.side_by_side(extended, engine)
+    U, _, _ = np.linalg.svd(R, full_matrices=False)
+    solved = [_least_squares(part, U[:, :kept]) for part in _parts(R, extended)]
     if affine:
         return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solved]
     return [CollaborationMap(G=G, g=np.zeros(kept)) for G in solved]
 
 
-def apply_map(
-    mapping: CollaborationMap, rows: Sequence[FloatArray], out: FloatArray
-) -> None:
-    """Write X̂_i = [X̃_i, 1] G_i (equation 20) to ``out`` (n_i, m̂), block by block."""
-    out[:] = mapping.g
+def apply_map(mapping: CollaborationMap, rows: Sequence[FloatArray]) -> FloatArray:
+    """Return X̂_i = [X̃_i, 1] G_i (n, m̂) (equation 20), given each column group's rows."""
+    image = np.tile(mapping.g, (len(rows[0]), 1))
     begin = 0
     for block in rows:
         end = begin + block.shape[1]
-        out += block @ mapping.G[begin:end]
+        image += block @ mapping.G[begin:end]
         begin = end
+    return image
 
 
 def side_by_side(
@@ -125,6 +136,12 @@ def side_by_side(
         g[part] = mapping.g
         begin = end
     return CollaborationMap(G=G, g=g)
+
+
+def _parts(R: FloatArray, blocks: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return the columns of R that belong to each of the blocks side by side."""
+    edges = np.cumsum([block.shape[1] for block in blocks])[:-1]
+    return np.split(R, edges, axis=1)
 
 
 def _leading_directions(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:

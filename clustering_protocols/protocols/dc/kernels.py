@@ -14,6 +14,7 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource
 
+from .factors import qr_r
 from .reductions import RowFunction
 
 
@@ -72,22 +73,12 @@ class Affine(RowMap):
 def triangular_factor(
     data: DataSource, mean: FloatArray, scale: FloatArray
 ) -> FloatArray:
-    """Return R (m × m) of a QR factorisation of (X - mean) / scale, batch by batch.
-
-    R has the singular values and right singular vectors of the whole. A Gram matrix
-    would square the condition and lose the rank of nearly dependent columns.
-    """
+    """Return R (m × m) of a QR factorisation of (X - mean) / scale, batch by batch."""
     m = len(mean)
     R: FloatArray = np.zeros((0, m))
     for batch in data.batches():
         R = qr_r(np.vstack([R, (batch - mean) / scale]))
     return R
-
-
-def qr_r(matrix: FloatArray) -> FloatArray:
-    """Return the triangular factor alone."""
-    factor: FloatArray = np.asarray(np.linalg.qr(matrix, mode="r"))
-    return factor
 
 
 def principal_axes(

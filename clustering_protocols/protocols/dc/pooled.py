@@ -26,7 +26,7 @@ def labels(
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     else:
         starts = summary.starts
-    return kmeans(Z.copy(), starts, params.max_iter).labels
+    return kmeans(Z, starts, params.max_iter).labels
 
 
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:

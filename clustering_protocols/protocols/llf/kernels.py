@@ -11,68 +11,17 @@ IEEE's, in the order written: a row gets the same memberships on every machine.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from clustering_protocols.algorithms.row_kernels import (
+    BLOCK,
+    distances,
+    nearest_of_block,
+    nearest_sums,
+    scaled_block,
+)
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.compiled import compiled, compiled_in_any_order
-
-_BLOCK: Final = 256
-
-
-@compiled
-def _scaled_block(
-    X: FloatArray,
-    begin: int,
-    size: int,
-    offset: FloatArray,
-    inverse: FloatArray,
-    block: FloatArray,
-) -> None:
-    """Write (x - offset) · inverse of a block of rows, features first."""
-    for i in range(size):
-        for f in range(X.shape[1]):
-            block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
-
-
-@compiled
-def _distances(block: FloatArray, size: int, V: FloatArray, D: FloatArray) -> None:
-    """Write squared distances (k, size) of a block to all centroids (k, F).
-
-    Four features a turn: a quarter of the loads and stores of D.
-    """
-    n_features = V.shape[1]
-    whole = n_features - n_features % 4
-    for c in range(V.shape[0]):
-        for i in range(size):
-            D[c, i] = 0.0
-        for f in range(0, whole, 4):
-            v0, v1, v2, v3 = V[c, f], V[c, f + 1], V[c, f + 2], V[c, f + 3]
-            for i in range(size):
-                a = block[f, i] - v0
-                b = block[f + 1, i] - v1
-                e = block[f + 2, i] - v2
-                g = block[f + 3, i] - v3
-                D[c, i] += (a * a + b * b) + (e * e + g * g)
-        for f in range(whole, n_features):
-            v0 = V[c, f]
-            for i in range(size):
-                a = block[f, i] - v0
-                D[c, i] += a * a
-
-
-@compiled
-def _nearest(D: FloatArray, size: int, labels: IntArray, smallest: FloatArray) -> None:
-    """Write the nearest centroid and its squared distance; ties go to the lowest."""
-    for i in range(size):
-        smallest[i] = D[0, i]
-        labels[i] = 0
-    for c in range(1, D.shape[0]):
-        for i in range(size):
-            if D[c, i] < smallest[i]:
-                smallest[i] = D[c, i]
-                labels[i] = c
 
 
 @compiled
@@ -112,7 +61,6 @@ def _sum_units(a: FloatArray, b: FloatArray, unit: float, size: int) -> float:
     return total
 
 
-@compiled
 def cmeans_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -126,30 +74,17 @@ def cmeans_sums(
 
     Parameters
     ----------
-    X : float64 array of shape (n, F), C-contiguous
-    offset, inverse : float64 arrays of shape (F,)
-        A row counts as (x - offset) · inverse.
-    V : float64 array of shape (k, F)
-    units : float64 array of shape (F,)
+    X, offset, inverse, V, units
+        As in :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
     sums : float64 array of shape (k, F), added to
+        Whole numbers below 2^53, as the caller's encoding sees to.
     counts : float64 array of shape (k,), added to
     """
-    n, n_features = X.shape
-    block = np.empty((n_features, _BLOCK))
-    D = np.empty((V.shape[0], _BLOCK))
-    smallest = np.empty(_BLOCK)
-    labels = np.empty(_BLOCK, np.int64)
-    for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
-        _scaled_block(X, begin, size, offset, inverse, block)
-        _distances(block, size, V, D)
-        _nearest(D, size, labels, smallest)
-        for i in range(size):
-            c = labels[i]
-            counts[c] += 1.0
-            for f in range(n_features):
-                x = (X[begin + i, f] - offset[f]) * inverse[f]
-                sums[c, f] += np.rint(x * units[f])
+    own, own_counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
+    nobody = (np.zeros(2), np.zeros(2, np.int64))
+    nearest_sums(X, offset, inverse, V, units, own, own_counts, *nobody)
+    sums += own
+    counts += own_counts
 
 
 @compiled
@@ -178,17 +113,17 @@ def fuzzy_sums(
     """
     n, n_features = X.shape
     n_clusters = V.shape[0]
-    block = np.empty((n_features, _BLOCK))
-    D = np.empty((n_clusters, _BLOCK))
-    smallest, total = np.empty(_BLOCK), np.empty(_BLOCK)
-    labels = np.empty(_BLOCK, np.int64)
-    ones = np.ones(_BLOCK)
+    block = np.empty((n_features, BLOCK))
+    D = np.empty((n_clusters, BLOCK))
+    smallest, total = np.empty(BLOCK), np.empty(BLOCK)
+    labels = np.empty(BLOCK, np.int64)
+    ones = np.ones(BLOCK)
     exponent = 1.0 / (fuzzifier - 1.0)
-    for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
-        _scaled_block(X, begin, size, offset, inverse, block)
-        _distances(block, size, V, D)
-        _nearest(D, size, labels, smallest)
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        scaled_block(X, begin, size, offset, inverse, block)
+        distances(block, size, V, D)
+        nearest_of_block(D, size, labels, smallest)
         _memberships(D, size, smallest, exponent, total)
         _raise(D, size, fuzzifier)
         for c in range(n_clusters):
@@ -230,14 +165,14 @@ def assign(
         Squared distances.
     """
     n, n_features = X.shape
-    block = np.empty((n_features, _BLOCK))
-    D = np.empty((V.shape[0], _BLOCK))
-    smallest, total = np.empty(_BLOCK), np.empty(_BLOCK)
-    for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
-        _scaled_block(X, begin, size, offset, inverse, block)
-        _distances(block, size, V, D)
-        _nearest(D, size, labels[begin : begin + size], smallest)
+    block = np.empty((n_features, BLOCK))
+    D = np.empty((V.shape[0], BLOCK))
+    smallest, total = np.empty(BLOCK), np.empty(BLOCK)
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        scaled_block(X, begin, size, offset, inverse, block)
+        distances(block, size, V, D)
+        nearest_of_block(D, size, labels[begin : begin + size], smallest)
         for i in range(size):
             for c in range(V.shape[0]):
                 within[begin + i, c] = D[c, i]
@@ -271,12 +206,12 @@ def distance_units(
     words : uint64 array of shape (n_rows, k), written
     """
     n, n_features = X.shape
-    block = np.empty((n_features, _BLOCK))
-    D = np.empty((V.shape[0], _BLOCK))
-    for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
-        _scaled_block(X, begin, size, offset, inverse, block)
-        _distances(block, size, V, D)
+    block = np.empty((n_features, BLOCK))
+    D = np.empty((V.shape[0], BLOCK))
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        scaled_block(X, begin, size, offset, inverse, block)
+        distances(block, size, V, D)
         for i in range(size):
             for c in range(V.shape[0]):
                 words[places[begin + i], c] = np.uint64(np.rint(D[c, i] * unit))

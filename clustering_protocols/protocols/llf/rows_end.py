@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import n_coinciding
-from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Outcome, Reply
 from clustering_protocols.data import DataSource
@@ -82,6 +81,9 @@ def outcome(
     wanted = here.params.output == "memberships"
 
     def predict(new: DataSource) -> IntArray:
+        # not above: reading scikit-learn takes a party seconds
+        from clustering_protocols.algorithms.kmeans import nearest
+
         found = [nearest(here.scale(batch), known.centroids) for batch in new.batches()]
         return np.concatenate(found)
 

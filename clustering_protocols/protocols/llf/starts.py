@@ -7,12 +7,11 @@ of a random row and its nearest neighbours (Corcuera Bárcena et al., section VI
 from __future__ import annotations
 
 import warnings
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidData
@@ -22,6 +21,9 @@ from clustering_protocols.randomness import KeyedStream
 
 from .features import Scaler, contiguous
 from .params import LlfContext, LlfSession
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
@@ -83,13 +85,26 @@ def mean_of_neighbours(X: FloatArray, row: int) -> FloatArray:
 
 def merge(candidates: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
     """Return the k-means centroids (k, m) of all parties' candidates."""
+    # not above: reading scikit-learn takes a party seconds, and most starts need none
+    from sklearn.exceptions import ConvergenceWarning
+
+    from clustering_protocols.algorithms.kmeans import draw_starts
+
     seed = int.from_bytes(stream.take(8), "big")
     starts = draw_starts(candidates, k, _N_INIT, np.random.default_rng(seed))
-    with (
-        warnings.catch_warnings()
-    ):  # rows that coincide give fewer different candidates
+    # of few candidates; recorded sessions have the last bits of scikit-learn's
+    with threadpool_limits(1, "openmp"), warnings.catch_warnings():
+        # rows that coincide give fewer different candidates
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return kmeans(candidates.copy(), starts, max_iter=300).centroids
+        runs = [_lloyd(candidates, candidates[rows]) for rows in starts]
+    merged: FloatArray = min(runs, key=lambda run: run.inertia_).cluster_centers_
+    return merged
+
+
+def _lloyd(candidates: FloatArray, V: FloatArray) -> KMeans:
+    from sklearn.cluster import KMeans
+
+    return KMeans(len(V), init=V, n_init=1, max_iter=300, tol=0.0).fit(candidates)
 
 
 def of_lane(purpose: str, lane: int) -> str:

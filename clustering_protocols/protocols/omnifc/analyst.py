@@ -57,7 +57,8 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
         runs = []
         for params in session.runs:
             found = clustering.clusters(
-                params, seen, lambda use: session.generator("omnifc", use)
+                *(params, seen, lambda use: session.generator("omnifc", use)),
+                engine=session.engine,
             )
             figures = figures_of(X, found, silhouette=silhouette)
             runs.append(_run(session, params, found, figures, bits))

@@ -26,6 +26,7 @@ from clustering_protocols.algorithms.spectral import (
     spectral_embedding,
 )
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 
 from . import limits
 from .params import OmniFC
@@ -110,6 +111,7 @@ def clusters(
     given: Seen,
     generators: Generators,
     starts: IntArray | None = None,
+    engine: Engine = ONE_THREAD,
 ) -> Clusters:
     """Return clusters of what is seen.
 
@@ -118,11 +120,13 @@ def clusters(
     generators : callable
     starts : int64 array of shape (n_init, n_clusters), optional
         Instead of drawn ones.
+    engine : Engine, optional
+        Works on blocks of many rows.
     """
     if given.rows is not None:
         if params.algorithm in {"dbscan", "hdbscan"}:
             return _of_density(params, given.rows)
-        return of_rows(params, given.rows, generators, starts)
+        return of_rows(params, given.rows, generators, starts, engine)
     distances = given.distances
     if distances is None:
         raise ValueError("neither rows nor distances are seen")
@@ -137,7 +141,11 @@ def clusters(
 
 
 def of_rows(
-    params: OmniFC, X: FloatArray, generators: Generators, starts: IntArray | None
+    params: OmniFC,
+    X: FloatArray,
+    generators: Generators,
+    starts: IntArray | None,
+    engine: Engine = ONE_THREAD,
 ) -> Clusters:
     """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
@@ -149,7 +157,7 @@ def of_rows(
         seed = int(generators("factor").integers(2**31))
         X = nmf(X, params.k, params.max_iter, seed)
     if starts is None:
-        starts = draw_starts(X, params.k, params.n_init, generators("starts"))
+        starts = draw_starts(X, params.k, params.n_init, generators("starts"), engine)
     if params.algorithm == "fuzzy_cmeans":
         found = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
         return Clusters(
@@ -158,7 +166,7 @@ def of_rows(
             memberships=found.memberships,
             n_coinciding=found.n_coinciding,
         )
-    return _of_kmeans(kmeans(X, starts, params.max_iter))
+    return _of_kmeans(kmeans(X, starts, params.max_iter, engine))
 
 
 def _of_density(params: OmniFC, X: FloatArray) -> Clusters:

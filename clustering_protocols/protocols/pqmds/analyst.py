@@ -57,9 +57,9 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
 
 def _run(session: PqmdsSession, params: ProductQuantisation, Z: FloatArray) -> Run:
     """Return what k-means of the codes (n, s) gives."""
-    rng = session.generator("pqmds", "starts")
-    starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-    found = kmeans(Z, starts, params.max_iter)
+    rng, engine = session.generator("pqmds", "starts"), session.engine
+    starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
+    found = kmeans(Z, starts, params.max_iter, engine)
     return _ended(session, found, of_clustering(Z, found))
 
 

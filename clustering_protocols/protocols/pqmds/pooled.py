@@ -25,4 +25,4 @@ def labels(
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
     else:
         starts = summary.starts
-    return kmeans(Z.copy(), starts, params.max_iter).labels
+    return kmeans(Z, starts, params.max_iter).labels

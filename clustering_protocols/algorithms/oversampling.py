@@ -1,0 +1,104 @@
+"""Starts of k-means of many rows: k-means‖.
+
+B. Bahmani, B. Moseley, A. Vattani, R. Kumar, S. Vassilvitskii, "Scalable k-means++",
+2012. A few passes draw some rows each, independently, with a probability that grows with
+the squared distance to what was drawn before; starts are then drawn among these by
+k-means++, each with the number of rows that are nearest to it as its weight.
+
+Whether a row is drawn in a pass follows from the key, the pass and the row's number
+alone, by a generator that counts (Philox4x64-10; J. K. Salmon, M. A. Moraes, R. O. Dror,
+D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), and the sum of squared
+distances is one of whole numbers: neither blocks nor threads change what is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from sklearn.cluster import kmeans_plusplus
+
+from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+
+from .lloyd import Nearest, Rows, units_below
+
+_PASSES: Final = 5
+_OVERSAMPLING: Final = 2  # rows per pass and cluster to expect, as in the paper
+_WORDS: Final = 4  # that Philox gives per count
+
+
+def draw(
+    rows: Rows, n_clusters: int, n_init: int, rng: np.random.Generator
+) -> IntArray | None:
+    """Return row numbers (n_init, n_clusters); None of fewer different rows.
+
+    All starts are drawn from one oversampling.
+    """
+    chosen, weights = _candidates(rows, n_clusters, rng)
+    if len(chosen) < n_clusters:
+        return None
+    points, seeds = rows.at(chosen), rng.integers(2**31, size=n_init)
+    drawn = [
+        kmeans_plusplus(
+            points, n_clusters, sample_weight=weights, random_state=int(seed)
+        )[1]
+        for seed in seeds
+    ]
+    starts: IntArray = chosen[np.array(drawn)]
+    return starts
+
+
+def _candidates(
+    rows: Rows, n_clusters: int, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Return numbers of different rows, and how many rows are nearest to each."""
+    n = len(rows.X)
+    key = rng.integers(2**64, size=2, dtype=np.uint64)
+    chosen = rng.integers(n, size=1)
+    known = Nearest.of_nothing(slice(0, n))
+    first = 0
+    for number in range(_PASSES + 1):
+        _bring_nearer(rows, chosen[first:], first, known)
+        if number == _PASSES:
+            break
+        total = _total(rows, known.away)
+        if total == 0:
+            break
+        first = len(chosen)
+        share = _OVERSAMPLING * n_clusters / total
+        drawn = [
+            block.start
+            + np.flatnonzero(
+                uniform(key, number, block.start, block.stop)
+                < share * known.away[block]
+            )
+            for block in rows.blocks()
+        ]
+        chosen = np.concatenate([chosen, *drawn])
+    weights = np.bincount(known.labels, minlength=len(chosen))
+    there = weights > 0
+    return chosen[there], weights[there].astype(np.float64)
+
+
+def _bring_nearer(rows: Rows, chosen: IntArray, first: int, known: Nearest) -> None:
+    if not len(chosen):
+        return
+    for block, found in rows.nearest(rows.at(chosen), known, first):
+        known.labels[block], known.away[block] = found
+
+
+def _total(rows: Rows, away: FloatArray) -> float:
+    """Return the sum of squared distances (n,), exactly the same whatever the blocks."""
+    (unit,) = units_below(np.array([len(away) * away.max()]))
+    return sum(
+        int(np.rint(away[block] * unit).astype(np.int64).sum())
+        for block in rows.blocks()
+    ) / float(unit)
+
+
+def uniform(key: WordArray, number: int, begin: int, end: int) -> FloatArray:
+    """Return the uniform numbers of [0, 1) of rows begin … end-1 in a pass."""
+    skipped = begin % _WORDS
+    counter = np.array([begin // _WORDS, 0, number, 0], dtype=np.uint64)
+    counted = np.random.Generator(np.random.Philox(key=key, counter=counter))
+    return counted.random(end - begin + skipped)[skipped:]

@@ -1,0 +1,211 @@
+"""Passes over rows: squared distances, the nearest centroid, sums of whole numbers.
+
+Rows are handled in blocks that stay in the cache, features first, so that the inner
+loops run over rows and become vector instructions whatever k and F are. There is no
+matrix product, whose bits depend on how many rows it is given: a row's distances are
+added up in one order, by IEEE's arithmetic, and are the same bits in every block.
+
+Sums are of terms that were rounded to whole units before: whole numbers add up exactly
+in any order, so that sums depend neither on blocks nor on threads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.compiled import compiled
+
+BLOCK: Final = 256
+_AT_ONCE: Final = 8
+
+
+@compiled
+def scaled_block(
+    X: FloatArray,
+    begin: int,
+    size: int,
+    offset: FloatArray,
+    inverse: FloatArray,
+    block: FloatArray,
+) -> None:
+    """Write (x - offset) · inverse of a block of rows, features first.
+
+    Eight rows a turn: they are what is written at once, and stay in the cache until the
+    last of their features was read.
+    """
+    whole = size - size % _AT_ONCE
+    for first in range(0, whole, _AT_ONCE):
+        for f in range(X.shape[1]):
+            for i in range(first, first + _AT_ONCE):
+                block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
+    for i in range(whole, size):
+        for f in range(X.shape[1]):
+            block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
+
+
+@compiled
+def distances(block: FloatArray, size: int, V: FloatArray, D: FloatArray) -> None:
+    """Write squared distances (k, size) of a block to all centroids (k, F).
+
+    Four features a turn: a quarter of the loads and stores of D.
+    """
+    n_features = V.shape[1]
+    whole = n_features - n_features % 4
+    for c in range(V.shape[0]):
+        for i in range(size):
+            D[c, i] = 0.0
+        for f in range(0, whole, 4):
+            v0, v1, v2, v3 = V[c, f], V[c, f + 1], V[c, f + 2], V[c, f + 3]
+            for i in range(size):
+                a = block[f, i] - v0
+                b = block[f + 1, i] - v1
+                e = block[f + 2, i] - v2
+                g = block[f + 3, i] - v3
+                D[c, i] += (a * a + b * b) + (e * e + g * g)
+        for f in range(whole, n_features):
+            v0 = V[c, f]
+            for i in range(size):
+                a = block[f, i] - v0
+                D[c, i] += a * a
+
+
+@compiled
+def nearest_of_block(
+    D: FloatArray, size: int, labels: IntArray, smallest: FloatArray
+) -> None:
+    """Write the nearest centroid and its squared distance; ties go to the lowest."""
+    for i in range(size):
+        smallest[i] = D[0, i]
+        labels[i] = 0
+    for c in range(1, D.shape[0]):
+        for i in range(size):
+            if D[c, i] < smallest[i]:
+                smallest[i] = D[c, i]
+                labels[i] = c
+
+
+@compiled
+def nearest_sums(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    V: FloatArray,
+    units: FloatArray,
+    sums: IntArray,
+    counts: IntArray,
+    within_units: FloatArray,
+    within: IntArray,
+) -> None:
+    """Add the sums and counts of the rows nearest to each centroid, in whole units.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F), C-contiguous
+    offset, inverse : float64 arrays of shape (F,)
+        A row counts as (x - offset) · inverse.
+    V : float64 array of shape (k, F)
+    units : float64 array of shape (F,)
+    sums : int64 array of shape (k, F), added to
+    counts : int64 array of shape (k,), added to
+    within_units : float64 array of shape (2,)
+        Of squared distances to the nearest centroid: whole units, and units of what is
+        left of one. Zeros where nobody asks.
+    within : int64 array of shape (2,), added to
+    """
+    n, n_features = X.shape
+    block = np.empty((n_features, BLOCK))
+    D = np.empty((V.shape[0], BLOCK))
+    smallest = np.empty(BLOCK)
+    labels = np.empty(BLOCK, np.int64)
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        scaled_block(X, begin, size, offset, inverse, block)
+        distances(block, size, V, D)
+        nearest_of_block(D, size, labels, smallest)
+        for i in range(size):
+            c = labels[i]
+            counts[c] += 1
+            for f in range(n_features):
+                x = (X[begin + i, f] - offset[f]) * inverse[f]
+                sums[c, f] += np.int64(np.rint(x * units[f]))
+        for i in range(size):
+            away = smallest[i] * within_units[0]
+            whole = np.floor(away)
+            within[0] += np.int64(whole)
+            within[1] += np.int64((away - whole) * within_units[1])
+
+
+@compiled
+def bring_nearer(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    V: FloatArray,
+    first: int,
+    labels: IntArray,
+    smallest: FloatArray,
+) -> None:
+    """Write number and squared distance of what is nearer than what was found before.
+
+    Parameters
+    ----------
+    X, offset, inverse, V
+        As in :func:`nearest_sums`.
+    first : int
+        Number of the first centroid; ties go to what was found before.
+    labels : int64 array of shape (n,), written
+    smallest : float64 array of shape (n,), written
+        Infinite where nothing was found before.
+    """
+    n, n_features = X.shape
+    block = np.empty((n_features, BLOCK))
+    D = np.empty((V.shape[0], BLOCK))
+    nearest = np.empty(BLOCK, np.int64)
+    away = np.empty(BLOCK)
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        scaled_block(X, begin, size, offset, inverse, block)
+        distances(block, size, V, D)
+        nearest_of_block(D, size, nearest, away)
+        for i in range(size):
+            if away[i] < smallest[begin + i]:
+                smallest[begin + i] = away[i]
+                labels[begin + i] = first + nearest[i]
+
+
+@compiled
+def absolute_sums(
+    X: FloatArray, offset: FloatArray, units: FloatArray, sums: IntArray
+) -> None:
+    """Add Σ |x - offset| of each column, in whole units.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F), C-contiguous
+    offset, units : float64 arrays of shape (F,)
+    sums : int64 array of shape (F,), added to
+    """
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            sums[f] += np.int64(np.rint(abs(X[i, f] - offset[f]) * units[f]))
+
+
+@compiled
+def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
+    """Write max |x - offset| of each column where it is larger than what is there.
+
+    What is not a number stays: it is larger than all.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F), C-contiguous
+    offset : float64 array of shape (F,)
+    largest : float64 array of shape (F,), written
+    """
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            away = abs(X[i, f] - offset[f])
+            largest[f] = np.maximum(largest[f], away)

@@ -1,0 +1,243 @@
+"""k-means in whole numbers: scikit-learn's result, the same bits however it is cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+
+from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.blocks import ONE_THREAD, LocalEngine
+
+BLOBS = make_blobs(3000, 7, centers=9, cluster_std=3.0, random_state=0)[0]
+SETS = {
+    "iris": (load_iris().data, 3),
+    "wine": (load_wine().data, 3),
+    "digits": (load_digits().data, 10),
+    "blobs": (BLOBS, 9),
+}
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def theirs(X: Any, starts: Any, max_iter: int = 300) -> KMeans:
+    return min(
+        (
+            KMeans(len(rows), init=X[rows], n_init=1, tol=0, max_iter=max_iter).fit(X)
+            for rows in starts
+        ),
+        key=lambda run: run.inertia_,
+    )
+
+
+def bits(found: of_kmeans.Clustering) -> tuple[Any, ...]:
+    return (
+        found.labels.tobytes(),
+        found.centroids.tobytes(),
+        found.inertia,
+        found.n_iter,
+    )
+
+
+@pytest.fixture
+def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that says how many rows are a block, and any rows worth threads."""
+
+    def said(n_rows: int, width: int) -> None:
+        monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
+        monkeypatch.setattr(lloyd, "_BLOCK_ITEMS", n_rows * width)
+
+    return said
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_k_means_equals_scikit_learn_from_the_same_rows(name: str) -> None:
+    X, k = SETS[name]
+    starts = draw_starts(X, k, 5, rng())
+    ours, best = kmeans(X, starts, 300), theirs(X, starts)
+    assert np.array_equal(ours.labels, best.labels_)
+    assert ours.inertia == pytest.approx(best.inertia_, rel=1e-12)
+    assert ours.n_iter == best.n_iter_
+    assert ours.converged
+    np.testing.assert_allclose(
+        ours.centroids, best.cluster_centers_, rtol=1e-12, atol=1e-12 * np.ptp(X)
+    )
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+def test_a_run_that_is_cut_off_ends_where_scikit_learn_s_does(max_iter: int) -> None:
+    starts = draw_starts(BLOBS, 9, 1, rng())
+    ours, other = kmeans(BLOBS, starts, max_iter), theirs(BLOBS, starts, max_iter)
+    assert np.array_equal(ours.labels, other.labels_)
+    assert ours.inertia == pytest.approx(other.inertia_, rel=1e-12)
+    assert not ours.converged
+    assert ours.n_iter == max_iter
+
+
+@pytest.mark.parametrize("n_rows", [1, 255, 256, 1000])
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_the_same_bits_on_any_number_of_threads_and_in_any_blocks(
+    in_small_blocks: Any, n_threads: int, n_rows: int
+) -> None:
+    X = BLOBS[:1200] * [1e-30, 1.0, 1e6, 1.0, 1.0, 1e-3, 1e20]
+    starts = draw_starts(X, 9, 3, rng())
+    whole = kmeans(X, starts, 300)
+    in_small_blocks(n_rows, X.shape[1])
+    cut = kmeans(X, starts, 300, LocalEngine(n_threads))
+    assert bits(cut) == bits(whole)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
+    X = rng(seed).normal(size=(300, 3)) * 10.0 ** rng(seed).integers(-9, 9, size=3)
+    order = rng(seed).permutation(len(X))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(X))
+    units = lloyd.Rows.of(X, ONE_THREAD, 4)
+    moved = lloyd.Rows(
+        X=np.ascontiguousarray(X[order]),
+        offset=units.offset,
+        units=units.units,
+        within_units=units.within_units,
+        engine=ONE_THREAD,
+    )
+    V = units.at(np.arange(4))
+    here, there = units.sums(V), moved.sums(V)
+    assert np.array_equal(here[0], there[0])
+    assert np.array_equal(here[1], there[1])
+    assert here[2] == there[2]
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6, 1e12, 1e100])
+def test_sums_are_exact_to_rounding_beside_a_value_far_out(far: float) -> None:
+    X = rng(3).normal(loc=5.0, size=(5000, 2))
+    X[17, 0] = far
+    rows = lloyd.Rows.of(X, ONE_THREAD, 1)
+    sums, counts, inertia = rows.sums(np.zeros((1, 2)))
+    assert counts.tolist() == [5000]
+    for f in range(2):
+        terms = [Fraction(x) - Fraction(rows.offset[f]) for x in X[:, f].tolist()]
+        error = abs(Fraction(int(sums[0, f])) / Fraction(rows.units[f]) - sum(terms))
+        assert error <= sum(map(abs, terms)) * Fraction(1, 2**48)
+        assert abs(int(sums[0, f])) < 2**62
+    expected = np.square(X - rows.offset).sum()
+    assert float(inertia) == pytest.approx(expected, rel=1e-12)
+
+
+def test_tight_groups_far_from_each_other_keep_the_digits_of_inertia() -> None:
+    X = np.repeat([[0.0, 0.0], [1e6, 1e6]], 2000, axis=0)
+    X += 1e-3 * rng(1).normal(size=X.shape)
+    found = kmeans(X, np.array([[0, 2000]]), 300)
+    centred = np.concatenate([X[:2000] - X[:2000].mean(0), X[2000:] - X[2000:].mean(0)])
+    assert found.inertia == pytest.approx(float(np.square(centred).sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-160, 1e-100, 1e100])
+def test_very_small_and_very_large_rows_are_clustered(scale: float) -> None:
+    X = np.repeat([[0.0], [1.0], [3.0]], 5, axis=0) * scale
+    found = kmeans(X, np.array([[0, 5, 10]]), 300)
+    if scale**2 > 0:  # else squares are zero, and every cluster is as near
+        assert found.labels.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert np.isfinite(found.centroids).all()
+    assert found.inertia == 0.0
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 150, 299])
+def test_what_is_no_finite_number_is_refused(
+    in_small_blocks: Any, wrong: float, place: int
+) -> None:
+    X = BLOBS[:300].copy()
+    X[place, 3] = wrong
+    in_small_blocks(7, X.shape[1])
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="no finite"):
+        kmeans(X, np.array([[1, 2]]), 10, LocalEngine(2))
+
+
+def test_rows_are_not_changed() -> None:
+    X = rng().normal(5.0, size=(300, 4))
+    given_ = X.copy()
+    X.flags.writeable = False
+    kmeans(X, draw_starts(X, 3, 4, rng()), 50)
+    assert np.array_equal(given_, X)
+
+
+def test_rows_in_another_order_of_memory_give_the_same() -> None:
+    starts = draw_starts(BLOBS, 4, 1, rng())
+    turned = kmeans(np.asfortranarray(BLOBS), starts, 300)
+    assert bits(turned) == bits(kmeans(BLOBS, starts, 300))
+
+
+@pytest.mark.parametrize("n_rows", [2, 1000])
+def test_an_empty_cluster_takes_the_farthest_row_as_scikit_learn_s(
+    in_small_blocks: Any, n_rows: int
+) -> None:
+    X = np.vstack([BLOBS[:400], BLOBS[:1], BLOBS[:1] + 1000.0])
+    starts = np.array([[0, 400, 1]])  # the first two are equal: the second stays empty
+    other = KMeans(3, init=X[starts[0]], n_init=1, tol=0).fit(X)
+    in_small_blocks(n_rows, X.shape[1])
+    found = kmeans(X, starts, 300, LocalEngine(2))
+    assert np.array_equal(found.labels, other.labels_)
+    assert found.inertia == pytest.approx(other.inertia_, rel=1e-12)
+
+
+def test_more_clusters_than_different_rows_leave_some_empty() -> None:
+    X = np.repeat([[0.0], [1.0]], 5, axis=0)
+    found = kmeans(X, np.array([[0, 1, 5]]), 300)
+    assert found.inertia == 0.0
+    assert found.converged
+    assert found.labels.tolist() == [0] * 5 + [2] * 5
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_only_many_rows_are_shared_by_threads(
+    monkeypatch: pytest.MonkeyPatch, n_threads: int
+) -> None:
+    X = load_wine().data
+    engine = LocalEngine(n_threads)
+    for least, expected in ((X.size * 3 + 1, ONE_THREAD), (X.size * 3, engine)):
+        monkeypatch.setattr(lloyd, "WORTH_A_THREAD", least)
+        assert lloyd.Rows.of(X, engine, 3).engine is expected
+
+
+def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:
+    centroids = np.array([[1.0], [-1.0], [1.0]])
+    assert nearest(np.array([[0.0], [2.0]]), centroids).tolist() == [0, 0]
+    X = np.array([[-1.0], [1.0], [0.0]])
+    assert kmeans(X, np.array([[1, 0]]), 1).labels.tolist() == [1, 0, 0]
+
+
+SCRIPT = """
+import hashlib, numpy as np
+from clustering_protocols.algorithms.kmeans import kmeans
+X = np.random.default_rng(0).normal(size=(4000, 6))
+found = kmeans(X, np.arange(8)[np.newaxis], 50)
+parts = (found.labels, found.centroids, np.float64(found.inertia))
+print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+
+
+def test_machines_with_narrower_vectors_give_the_same_bits() -> None:
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=os.environ | named,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for named in ({}, {"NUMBA_CPU_NAME": "generic"})
+    }
+    assert len(said) == 1

@@ -1,0 +1,100 @@
+"""Starts by k-means‖: as good as k-means++'s, the same however rows are cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+from sklearn.datasets import make_blobs
+
+from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd, oversampling
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.metrics import adjusted_rand
+
+X, CLASSES = make_blobs(6000, 5, centers=12, cluster_std=0.7, random_state=4)
+KEY = np.array([3, 2**63 + 5], dtype=np.uint64)
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_kmeans, "MANY_ROWS", 100)
+
+
+def drawn(seed: int, n_init: int = 1, n_threads: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    return draw_starts(X, 12, n_init, rng, LocalEngine(n_threads))
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 256, 1001])
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_the_same_rows_on_any_number_of_threads_and_in_any_blocks(
+    monkeypatch: pytest.MonkeyPatch, n_threads: int, n_rows: int
+) -> None:
+    if n_rows == 1:
+        monkeypatch.setattr(f"{__name__}.X", X[:900])
+    whole = drawn(1, 3)
+    monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(lloyd, "_BLOCK_ITEMS", n_rows * X.shape[1])
+    assert np.array_equal(drawn(1, 3, n_threads), whole)
+
+
+def test_other_seeds_give_other_rows_and_rows_of_a_start_differ() -> None:
+    starts = drawn(0, 5)
+    assert starts.shape == (5, 12)
+    assert starts.dtype == np.int64
+    assert all(len(np.unique(X[rows], axis=0)) == 12 for rows in starts)
+    assert len({tuple(rows) for rows in starts.tolist()}) == 5
+    assert not np.array_equal(drawn(1, 5), starts)
+
+
+def test_starts_are_as_good_as_those_of_k_means_plus_plus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def potential(starts: Any) -> float:
+        return float(np.mean([kmeans(X, rows[None], 1).inertia for rows in starts]))
+
+    ours = np.mean([potential(drawn(seed, 3)) for seed in range(5)])
+    monkeypatch.setattr(of_kmeans, "MANY_ROWS", len(X))
+    assert ours <= 1.1 * np.mean([potential(drawn(seed, 3)) for seed in range(5)])
+
+
+def test_the_best_of_some_starts_finds_the_groups() -> None:
+    assert adjusted_rand(CLASSES, kmeans(X, drawn(0, 10), 300).labels) > 0.99
+
+
+@pytest.mark.parametrize("n_different", [1, 3, 11])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_fewer_different_rows_than_clusters_are_no_trouble(
+    monkeypatch: pytest.MonkeyPatch, n_different: int
+) -> None:
+    few = X[np.arange(2000) % n_different]
+    monkeypatch.setattr(f"{__name__}.X", few)
+    found = kmeans(few, drawn(0, 2), 300)
+    assert found.inertia == pytest.approx(0.0, abs=1e-20)
+
+
+def test_as_many_different_rows_as_clusters_are_all_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = X[np.arange(2000) % 12]
+    monkeypatch.setattr(f"{__name__}.X", few)
+    found = kmeans(few, drawn(0, 10), 300)
+    assert len(np.unique(found.labels)) == 12
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 1), (5, 9), (4, 4096), (999, 1000)])
+def test_a_row_s_number_follows_from_key_pass_and_row_alone(
+    begin: int, end: int
+) -> None:
+    whole = oversampling.uniform(KEY, 3, 0, 5000)
+    assert np.array_equal(oversampling.uniform(KEY, 3, begin, end), whole[begin:end])
+
+
+def test_numbers_are_uniform_and_passes_have_nothing_in_common() -> None:
+    one, other = (oversampling.uniform(KEY, number, 0, 20_000) for number in (0, 1))
+    assert kstest(one, "uniform").pvalue > 0.001
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
+    assert not np.isin(one, other).any()
