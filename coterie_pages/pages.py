@@ -1,8 +1,9 @@
-"""One self-contained HTML file of a model: it fetches nothing and runs nothing."""
+"""The HTML of a model: one file that fetches and runs nothing, or a page in a frame."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,26 +12,39 @@ from markupsafe import Markup
 from clustering_protocols.limits import CONTROLS
 from coterie_pages import svg, words
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
+from coterie_pages.models.frame import Frame
+from coterie_pages.models.screens import Screen
+from coterie_pages.served import address_of
 from coterie_pages.svg.heat import lines_of
 
-_TEMPLATES: Final = {
+_REPORTS: Final = {
     "terms-sheet": "terms.html.j2",
     "run-report": "run.html.j2",
     "session-report": "session.html.j2",
 }
+Report = TermsSheet | RunReport | SessionReport
+"""What is one file, to keep and print, and may be shown in a frame too."""
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 
 
-def page(model: TermsSheet | RunReport | SessionReport) -> str:
+def page(model: Report) -> str:
     """Return the HTML of a model.
 
     Everything in it is escaped, whoever wrote it; what would change the direction of
     text, or cannot be shown, stands as an escape.
     """
-    template = _environment().get_template(_TEMPLATES[model.kind])
-    return template.render(page=model)
+    template = _environment().get_template(_REPORTS[model.kind])
+    return template.render(page=model, frame_template="file.html.j2")
 
 
+def screen(model: Report | Screen, frame: Frame) -> str:
+    """Return the HTML of a model as a served page, escaped like any other."""
+    name = model.template if isinstance(model, Screen) else _REPORTS[model.kind]
+    template = _environment().get_template(name)
+    return template.render(page=model, frame=frame, frame_template="app.html.j2")
+
+
+@cache
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("coterie_pages"),
@@ -49,8 +63,11 @@ def _environment() -> Environment:
         "title_of": words.title_of,
         "moment": words.moment,
         "event": words.event,
+        "ago": words.ago,
+        "minute": words.minute,
     }
     made.globals |= {
+        "address_of": address_of,
         "agreement_sentence": words.agreement_sentence,
         "share": words.share,
         "svg": svg,

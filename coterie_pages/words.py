@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final
 
 from clustering_protocols.profiles import FieldProfile, date_of
@@ -95,6 +96,22 @@ def agreement_sentence(sheet: TermsSheet) -> str:
 def moment(at: datetime) -> str:
     """Return a time to the second, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def minute(at: datetime) -> str:
+    """Return a time to the minute, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """Return how long ago a time was, or how far off it is, in whole units."""
+    seconds = max(1, abs(int((now - at).total_seconds())))
+    lengths = [length for _, length in _UNITS]
+    for length, below in pairwise(lengths):
+        if seconds >= length:
+            whole = length if seconds >= 2 * length else below
+            return span(seconds // whole * whole)
+    return span(seconds)
 
 
 def event(line: Left) -> str:

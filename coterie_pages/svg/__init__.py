@@ -5,8 +5,10 @@ picture has a title and a description, and its numbers stand in a table beside i
 """
 
 from coterie_pages.svg.bars import bars
+from coterie_pages.svg.changes import changes
 from coterie_pages.svg.curves import curves
 from coterie_pages.svg.heat import heat_map
 from coterie_pages.svg.scatter import scatter
+from coterie_pages.svg.timeline import timeline
 
-__all__ = ["bars", "curves", "heat_map", "scatter"]
+__all__ = ["bars", "changes", "curves", "heat_map", "scatter", "timeline"]

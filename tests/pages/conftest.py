@@ -19,7 +19,10 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as driver:
         running = driver.chromium.launch(
             executable_path=path,
-            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND"],
+            args=[
+                "--no-sandbox",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+            ],
         )
         yield running
         running.close()

@@ -1,0 +1,47 @@
+"""Fields of a form: what may be written into each, and what was wrong with it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from clustering_protocols.values import Value
+
+
+class Option(Value):
+    """One of several values, and how people call it."""
+
+    value: str
+    text: str
+
+
+class FormField(Value):
+    """A field of a form.
+
+    Attributes
+    ----------
+    name : str
+        What the form sends; a dot reaches into a part.
+    label, hint : str
+        What it is called, and what it means.
+    kind : str
+        ``choice``: one of the options, or empty for the default.
+    limits : str
+        Type and limits in words.
+    usual : str
+        The default, as it would be written; empty where there is none.
+    value : str
+        What stands in it.
+    wrong : str
+        Why that was refused.
+    """
+
+    name: str
+    label: str
+    hint: str = ""
+    kind: Literal["text", "number", "choice", "long"] = "text"
+    options: tuple[Option, ...] = ()
+    limits: str = ""
+    usual: str = ""
+    required: bool = False
+    value: str = ""
+    wrong: str = ""

@@ -1,0 +1,186 @@
+"""Pages that are served: each model names the template that shows it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime, Field
+
+from clustering_protocols.values import Value
+from coterie_pages.models.reports import SessionReport
+
+
+class Screen(Value):
+    """A served page; ``template`` is its name under ``templates``."""
+
+    template: ClassVar[str]
+
+
+class Refusal(Screen):
+    """That something is not, or may not be, and what to do.
+
+    request: by which number an administrator finds it in the log.
+    """
+
+    template = "refusal.html.j2"
+    title: str
+    detail: str
+    remedy: str = ""
+    request: str = ""
+
+
+class SignIn(Screen):
+    """The form that takes a key."""
+
+    template = "analyst/sign-in.html.j2"
+
+
+class SessionRow(Value):
+    """A session in a list.
+
+    awaited: the names of the slots for which it waits, the first few.
+    n_awaited: how many there are.
+    since: since when it has been where it is.
+    """
+
+    id: str
+    title: str
+    protocol: str
+    state: str
+    reason: str = ""
+    round: int = Field(ge=0)
+    awaited: tuple[str, ...] = ()
+    n_awaited: int = Field(default=0, ge=0)
+    since: AwareDatetime
+    deadline: AwareDatetime
+    created_at: AwareDatetime
+    over: bool
+
+
+class Sessions(Screen):
+    """The sessions that a key may see, by name.
+
+    now: when the page was made, from which ages count.
+    state: the state that alone is shown; empty for all.
+    following: after which session the next page begins; empty on the last.
+    """
+
+    template = "analyst/sessions.html.j2"
+    rows: tuple[SessionRow, ...]
+    states: tuple[str, ...]
+    state: str = ""
+    following: str = ""
+    first: bool = True
+    now: AwareDatetime
+
+
+class Work(Value):
+    """A stretch of time in which rounds went on, or somebody was awaited.
+
+    rounds: how many rounds it holds; 0 while parties join.
+    """
+
+    begin: AwareDatetime
+    end: AwareDatetime
+    first_round: int = Field(ge=0)
+    rounds: int = Field(default=0, ge=0)
+
+
+class Answer(Value):
+    """An answer of a slot: when it came, and to which round."""
+
+    slot: str
+    at: AwareDatetime
+    round: int = Field(ge=0)
+
+
+class Timeline(Value):
+    """When rounds were open, and when each slot answered."""
+
+    work: tuple[Work, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    slots: tuple[str, ...] = ()
+    joined: tuple[Answer, ...] = ()
+
+
+class Progress(Value):
+    """How far a protocol of many rounds has come.
+
+    changes: by how much each update moved the result.
+    """
+
+    done: int = Field(ge=0)
+    most: int = Field(ge=0)
+    changes: tuple[float, ...] = ()
+
+
+class Chain(Value):
+    """Whether the audit hangs together.
+
+    lines: how many there are.
+    broken: what was found where it does not; empty where it does.
+    """
+
+    lines: int = Field(ge=0)
+    broken: str = ""
+
+
+class OneSession(Screen):
+    """A session, as its coordinator sees it at the analyst.
+
+    Attributes
+    ----------
+    report : SessionReport
+        What its report says; without a sheet where terms are of another release.
+    stage, stage_index, n_stages, round, attempt
+        Where it is; the index counts from 0.
+    awaited : tuple of str
+        Slots for which it waits.
+    may : tuple of str
+        What may be done with it now: ``cancel``, ``extend``, ``choose``.
+    n_clusters : tuple of int
+        Of the runs, where one may be chosen.
+    """
+
+    template = "analyst/session.html.j2"
+    report: SessionReport
+    stage: str = ""
+    stage_index: int = Field(ge=0)
+    n_stages: int = Field(ge=0)
+    round: int = Field(ge=0)
+    attempt: int = Field(ge=0)
+    awaited: tuple[str, ...] = ()
+    since: AwareDatetime
+    deadline: AwareDatetime
+    now: AwareDatetime
+    over: bool
+    progress: Progress | None = None
+    timeline: Timeline = Timeline()
+    chain: Chain
+    may: tuple[Literal["cancel", "extend", "choose"], ...] = ()
+    n_clusters: tuple[int, ...] = ()
+
+
+class KeyRow(Value):
+    """A key; never its secret."""
+
+    id: str
+    role: str
+    label: str
+    created_at: AwareDatetime
+    last_used_at: AwareDatetime | None
+    expires_at: AwareDatetime
+    state: Literal["valid", "ended", "revoked"]
+    own: bool = False
+
+
+class Keys(Screen):
+    """The keys of a service, for its administrator.
+
+    made: a secret that is shown this once.
+    """
+
+    template = "analyst/keys.html.j2"
+    rows: tuple[KeyRow, ...]
+    made: str = Field(default="", repr=False)
+    made_for: str = ""

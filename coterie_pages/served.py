@@ -1,0 +1,82 @@
+"""Pages that a browser asks for: the same templates, in a frame with ways to go.
+
+Scripts and styles are files of the same address, so that the policy of the pages can
+forbid whatever stands in a page itself. Both shells send :data:`HEADERS` with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # a form's Origin is told to its own site alone
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+"""Of every page: what it may load, who may show it, and that nobody keeps it."""
+
+_ASSETS: Final = {
+    "style.css": ("templates/style.css", "text/css; charset=utf-8"),
+    "app.css": ("static/app.css", "text/css; charset=utf-8"),
+    "htmx.js": ("static/htmx.min.js", "text/javascript; charset=utf-8"),
+}
+
+
+class Asset(NamedTuple):
+    """A script or a style.
+
+    tag: the first characters of its SHA-256: another content has another address.
+    """
+
+    content: bytes
+    media_type: str
+    tag: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return how it is sent: its address changes when it does, so it is kept."""
+        kept = "public, max-age=31536000, immutable"
+        return {**HEADERS, "Content-Type": self.media_type, "Cache-Control": kept}
+
+
+def asset(name: str) -> Asset | None:
+    """Return what pages load under a name; None where they load nothing of it."""
+    if name not in _ASSETS:
+        return None
+    return asset_in("coterie_pages", *_ASSETS[name])
+
+
+@cache
+def asset_in(package: str, path: str, media_type: str) -> Asset:
+    """Return a file of a package as what pages load."""
+    content = files(package).joinpath(path).read_bytes()
+    return Asset(content, media_type, sha256(content).hexdigest()[:12])
+
+
+def address_of(root: str, name: str) -> str:
+    """Return the address of a script or style; :class:`KeyError` if there is none."""
+    found = asset(name)
+    if found is None:
+        raise KeyError(name)
+    return f"{root}/static/{name}?v={found.tag}"

@@ -1,0 +1,67 @@
+"""Forms follow the schema of a protocol's parameters, and take what it takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from clustering_protocols import registry
+from coterie_pages.fields import fields_of, parameters_of
+
+PROTOCOLS = ("dc", "fccm", "llf", "omnifc", "pqmds")
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = registry.describe(name)["params"]
+    return found
+
+
+def put(values: dict[str, Any], name: str, value: Any) -> None:
+    *path, last = name.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+    values[last] = value
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_parameter_has_a_field_that_says_what_it_takes(name: str) -> None:
+    fields = fields_of(schema_of(name))
+    assert len({field.name for field in fields}) == len(fields) > 5
+    for field in fields:
+        assert field.hint, field.name
+        assert field.options or field.limits, field.name
+    needed = [field.required for field in fields]
+    assert needed == sorted(needed, reverse=True)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_fields_call_usual_is_what_the_protocol_takes_without_them(
+    name: str,
+) -> None:
+    given: dict[str, Any] = {}
+    usual: dict[str, Any] = {}
+    for each in parameters_of(schema_of(name)):
+        if each.is_required or each.name == "n_clusters":
+            put(given, each.name, 3)
+        else:
+            put(usual, each.name, json.loads(each.usual))
+    plain = registry.parse_params(name, given)
+    assert registry.parse_params(name, {**usual, **given}) == plain
+
+
+def test_a_field_keeps_what_was_written_and_says_what_was_wrong_with_it() -> None:
+    fields = fields_of(
+        schema_of("dc"),
+        {"param.n_clusters": "many", "param.anchor.kind": "uniform"},
+        {"n_clusters": "Give a whole number."},
+        prefix="param.",
+    )
+    found = {field.name: field for field in fields}
+    assert fields[0].name == "param.n_clusters"
+    assert (fields[0].value, fields[0].wrong) == ("many", "Give a whole number.")
+    assert found["param.anchor.kind"].value == "uniform"
+    assert found["param.anchor.kind"].usual == "gaussian"
+    assert [o.text for o in found["param.predictor"].options] == ["yes", "no"]
+    assert found["param.n_init"].limits == "integer from 1 to 1000"

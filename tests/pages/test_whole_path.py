@@ -1,0 +1,119 @@
+"""From a question to labels at four desks, without one typed command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from sklearn.metrics import adjusted_rand_score
+from support.analyst_process import Analyst
+from support.desks import DeskProcess
+from support.looking import looking
+from support.whole_path import (
+    AtCoordinator,
+    AtParty,
+    exported,
+    german,
+    plain,
+    pressed,
+    rows,
+    seen,
+)
+
+from coterie import Party
+
+TITLES = ("North <b>Clinic</b>", "South & East", "Western 'Hospital'")
+TABLES = {
+    "r1c1": ("Nord <i>.csv", german, "Patient"),
+    "r2c1": ("South.xlsx", exported, "Nr"),
+    "r3c1": ("west.tsv", plain, "id"),
+}
+TITLE = "Wards <img src=x onerror=alert(1)>"
+REASON = "Our <b>board</b> meets next week"
+
+
+@pytest.fixture
+def desks(tmp_path: Path) -> Iterator[dict[str, DeskProcess]]:
+    """A desk with a home and a folder of tables for each, and one for the coordinator."""
+    with ExitStack() as stack:
+        running = {}
+        for number, (name, (table, write, _)) in enumerate(
+            {"coordinator": ("pilot.tsv", plain, "id"), **TABLES}.items()
+        ):
+            home, tables = tmp_path / name / "home", tmp_path / name / "tables"
+            home.mkdir(parents=True)
+            tables.mkdir()
+            write(tables / table, number)
+            log = tmp_path / name / "log"
+            running[name] = stack.enter_context(DeskProcess(home, tables, log))
+        yield running
+
+
+def test_a_session_from_a_question_to_labels_without_a_typed_command(
+    browser: Browser, desks: dict[str, DeskProcess], tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        analyst = stack.enter_context(Analyst(tmp_path / "analyst"))
+        looks = {
+            name: stack.enter_context(
+                looking(browser, desk.address, accept_downloads=True)
+            )
+            for name, desk in desks.items()
+        }
+        coordinator = AtCoordinator(looks["coordinator"], desks["coordinator"].link)
+        parties = {name: AtParty(looks[name], desks[name].link) for name in TABLES}
+        page = coordinator.page
+
+        coordinator.connect(analyst)
+        coordinator.advised()
+        invitations = coordinator.opened(TITLE, TITLES, "pilot.tsv")
+        assert list(invitations) == list(TABLES)
+
+        for slot, party in parties.items():
+            party.reads(invitations[slot])
+        parties["r3c1"].declines(REASON)
+        declined = page.locator("td.declined", has_text="Western")
+        declined.wait_for()
+        assert REASON in declined.inner_text()
+        seen(coordinator.look, "declined")
+        invitations["r3c1"] = coordinator.invited_anew("Western")
+        parties["r3c1"].reads(invitations["r3c1"])
+
+        for slot, party in parties.items():
+            table, _, row_name = TABLES[slot]
+            party.takes_part(table, row_name)
+
+        state = page.locator("dl.glance dd").first
+        page.locator("dl.glance dt", has_text=re.compile("^round$")).wait_for()
+        analyst.kill()
+        page.get_by_role("heading", name="The analyst cannot be reached").wait_for()
+        seen(coordinator.look, "away")
+        analyst.start()
+        page.get_by_role("button", name="Choose 3").wait_for()
+        assert state.inner_text() == "choosing"
+        seen(coordinator.look, "choosing")
+        pressed(page, "Choose 3")
+        page.locator("dl.glance dd", has_text="completed").wait_for()
+        assert "the chain holds" in page.inner_text("main")
+        seen(coordinator.look, "completed")
+        page.get_by_role("link", name="Report", exact=True).click()
+        seen(coordinator.look, "report")
+
+        found, truth = [], []
+        for number, (slot, party) in enumerate(parties.items(), 1):
+            labels = party.labels(tmp_path / f"{slot}.csv")
+            ids, _, blobs = rows(number)
+            assert list(labels) == ids
+            with Party.join(invitations[slot], home=desks[slot].home) as again:
+                result = again.result()
+            assert list(labels.values()) == result.labels.tolist()
+            found += labels.values()
+            truth += blobs.tolist()
+        assert adjusted_rand_score(truth, found) == 1
+        for look in looks.values():
+            assert look.messages == []
+            assert look.elsewhere == []
