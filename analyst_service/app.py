@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -12,18 +12,29 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from analyst_service import errors
-from analyst_service.blobs.files import FileBlobStore
 from analyst_service.catalogue.endpoints import router as catalogue
 from analyst_service.clock import Clock, SystemClock
 from analyst_service.contributions.endpoints import router as contributions
+from analyst_service.dashboard.keys import router as keys_pages
+from analyst_service.dashboard.sessions import router as session_pages
+from analyst_service.dashboard.signing_in import (
+    nothing as no_page,
+    router as signing_in,
+)
 from analyst_service.database import Database
+from analyst_service.deps import AdmittingRoute
+from analyst_service.described import describe
+from analyst_service.described.page import router as api_page
 from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
+from analyst_service.landing import router as landing
 from analyst_service.members.endpoints import router as members
 from analyst_service.metrics import FreeSpace, Metrics, SessionGauges
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
+from analyst_service.notices.endpoints import router as notices
+from analyst_service.notices.sender import Sender
 from analyst_service.process_context import Service
 from analyst_service.results.endpoints import router as results
 from analyst_service.retention.endpoints import router as retention
@@ -39,9 +50,12 @@ ROUTERS = (
     contributions,
     results,
     retention,
+    notices,
+    landing,
     alive,
     health,
 )
+PAGES = (signing_in, session_pages, keys_pages, no_page, api_page)
 
 
 def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
@@ -49,7 +63,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        blobs = FileBlobStore(settings.blob_dir)
+        blobs = settings.blob_place.open()
         database = Database(settings.database)
         service = Service(
             settings=settings,
@@ -66,7 +80,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         for each in standing:
             metrics.registry.register(each)
         try:
-            with Driver(service), Sweeper(service):
+            with Driver(service), Sweeper(service), Sender(service):
                 yield
         finally:
             for each in standing:
@@ -93,24 +107,32 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         },
     )
     errors.install(app)
-    _describe_problems(app)
+    _describe(app)
     # each wraps those above it
     app.add_middleware(BoundedBodies, settings=settings)
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
-    for router in ROUTERS:
+    for router in ROUTERS + (PAGES if settings.pages else ()):
         app.include_router(router)
     return app
 
 
-def _describe_problems(app: FastAPI) -> None:
-    """Let generated clients have one type of problem, for the framework knows none."""
-    describe = app.openapi
+def _describe(app: FastAPI) -> None:
+    """Let the document say what the framework does not know: see ``described``."""
+    written = app.openapi
+    routes = [route for router in ROUTERS for route in router.routes]
+    with_caller = frozenset(
+        route.name
+        for route in routes
+        if isinstance(route, AdmittingRoute) and route.needs_caller
+    )
 
+    @cache
     def openapi() -> dict[str, Any]:
-        document = describe()
+        document = written()
         schema = errors.ProblemDocument.model_json_schema()
         document["components"]["schemas"]["ProblemDocument"] = schema
+        describe(document, with_caller)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as its manual says

@@ -6,8 +6,9 @@ other. No payload, token or id of a row is in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -16,15 +17,20 @@ from analyst_service.models import AuditLine, Session
 from clustering_protocols import hash_chain
 
 
+class Noted(NamedTuple):
+    """A line that was written."""
+
+    number: int
+    line: str
+
+
 class Audit:
     """The audits of all sessions in one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def append(
-        self, session_id: str, event: str, at: datetime, **fields: Any
-    ) -> AuditLine:
+    def append(self, session_id: str, event: str, at: datetime, **fields: Any) -> Noted:
         """Write what happened; the session is locked until the transaction ends.
 
         Parameters
@@ -36,16 +42,29 @@ class Audit:
             Slot, round, attempt, digest, reason: what there is to say; None is left
             out.
         """
+        return self.extend(session_id, event, at, [fields])[0]
+
+    def extend(
+        self,
+        session_id: str,
+        event: str,
+        at: datetime,
+        entries: Iterable[Mapping[str, Any]],
+    ) -> list[Noted]:
+        """Write what happened to several; see :meth:`append`."""
         here = {"session_id": session_id}
         name = self._transaction.scalars(_NAME, here).one()
-        last = self._transaction.execute(_LAST, here).first()
-        number = last.number + 1 if last else 1
-        said = {name: value for name, value in fields.items() if value is not None}
-        entry = {"session": name, "event": event, "at": at.isoformat(), **said}
-        line = hash_chain.write(last.line if last else None, number, entry)
-        written = AuditLine(session_id=session_id, number=number, line=line)
-        self._transaction.add(written)
-        self._transaction.flush()
+        found = self._transaction.execute(_LAST, here).first()
+        number, last = (found.number, found.line) if found else (0, None)
+        written = []
+        for fields in entries:
+            said = {name: value for name, value in fields.items() if value is not None}
+            entry = {"session": name, "event": event, "at": at.isoformat(), **said}
+            number += 1
+            last = hash_chain.write(last, number, entry)
+            written.append(Noted(number, last))
+        lines = [here | noted._asdict() for noted in written]
+        self._transaction.execute(_LINES, lines)
         return written
 
     def page(self, session_id: str, after: int, limit: int) -> list[AuditLine]:
@@ -60,6 +79,8 @@ class Audit:
         )
 
 
+# of the table, and not of the class: nothing of it is read back
+_LINES = sa.insert(cast(sa.Table, AuditLine.__table__))
 _NAME = (
     sa.select(Session.name)
     .where(Session.id == sa.bindparam("session_id"))

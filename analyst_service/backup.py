@@ -29,6 +29,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.blobs import BlobStore
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.clock import Clock
 from analyst_service.database import Database
@@ -94,7 +95,7 @@ def _copied(
     now: datetime,
 ) -> set[str]:
     """Copy until every blob that the tables name is there; return their digests."""
-    source, copies = FileBlobStore(settings.blob_dir), FileBlobStore(fresh / "blobs")
+    source, copies = settings.blob_place.open(), FileBlobStore(fresh / "blobs")
     for _ in range(_ATTEMPTS):
         digests = _dump(database, fresh, now)
         if all(_copy(source, copies, digests, on_progress)):
@@ -105,8 +106,8 @@ def _copied(
 
 
 def _copy(
-    source: FileBlobStore,
-    copies: FileBlobStore,
+    source: BlobStore,
+    copies: BlobStore,
     digests: set[str],
     on_progress: OnProgress,
 ) -> Iterator[bool]:
@@ -122,7 +123,7 @@ def _copy(
         yield True
 
 
-def _copy_blob(source: FileBlobStore, copies: FileBlobStore, digest: str) -> None:
+def _copy_blob(source: BlobStore, copies: BlobStore, digest: str) -> None:
     """Copy a blob piece by piece; :class:`KeyError` if there is none."""
     content, draft = memoryview(source.map(digest)), copies.draft()
     try:
@@ -155,7 +156,7 @@ def restore(
             "There is an analyst here already: restore into an empty database and an "
             "empty data folder."
         )
-    copies, blobs = FileBlobStore(source / "blobs"), FileBlobStore(settings.blob_dir)
+    copies, blobs = FileBlobStore(source / "blobs"), settings.blob_place.open()
     digests = list(copies.older(float("inf")))
     for _ in _copy(copies, blobs, set(digests), on_progress):
         pass

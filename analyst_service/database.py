@@ -6,8 +6,9 @@ something else in this project.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,9 +35,12 @@ class Database:
     """One database; hands out read and write transactions."""
 
     def __init__(self, url: str) -> None:
-        self.engine = sa.create_engine(url, pool_pre_ping=True, **_POOL, **_at(url))
+        self.engine = sa.create_engine(url, **_POOL, **_at(url))
+        self._turn: AbstractContextManager[object] = nullcontext()
         if self.engine.dialect.name == "sqlite":
             _set_up_sqlite(self.engine)
+            # one writes at a time; SQLite itself lets who waits try again and again
+            self._turn = threading.Lock()
         self._writing = self.engine.execution_options(**{_WRITES: True})
 
     @contextmanager
@@ -53,6 +57,7 @@ class Database:
         and writes later would fail as soon as two of them meet.
         """
         with (
+            self._turn,
             Transaction(self._writing, expire_on_commit=False) as transaction,
             transaction.begin(),
         ):
@@ -99,10 +104,11 @@ class Database:
 
 
 def _at(url: str) -> dict[str, Any]:
-    """Return how to connect: a server that is away is not waited for."""
+    """Return how to connect: to a server, which is not waited for while it is away."""
     if sa.make_url(url).get_backend_name() == "sqlite":
         return {}
-    return {"connect_args": {"connect_timeout": _CONNECT_SECONDS}}
+    connecting = {"connect_timeout": _CONNECT_SECONDS}
+    return {"connect_args": connecting, "pool_pre_ping": True}
 
 
 def _is_conflict(error: DBAPIError) -> bool:

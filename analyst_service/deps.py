@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request, Response
 from fastapi.routing import APIRoute
 from sqlalchemy.orm import Session as Transaction
-from starlette.concurrency import run_in_threadpool
 
 from analyst_service import request_context
 from analyst_service.auth.service import AuthService, Caller
 from analyst_service.middleware.pots import Visit, address
 from analyst_service.process_context import Service
 from analyst_service.strict_json import JsonRequest
-from clustering_protocols.errors import Unauthenticated
-from clustering_protocols.terms import NAME_PATTERN
+from analyst_service.together import outcomes
+from clustering_protocols.errors import CoterieError, Unauthenticated
+from clustering_protocols.limits import NAME_PATTERN
 
 SessionID = Annotated[
     str, Path(pattern=NAME_PATTERN, description="Chosen by the coordinator.")
@@ -26,10 +27,11 @@ SessionID = Annotated[
 # `async` where nothing waits: the framework runs other functions in threads, and the
 # way there and back costs more than such a function.
 async def _service(request: Request) -> Service:
-    return _parts(request)
+    return parts_of(request)
 
 
-def _parts(request: Request) -> Service:
+def parts_of(request: Request) -> Service:
+    """Return the parts of the process that answers a request."""
     service: Service = request.app.state.service
     return service
 
@@ -61,16 +63,21 @@ class AdmittingRoute(APIRoute):
     caller, the credential is looked up; elsewhere the request is a stranger's.
     """
 
+    @property
+    def needs_caller(self) -> bool:
+        """Return whether the endpoint asks for a credential."""
+        return any(part.call is _caller for part in self.dependant.dependencies)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, over requests that are admitted and leave JSON unread."""
         handle = super().get_route_handler()
-        is_open = all(part.call is not _caller for part in self.dependant.dependencies)
+        is_open = not self.needs_caller
 
         async def admitted(request: Request) -> Response:
             if is_open:
                 _count_stranger(request)
             else:
-                caller = await run_in_threadpool(_authenticate, request)
+                caller = await _authenticate(request)
                 Visit.of(request.scope).name(caller.credential_id)
                 request.state.caller = caller
             return await handle(JsonRequest(request.scope, request.receive))
@@ -78,21 +85,29 @@ class AdmittingRoute(APIRoute):
         return admitted
 
 
-def _authenticate(request: Request) -> Caller:
-    service = _parts(request)
+async def _authenticate(request: Request) -> Caller:
+    service = parts_of(request)
+    shown = request.headers.get("authorization")
+    try:
+        caller = await service.authenticating.do(partial(_look_up, service), shown)
+    except Unauthenticated:
+        _count_stranger(request)
+        raise
+    request_context.current().caller = caller.credential_id
+    service.count(caller.credential_id)
+    return caller
+
+
+def _look_up(
+    service: Service, shown: Sequence[str | None]
+) -> list[Caller | CoterieError]:
+    """Return who shows these headers, or that nobody does: see Together."""
     with service.database.read() as transaction:
         auth = AuthService(transaction, service.clock)
-        try:
-            caller = auth.authenticate(request.headers.get("authorization"))
-        except Unauthenticated:
-            _count_stranger(request)
-            raise
-    request_context.current().caller = caller.credential_id
-    service.rates.take(caller.credential_id, service.clock.now())
-    return caller
+        return outcomes(auth.authenticate, shown)
 
 
 def _count_stranger(request: Request) -> None:
     """Count a request of somebody who shows no credential, by the address."""
-    service = _parts(request)
+    service = parts_of(request)
     service.rates.take(address(request.scope), service.clock.now())

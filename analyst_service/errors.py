@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from analyst_service import request_context
 from clustering_protocols.errors import CoterieError, SessionOver
+from clustering_protocols.explaining import in_words
 from clustering_protocols.problems import Problem
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
         raise error
     finding = error.errors()[0]
     place = ".".join(str(part) for part in finding["loc"])
-    said = f"{place}: {finding['msg']}."
+    said = f"{place}: {in_words(finding)}."
     return problem_response(Problem.INVALID_PARAMETERS, said)
 
 

@@ -37,6 +37,12 @@ class Metrics:
         self.sent = Counter(
             "coterie_sent_bytes", "Bytes of bodies out.", registry=self.registry
         )
+        self.notices = Counter(
+            "coterie_notices",
+            "Attempts to tell somebody, by way and outcome.",
+            ["way", "outcome"],
+            registry=self.registry,
+        )
         self.step_seconds = Histogram(
             "coterie_step_seconds",
             "Seconds from taking a step to storing what follows.",

@@ -77,8 +77,20 @@ class Credential(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
     previous_digest: Mapped[str | None] = mapped_column(_DIGEST, index=True)
     previous_until: Mapped[datetime | None]
+
+
+class BrowserVisit(Base):
+    """A browser that showed a key: only the SHA-256 of its cookie is kept."""
+
+    __tablename__ = "browser_visits"
+
+    secret_digest: Mapped[str] = mapped_column(_DIGEST, primary_key=True)
+    credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
 class Session(Base):
@@ -219,3 +231,43 @@ class AuditLine(Base):
     )
     number: Mapped[int] = mapped_column(primary_key=True)
     line: Mapped[str]
+
+
+class Receiver(Base):
+    """An address that somebody left, to be told about a session."""
+
+    __tablename__ = "receivers"
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
+    slot: Mapped[str | None] = mapped_column(_NAME)  # none: of the coordinator
+    credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
+    kind: Mapped[str] = mapped_column(sa.String(16))
+    address: Mapped[str] = mapped_column(sa.String(1000))  # empty: removed
+    created_at: Mapped[datetime]
+
+
+class Notice(Base):
+    """What a receiver is to be told, from when on, and what has become of it."""
+
+    __tablename__ = "notices"
+    __table_args__ = (sa.Index("ix_notices_state_due_at", "state", "due_at"),)
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    receiver_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("receivers.id", ondelete="CASCADE"), index=True
+    )
+    session_id: Mapped[str] = mapped_column(_NAME, index=True)
+    event: Mapped[str] = mapped_column(sa.String(16))
+    session_state: Mapped[str] = mapped_column(sa.String(16))
+    round: Mapped[int]
+    attempt: Mapped[int]
+    reason: Mapped[str | None] = mapped_column(sa.String(63))
+    happened_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(sa.String(16))
+    attempts: Mapped[int]
+    failure: Mapped[str | None] = mapped_column(sa.String(63))
+    lease_token: Mapped[str | None] = mapped_column(sa.String(32))
+    lease_until: Mapped[datetime | None]
+    settled_at: Mapped[datetime | None]

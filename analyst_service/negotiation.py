@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
@@ -35,6 +36,7 @@ class ArraysForm(BaseModel):
     arrays: dict[str, ArrayForm]
 
 
+_PIECE_BYTES: Final = 1 << 18  # more is read in pieces, by threads
 _BINARY = {codec.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 RESPONSE: Final[dict[str, Any]] = {"model": ArraysForm, "content": _BINARY}
 REQUEST: Final[dict[str, Any]] = {
@@ -61,18 +63,33 @@ def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Respon
     TooLarge
         If it is over the limit of JSON.
     """
-    if not service.blobs.has(digest):
-        raise NotFound("It was removed when its session ended.")
-    path = service.blobs.path(digest)
-    if not _wants_json(asked):
-        return FileResponse(path, media_type=codec.MEDIA_TYPE)
+    try:
+        path = service.blobs.file(digest)
+    except KeyError:
+        raise NotFound("It was removed when its session ended.") from None
     size, limit = path.stat().st_size, service.settings.max_json_bytes
+    if not _wants_json(asked):
+        if size > _PIECE_BYTES:
+            return FileResponse(path, media_type=codec.MEDIA_TYPE)
+        return Response(path.read_bytes(), media_type=codec.MEDIA_TYPE)
     if size > limit:
         raise TooLarge(
             f"{size} bytes; as JSON at most {limit}. Use the binary form: "
             f"'Accept: {codec.MEDIA_TYPE}'."
         )
     return JSONResponse(json_form.of_bytes(path.read_bytes()))
+
+
+async def send_task(
+    service: Service, digest: str, asked: Mapping[str, str]
+) -> Response:
+    """Return the same of a blob that may have to be fetched first, without blocking.
+
+    A file of this machine is read at once: a thread would cost more.
+    """
+    if not service.settings.blob_store:
+        return send_blob(service, digest, asked)
+    return await asyncio.to_thread(send_blob, service, digest, asked)
 
 
 def _wants_json(headers: Mapping[str, str]) -> bool:

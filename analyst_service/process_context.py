@@ -5,9 +5,10 @@ No web library is imported here: the driver and the sweeper run without any.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
-from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.identity import load_identity
@@ -15,6 +16,8 @@ from analyst_service.metrics import Metrics
 from analyst_service.rate_limit import Rates
 from analyst_service.recent import Recent
 from analyst_service.settings import Settings
+from analyst_service.together import Together
+from analyst_service.uses import Uses
 from analyst_service.wakeups import Notifier
 from clustering_protocols.errors import InvalidParameters, Unavailable
 from clustering_protocols.secrecy.identities import Institution
@@ -28,11 +31,17 @@ class Service:
     settings: Settings
     clock: Clock
     database: Database
-    blobs: FileBlobStore
+    blobs: BlobStore
     metrics: Metrics
     notifier: Notifier = field(default_factory=Notifier)
+    authenticating: Together = field(default_factory=Together)
+    admitting: Together = field(default_factory=Together)
+    handing_out: Together = field(default_factory=Together)
+    storing: Together = field(default_factory=Together)
+    draining: threading.Event = field(default_factory=threading.Event)
     institution: Institution = field(init=False, repr=False)
     rates: Rates = field(init=False)
+    uses: Uses = field(default_factory=Uses)
     ready: Recent[None] = field(init=False)
     figures: Recent[bytes] = field(init=False)
 
@@ -43,6 +52,28 @@ class Service:
         object.__setattr__(self, "rates", Rates(each, burst))
         object.__setattr__(self, "ready", Recent(self._check_ready))
         object.__setattr__(self, "figures", Recent(self.metrics.text))
+
+    def count(self, credential_id: str) -> None:
+        """Count a request of a credential, and note that it was shown.
+
+        Raises
+        ------
+        TooManyRequests
+        """
+        now = self.clock.now()
+        self.uses.note(credential_id, now)
+        self.rates.take(credential_id, now)
+
+    def drain(self) -> None:
+        """Let nobody wait here, take no step: this process ends, another goes on."""
+        self.draining.set()
+        self.notifier.notify_all()
+
+    def require_ready(self) -> None:
+        """Raise :class:`Unavailable` unless requests should be sent here."""
+        if self.draining.is_set():
+            raise Unavailable("This analyst is about to end.")
+        self.ready.get(self.clock.now())
 
     def require_offered(self, protocol: str) -> None:
         """Raise :class:`InvalidParameters` for a protocol that is hidden here."""
@@ -59,6 +90,6 @@ class Service:
     def _check_ready(self) -> None:
         if not self.database.is_current():
             raise Unavailable("The database has the schema of another release.")
-        self.blobs.draft().discard()
+        self.blobs.check()
         if self.blobs.free_bytes() < self.settings.least_free_bytes:
             raise Unavailable("The data folder has hardly any room left.")

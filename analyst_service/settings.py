@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Final, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from analyst_service.blobs.opening import BlobPlace
+
+Network = IPv4Network | IPv6Network
+
+# Narrower than the standard: what has to be quoted, and what names a route, is none.
+_MAIL: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
+)
+
+
+def is_mail_address(text: str) -> bool:
+    """Return whether a text is one address of mail, and nothing beside it."""
+    return _MAIL.fullmatch(text) is not None
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 class Settings(BaseSettings):
@@ -15,6 +37,16 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(
         default=Path("coterie-data"), description="Folder of blobs and of SQLite."
+    )
+    blob_store: str = Field(
+        default="",
+        description="Object store of arrays, e.g. s3://bucket/prefix; by default files "
+        "in the data folder, which is else a cache in front.",
+    )
+    cache_bytes: int = Field(
+        default=20 << 30,
+        ge=0,
+        description="With an object store: how much of the cache stays after a sweep.",
     )
     database_url: str = Field(
         default="",
@@ -82,6 +114,13 @@ class Settings(BaseSettings):
         le=10,
         description="How often the driver looks.",
     )
+    drain_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=300,
+        description="How long after SIGTERM requests are still answered, while /readyz "
+        "says 503.",
+    )
     invitation_seconds: int = Field(
         default=7 * 86_400, ge=60, description="How long an invitation is valid."
     )
@@ -90,6 +129,15 @@ class Settings(BaseSettings):
     )
     key_seconds: int = Field(
         default=365 * 86_400, ge=60, description="How long a key is valid."
+    )
+    pages: bool = Field(
+        default=True, description="Whether /ui shows pages to holders of keys."
+    )
+    visit_seconds: int = Field(
+        default=8 * 3600,
+        ge=60,
+        le=7 * 86_400,
+        description="How long a browser stays signed in.",
     )
     retention_seconds: int = Field(
         default=0,
@@ -123,10 +171,60 @@ class Settings(BaseSettings):
         default=10, ge=1, description="How often a step is begun before it fails."
     )
 
+    notices_webhooks: bool = Field(
+        default=False,
+        description="Whether webhooks are sent; see also COTERIE_SMTP_HOST.",
+    )
+    notices_internal: str = Field(
+        default="",
+        description="Networks, separated by commas, of webhooks inside the institution: "
+        "10.2.0.0/16; other addresses have to be public.",
+    )
+    notices_http: bool = Field(
+        default=False, description="Whether webhooks may go without TLS."
+    )
+    notices_ca_file: Path | None = Field(
+        default=None,
+        description="PEM file of the authority of receivers inside; by default the usual "
+        "ones.",
+    )
+    notices_per_hour: int = Field(
+        default=20, ge=1, description="Notices of one receiver, but for the last."
+    )
+    smtp_host: str = Field(default="", description="Mail server; without one no mail.")
+    smtp_port: int = Field(default=587, ge=1, le=65535, description="Its port.")
+    smtp_user: str = Field(
+        default="", description="Who logs in there; nobody by default."
+    )
+    smtp_password_file: Path | None = Field(
+        default=None, description="File with the password of that user."
+    )
+    smtp_from: str = Field(default="", description="Address that mail comes from.")
+    smtp_starttls: bool = Field(
+        default=True, description="Whether mail goes to the server under TLS only."
+    )
+
     def offers(self, protocol: str) -> bool:
         """Return whether sessions of a protocol may be opened here."""
         hidden = {name.strip() for name in self.hidden_protocols.split(",")}
         return protocol not in hidden
+
+    @field_validator("notices_internal")
+    @classmethod
+    def _check_networks(cls, text: str) -> str:
+        _networks(text)
+        return text
+
+    @model_validator(mode="after")
+    def _check_sender(self) -> Self:
+        if self.smtp_host and not is_mail_address(self.smtp_from):
+            raise ValueError("COTERIE_SMTP_HOST needs COTERIE_SMTP_FROM, an address")
+        return self
+
+    @property
+    def internal_networks(self) -> tuple[Network, ...]:
+        """Return the networks inside the institution to which webhooks may go."""
+        return _networks(self.notices_internal)
 
     @property
     def database(self) -> str:
@@ -144,6 +242,10 @@ class Settings(BaseSettings):
         return self.identity_file or self.data_dir / "identity.json"
 
     @property
-    def blob_dir(self) -> Path:
-        """Return the folder of blobs."""
-        return self.data_dir / "blobs"
+    def blob_place(self) -> BlobPlace:
+        """Return where blobs lie."""
+        return BlobPlace(
+            folder=self.data_dir / "blobs",
+            url=self.blob_store,
+            cache_bytes=self.cache_bytes,
+        )

@@ -16,7 +16,8 @@ from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
 from clustering_protocols import codec
-from clustering_protocols.errors import InvalidParameters, Malformed, explain
+from clustering_protocols.errors import InvalidParameters, Malformed
+from clustering_protocols.explaining import explain
 
 MAX_NAMES: Final = 64  # in one object; no model of ours has half as many
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -13,23 +15,45 @@ from analyst_service.models import Credential, Principal, UTCDateTime
 Owned = tuple[Credential, Principal | None]
 _OWNED = sa.select(Credential, Principal).outerjoin(Principal)
 
+
+class Known(NamedTuple):
+    """What is known of a credential that somebody shows."""
+
+    id: str
+    principal_id: str | None
+    session_id: str | None
+    slot: str | None
+    expires_at: datetime
+    revoked_at: datetime | None
+    role: str | None
+
+
 # Two that most requests ask, written once: to write one costs more than to send it.
 _DIGEST = sa.bindparam("digest", type_=sa.String)
 _ID = sa.bindparam("credential_id", type_=sa.String)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
-_BY_DIGEST = _OWNED.where(
-    sa.or_(
-        Credential.secret_digest == _DIGEST,
-        sa.and_(
-            Credential.previous_digest == _DIGEST, Credential.previous_until > _NOW
-        ),
+_BY_DIGEST = (
+    sa.select(*(getattr(Credential, name) for name in Known._fields[:-1]))
+    .add_columns(Principal.role)
+    .outerjoin(Principal)
+    .where(
+        sa.or_(
+            Credential.secret_digest == _DIGEST,
+            sa.and_(
+                Credential.previous_digest == _DIGEST, Credential.previous_until > _NOW
+            ),
+        )
     )
 )
 _VALID = sa.and_(
     Credential.id == _ID, Credential.revoked_at.is_(None), Credential.expires_at > _NOW
 )
 _LOCKED = sa.select(Credential).where(_VALID).with_for_update()
-_IS_VALID = sa.select(Credential.id).where(_VALID)
+_ARE_VALID = sa.select(Credential.id).where(
+    Credential.id.in_(sa.bindparam("credential_ids", expanding=True)),
+    Credential.revoked_at.is_(None),
+    Credential.expires_at > _NOW,
+)
 
 
 class CredentialRepository:
@@ -43,21 +67,21 @@ class CredentialRepository:
         self._transaction.add(stored)
         self._transaction.flush()
 
-    def by_digest(self, digest: str, now: datetime) -> Owned | None:
+    def by_digest(self, digest: str, now: datetime) -> Known | None:
         """Return the credential of a secret's digest, or of its last secret's."""
         asked = {"digest": digest, "now": now}
         found = self._transaction.execute(_BY_DIGEST, asked).first()
-        return None if found is None else (found[0], found[1])
+        return None if found is None else Known(*found)
 
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""
         asked = {"credential_id": credential_id, "now": now}
         return self._transaction.scalar(_LOCKED, asked)
 
-    def is_valid(self, credential_id: str, now: datetime) -> bool:
-        """Return whether a credential is valid now; takes no lock."""
-        asked = {"credential_id": credential_id, "now": now}
-        return self._transaction.scalar(_IS_VALID, asked) is not None
+    def valid(self, credential_ids: Collection[str], now: datetime) -> set[str]:
+        """Return which of these credentials are valid now; takes no lock."""
+        asked = {"credential_ids": list(credential_ids), "now": now}
+        return set(self._transaction.scalars(_ARE_VALID, asked))
 
     def all(self) -> list[Owned]:
         """Return all credentials, the newest first."""
@@ -99,6 +123,19 @@ class CredentialRepository:
             .returning(Credential.id)
         )
         return revoked.first() is not None
+
+    def note_uses(self, last: Mapping[str, datetime]) -> None:
+        """Write when credentials were last shown; another process may know later."""
+        for credential_id, at in sorted(last.items()):
+            earlier = sa.or_(
+                Credential.last_used_at.is_(None), Credential.last_used_at < at
+            )
+            self._transaction.execute(
+                sa.update(Credential)
+                .where(Credential.id == credential_id, earlier)
+                .values(last_used_at=at)
+                .execution_options(synchronize_session=False)
+            )
 
     def place(self, credential_id: str) -> tuple[str, str] | None:
         """Return the session and slot of a party's token; None for a key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +11,7 @@ from hashlib import sha256
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.auth.repository import CredentialRepository
+from analyst_service.auth.repository import CredentialRepository, Known
 from analyst_service.clock import Clock
 from analyst_service.models import Credential, Principal
 from clustering_protocols.errors import Forbidden, NotFound, Unauthenticated
@@ -44,9 +45,32 @@ class Caller:
             raise Forbidden(f"It needs the role {' or '.join(roles)}.")
 
 
+def ended() -> Unauthenticated:
+    """Return the refusal of a credential that was valid when the request came."""
+    return Unauthenticated(_REFUSED)
+
+
 def digest_of(secret: str) -> str:
     """Return what is kept of a secret. It is random, so a plain hash suffices."""
     return sha256(secret.encode()).hexdigest()
+
+
+def caller_of(
+    credential: Credential | Known, role: str | None, now: datetime
+) -> Caller:
+    """Return who shows a credential; :class:`Unauthenticated` if it has ended.
+
+    ``role`` is its principal's; None for a party's token, which has no principal.
+    """
+    if credential.revoked_at is not None or credential.expires_at <= now:
+        raise Unauthenticated(_REFUSED)
+    return Caller(
+        credential.id,
+        Role.PARTY if role is None else Role(role),
+        credential.principal_id,
+        credential.session_id,
+        credential.slot,
+    )
 
 
 class AuthService:
@@ -62,17 +86,10 @@ class AuthService:
         if scheme.lower() != "bearer" or not secret:
             raise Unauthenticated(_REFUSED)
         now = self._clock.now()
-        found = self._credentials.by_digest(digest_of(secret.strip()), now)
-        if found is None or not _is_valid(found[0], now):
+        known = self._credentials.by_digest(digest_of(secret.strip()), now)
+        if known is None:
             raise Unauthenticated(_REFUSED)
-        credential, principal = found
-        return Caller(
-            credential.id,
-            _role(principal),
-            credential.principal_id,
-            credential.session_id,
-            credential.slot,
-        )
+        return caller_of(known, known.role, now)
 
     def create_key(self, role: Role, label: str, seconds: int) -> tuple[str, str]:
         """Return the id and the secret of a new key; the secret is shown only here.
@@ -141,6 +158,10 @@ class AuthService:
         if not self._credentials.revoke(credential_id, self._clock.now()):
             raise NotFound("No valid credential has this id.")
 
+    def note_uses(self, last: Mapping[str, datetime]) -> None:
+        """Write when credentials were last shown."""
+        self._credentials.note_uses(last)
+
     def place(self, credential_id: str) -> tuple[str, str] | None:
         """Return the session and slot of a party's token; None for a key."""
         return self._credentials.place(credential_id)
@@ -149,13 +170,13 @@ class AuthService:
         """Revoke a slot's tokens, or all of a session; return how many there were."""
         return self._credentials.revoke_tokens(session_id, slot, self._clock.now())
 
-    def confirm(self, caller: Caller) -> None:
-        """Raise :class:`Unauthenticated` if the caller's credential has ended since.
+    def still_valid(self, callers: Iterable[Caller]) -> set[str]:
+        """Return the ids of those credentials of callers that have not ended since.
 
         A request may take minutes: a long poll, or the body of an upload.
         """
-        if not self._credentials.is_valid(caller.credential_id, self._clock.now()):
-            raise Unauthenticated(_REFUSED)
+        ids = {caller.credential_id for caller in callers}
+        return self._credentials.valid(ids, self._clock.now())
 
     def _add(
         self, credential_id: str, secret: str, label: str, seconds: int, **of: str
@@ -182,7 +203,3 @@ def _new_id() -> str:
 
 def _new_secret(prefix: str) -> str:
     return f"{prefix}_{secrets.token_urlsafe(32)}"
-
-
-def _is_valid(credential: Credential, now: datetime) -> bool:
-    return credential.revoked_at is None and now < credential.expires_at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Protocol
 
 from typing_extensions import Buffer
@@ -27,6 +29,13 @@ class Draft(Protocol):
         """Return the sealed bytes without copying them."""
         ...
 
+    def ready(self) -> None:
+        """Bring sealed bytes to where they will lie, as far as that takes long.
+
+        Apart from :meth:`keep`, which others may be waiting for.
+        """
+        ...
+
     def keep(self) -> None:
         """Make the sealed bytes a blob. Durable when it returns; may be repeated."""
         ...
@@ -37,7 +46,10 @@ class Draft(Protocol):
 
 
 class BlobStore(Protocol):
-    """Bytes by digest; equal bytes are kept once."""
+    """Bytes by digest; equal bytes are kept once.
+
+    Where the bytes lie elsewhere, every method may raise :class:`Unavailable`.
+    """
 
     def draft(self) -> Draft:
         """Begin to receive bytes."""
@@ -49,4 +61,32 @@ class BlobStore(Protocol):
 
     def map(self, digest: str) -> Buffer:
         """Return a blob without copying it; :class:`KeyError` if there is none."""
+        ...
+
+    def file(self, digest: str) -> Path:
+        """Return a file of this machine that holds a blob; :class:`KeyError` if none."""
+        ...
+
+    def has(self, digest: str) -> bool:
+        """Return whether there is such a blob, for all who share the store."""
+        ...
+
+    def remove(self, digest: str) -> None:
+        """Remove a blob; who has mapped it may read on."""
+        ...
+
+    def older(self, before: float) -> Iterator[str]:
+        """Yield the digests of blobs that were last written before a time (POSIX)."""
+        ...
+
+    def sweep(self, before: float, live: Collection[str]) -> None:
+        """Remove what a crash left before a time, and copies of blobs nobody names."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Return how much room is left on this machine."""
+        ...
+
+    def check(self) -> None:
+        """Raise :class:`Unavailable` unless blobs can be written and read now."""
         ...

@@ -14,16 +14,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from typing_extensions import Buffer
 
 from clustering_protocols.errors import StorageFull
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_IN_USE_SECONDS: Final = 60.0  # between being looked up and being opened
 
 
 class FileBlobStore:
@@ -59,9 +61,20 @@ class FileBlobStore:
 
     def path(self, digest: str) -> Path:
         """Return where the blob of a digest lies or would lie."""
-        if not _DIGEST.fullmatch(digest):
+        if not self.is_digest(digest):
             raise ValueError("not a digest")
         return self._root / digest[:2] / digest
+
+    @staticmethod
+    def is_digest(name: str) -> bool:
+        """Return whether a blob may have this name."""
+        return _DIGEST.fullmatch(name) is not None
+
+    def file(self, digest: str) -> Path:
+        """Return the file of a blob."""
+        if not self.has(digest):
+            raise KeyError(digest)
+        return self.path(digest)
 
     def place(self, digest: str) -> Path:
         """Return where the blob of a digest shall lie: a folder that outlasts a crash.
@@ -95,22 +108,44 @@ class FileBlobStore:
             if _DIGEST.fullmatch(path.name) and _is_older(path, before):
                 yield path.name
 
-    def sweep(self, before: float) -> None:
+    def sweep(self, before: float, live: Collection[str]) -> None:
         """Remove drafts that were last written before a time: a crash left them."""
+        del live  # there are no copies here
         for stray in self._tmp.iterdir():
             if _is_older(stray, before):
                 stray.unlink(missing_ok=True)
+
+    def shrink(self, most_bytes: int) -> None:
+        """Remove blobs until so many bytes are left, the longest unused first.
+
+        Those of the last minute stay: somebody may be about to open them.
+        """
+        self._tmp.touch()  # the time by the clock that dates files
+        found, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
+        for path in self._root.glob("??/*"):
+            with suppress(FileNotFoundError):
+                found.append((path.stat().st_mtime, path.stat().st_size, path))
+        left = sum(size for _, size, _ in found)
+        for used, size, path in sorted(found):
+            if left <= most_bytes or used > recent:
+                return
+            path.unlink(missing_ok=True)
+            left -= size
+
+    def check(self) -> None:
+        """Raise :class:`StorageFull`, or what the file system says, if it is of no use."""
+        self.draft().discard()
 
 
 class FileDraft:
     """A file under ``tmp`` until it is kept."""
 
     def __init__(self, path: Path, store: FileBlobStore) -> None:
-        self._path = path
+        self.path = path
         self._store = store
         self._hash = sha256()
         self._file = path.open("xb")
-        self._is_kept = False
+        self.is_kept = False
         self.size = 0
 
     def write(self, piece: bytes) -> None:
@@ -130,22 +165,25 @@ class FileDraft:
 
     def map(self) -> Buffer:
         """Return the sealed bytes without copying them."""
-        return map_file(self._path)
+        return map_file(self.path)
+
+    def ready(self) -> None:
+        """Do nothing: sealed bytes are on their disk."""
 
     def keep(self) -> None:
         """Rename to the name of the digest, and sync the folder."""
-        if self._is_kept:
+        if self.is_kept:
             return
         target = self._store.place(self._hash.hexdigest())
-        self._path.replace(target)
+        self.path.replace(target)
         _sync_folder(target.parent)
-        self._is_kept = True
+        self.is_kept = True
 
     def discard(self) -> None:
         """Close and remove."""
         with suppress(OSError):  # on a full disk closing fails as writing did
             self._file.close()
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
 
 
 def map_file(path: Path) -> Buffer:

@@ -64,6 +64,8 @@ def list_keys(*, as_json: bool) -> None:
             "session": credential.session_id,
             "created_at": credential.created_at.isoformat(),
             "expires_at": credential.expires_at.isoformat(),
+            "last_used_at": credential.last_used_at
+            and credential.last_used_at.isoformat(),
             "revoked": credential.revoked_at is not None,
         }
         for credential, role in found
@@ -77,7 +79,7 @@ def list_keys(*, as_json: bool) -> None:
 
 def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield keys for people: a header, days instead of instants, words for nothing."""
-    rows = [["ID", "ROLE", "FOR WHOM", "SESSION", "MADE", "ENDS", ""]]
+    rows = [["ID", "ROLE", "FOR WHOM", "SESSION", "MADE", "USED", "ENDS", ""]]
     rows += [
         [
             line["id"],
@@ -85,6 +87,7 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             line["label"],
             line["session"] or "",
             line["created_at"][:10],
+            (line["last_used_at"] or "never")[:10],
             line["expires_at"][:10],
             "revoked" if line["revoked"] else "",
         ]

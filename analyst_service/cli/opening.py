@@ -27,17 +27,23 @@ def read_settings() -> Settings:
     from pydantic import ValidationError
 
     from analyst_service.settings import Settings
+    from clustering_protocols.explaining import in_words
 
     try:
         settings = Settings()
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
         raise click.ClickException(
-            " ".join(f"{_PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}." for e in found)
+            " ".join(f"{_named(e['loc'])}{in_words(e)}." for e in found)
         ) from None
     for name, meant in misspelt(os.environ, Settings.model_fields):
         click.echo(f"Warning: {name} is no setting; did you mean {meant}?", err=True)
     return settings
+
+
+def _named(place: tuple[int | str, ...]) -> str:
+    """Return which variable a finding is of; nothing where it is of several."""
+    return f"{_PREFIX}{str(place[0]).upper()}: " if place else ""
 
 
 def misspelt(

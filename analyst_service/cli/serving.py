@@ -54,9 +54,8 @@ def serve(
     _check_certificate(certificate, private_key)
     _check_port(host, port)
 
-    import uvicorn
-
     from analyst_service.app import create_app
+    from analyst_service.cli.draining import run
     from analyst_service.logs import write_logs
 
     if _shows_secrets(host, certificate, settings):
@@ -68,8 +67,9 @@ def serve(
         )
     write_logs(log_format, log_level)
     _say_start(host, port, settings, is_tls=certificate is not None)
-    uvicorn.run(
+    run(
         create_app(settings),
+        settings.drain_seconds,
         host=host,
         port=port,
         ssl_certfile=certificate,
@@ -80,7 +80,6 @@ def serve(
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=10,
     )
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from analyst_service import negotiation
 from analyst_service.contributions import tasks, uploads
 from analyst_service.contributions.schemas import receipt_of
-from analyst_service.contributions.service import Place
+from analyst_service.contributions.service import Asking, Place
 from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.middleware.pots import Visit
 from clustering_protocols.proofs import sign_receipt
@@ -40,10 +40,12 @@ async def get_task(
 ) -> Response:
     """Return the caller's open task; hold the request for a while if there is none."""
     step_aside = Visit.of(request.scope).waiting
-    task = await tasks.wait_for_task(service, caller, session_id, wait, step_aside)
+    asking = Asking(caller, session_id)
+    with service.notifier.subscribe(caller.session_id or "") as waiter:
+        task = await tasks.wait_for_task(service, asking, waiter, wait, step_aside)
     if task is None:
         return Response(status_code=204, headers={"Retry-After": "1"})
-    return negotiation.send_blob(service, task.digest, request.headers)
+    return await negotiation.send_task(service, task.digest, request.headers)
 
 
 @router.put(
@@ -78,18 +80,22 @@ async def put_contribution(
     """
     body = await uploads.open_body(request, service.settings)
     place = Place(session_id, round_, attempt)
-    stored, is_new = await uploads.store(service, caller, place, body)
-    response.status_code = 201 if is_new else 200
-    receipt = sign_receipt(service.institution, receipt_of(stored, session_id))
     seconds = waiting.seconds_of(prefer)
-    if seconds is None:
-        return receipt
-    step_aside = Visit.of(request.scope).waiting
-    task = await tasks.wait_for_next(service, caller, session_id, seconds, step_aside)
+    asking, step_aside = Asking(caller, session_id), Visit.of(request.scope).waiting
+    # before the answer is stored: what follows may follow at once
+    with service.notifier.subscribe(caller.session_id or "") as waiter:
+        stored, is_new = await uploads.store(service, caller, place, body)
+        response.status_code = 201 if is_new else 200
+        receipt = sign_receipt(service.institution, receipt_of(stored, session_id))
+        if seconds is None:
+            return receipt
+        task = await tasks.wait_for_next(
+            service, asking, waiter, seconds, step_aside, is_new=is_new
+        )
     told = waiting.headers_of(receipt)
     if task is None:
         return Response(status_code=204, headers=told)
-    sent = negotiation.send_blob(service, task.digest, request.headers)
+    sent = await negotiation.send_task(service, task.digest, request.headers)
     sent.status_code = response.status_code
     sent.headers.update(told)
     return sent

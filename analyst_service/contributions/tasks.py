@@ -3,71 +3,92 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
-from starlette.concurrency import run_in_threadpool
-
-from analyst_service.auth.service import Caller
-from analyst_service.contributions.service import ContributionService
-from analyst_service.models import Task
+from analyst_service.contributions.repository import OpenTask
+from analyst_service.contributions.service import Asking, ContributionService
 from analyst_service.process_context import Service
-from clustering_protocols.errors import SessionOver
+from analyst_service.wakeups import Waiter
+from clustering_protocols.errors import CoterieError, SessionOver
 
+StepAside = Callable[[], AbstractContextManager[bool]]
 _LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 
 
-def open_task(service: Service, caller: Caller, session_id: str) -> Task | None:
-    """Return the caller's open task, and audit that it was given the first time."""
+def open_tasks(
+    service: Service, asking: Sequence[Asking]
+) -> list[OpenTask | CoterieError | None]:
+    """Return the open tasks of all who ask, and audit those given the first time."""
     with service.database.read() as transaction:
-        task = ContributionService(transaction, service.clock).task(caller, session_id)
-    if task is not None and task.sent_at is None:
+        found = ContributionService(transaction, service.clock).tasks(asking)
+    fresh = {
+        task for task in found if isinstance(task, OpenTask) and task.sent_at is None
+    }
+    if fresh:
         service.database.transact(
             lambda transaction: ContributionService(
                 transaction, service.clock
-            ).note_sent(task)
+            ).note_sent(fresh)
         )
-    return task
+    return found
 
 
 async def wait_for_next(
     service: Service,
-    caller: Caller,
-    session_id: str,
+    asking: Asking,
+    waiter: Waiter,
     seconds: float,
-    step_aside: Callable[[], AbstractContextManager[bool]],
-) -> Task | None:
+    step_aside: StepAside,
+    *,
+    is_new: bool,
+) -> OpenTask | None:
     """Return the task after an answer; None if there is none in time, or none at all.
 
-    The answer is stored: whatever has become of the session, its receipt is due.
+    The answer is stored: whatever has become of the session, its receipt is due. Behind
+    one that ``is_new`` there is no task yet, and a ring says when there may be.
     """
     try:
-        return await wait_for_task(service, caller, session_id, seconds, step_aside)
+        return await wait_for_task(
+            service, asking, waiter, seconds, step_aside, looks=not is_new
+        )
     except SessionOver:
         return None
 
 
 async def wait_for_task(
     service: Service,
-    caller: Caller,
-    session_id: str,
+    asking: Asking,
+    waiter: Waiter,
     seconds: float,
-    step_aside: Callable[[], AbstractContextManager[bool]],
-) -> Task | None:
+    step_aside: StepAside,
+    *,
+    looks: bool = True,
+) -> OpenTask | None:
     """Return the caller's open task; None if there is none for so long.
 
-    A place among the requests under way is for those that are served: who waits steps
+    Nobody waits for a process that is about to end: another one has the next task. A place among the requests under way is for those that are served: who waits steps
     aside, and is sent away where too many do.
+
+    Parameters
+    ----------
+    waiter : Waiter
+        Of the session, since before the caller's last answer was stored.
+    looks : bool
+        Whether there may be a task already.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + min(seconds, service.settings.max_wait_seconds)
-    with service.notifier.subscribe(caller.session_id or "") as waiter:
-        while True:
-            task = await run_in_threadpool(open_task, service, caller, session_id)
-            left = until - loop.time()
-            if task is not None or left <= 0:
-                return task
-            with step_aside() as is_held:
-                if not is_held:
-                    return None
-                await waiter.wait(min(left, _LOOK_SECONDS))
+    look, task = partial(open_tasks, service), None
+    while True:
+        if looks:
+            task = await service.handing_out.do(look, asking)
+        left = 0 if service.draining.is_set() else until - loop.time()
+        if task is not None or left <= 0:
+            return task
+        with step_aside() as is_held:
+            if not is_held:
+                return None
+            await waiter.wait(min(left, _LOOK_SECONDS))
+        looks = True

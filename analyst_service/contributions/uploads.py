@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -21,9 +22,12 @@ from analyst_service.auth.service import Caller
 from analyst_service.blobs import Draft
 from analyst_service.blobs.claims import claim
 from analyst_service.contributions.service import (
+    Arrived,
+    Arriving,
     Asked,
     ContributionService,
     Place,
+    Stored,
     check_draft,
 )
 from analyst_service.models import Contribution
@@ -31,6 +35,7 @@ from analyst_service.process_context import Service
 from analyst_service.settings import Settings
 from clustering_protocols import codec, json_form
 from clustering_protocols.errors import (
+    CoterieError,
     DigestMismatch,
     LengthRequired,
     Malformed,
@@ -122,51 +127,45 @@ async def store(
     What cannot be stored is refused before the body is read; a body that was stored
     before is read all the same, for it may not be what it says it is.
     """
-    admitted = await run_in_threadpool(_admit, service, caller, place, body.announced)
+    arriving = Arriving(caller, place, body.announced)
+    admitted: Contribution | Asked = await service.admitting.do(
+        partial(_admit, service), arriving
+    )
     draft = service.blobs.draft()
     try:
         found = await receive(body.pieces, draft, body.length)
         check_digest(body.announced, found)
         if isinstance(admitted, Contribution):
             return admitted, False
-        return await run_in_threadpool(
-            _keep, service, caller, place, admitted, draft, found
-        )
+        await run_in_threadpool(check_draft, admitted, draft, service.blobs.map)
+        await run_in_threadpool(draft.ready)
+        arrived = Arrived(caller, place, found, draft.size, draft.keep)
+        return await service.storing.do(partial(_keep, service), arrived)
     finally:
         draft.discard()
 
 
 def _admit(
-    service: Service, caller: Caller, place: Place, digest: str
-) -> Contribution | Asked:
+    service: Service, arriving: Sequence[Arriving]
+) -> list[Contribution | Asked | CoterieError]:
     with service.database.read() as transaction:
+        return ContributionService(transaction, service.clock).admit(arriving)
+
+
+def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | CoterieError]:
+    """Make checked bytes blobs, and store their rows: one transaction for all."""
+
+    def keep(transaction: Transaction) -> tuple[list[Stored | CoterieError], bool]:
+        claim(transaction, [each.digest for each in arrived])
         contributions = ContributionService(transaction, service.clock)
-        return contributions.admit(caller, place, digest)
+        found = contributions.store(arrived)
+        moved = {each[0].session_id for each in found if isinstance(each, tuple)}
+        return found, any(map(contributions.is_complete, moved))
 
-
-def _keep(
-    service: Service,
-    caller: Caller,
-    place: Place,
-    asked: Asked,
-    draft: Draft,
-    digest: str,
-) -> tuple[Contribution, bool]:
-    """Check the bytes, make them a blob, store the row: one transaction."""
-    check_draft(asked, draft, service.blobs.map)
-
-    def keep(transaction: Transaction) -> tuple[Contribution, bool, bool]:
-        claim(transaction, [digest])
-        contributions = ContributionService(transaction, service.clock)
-        stored, is_new = contributions.store(caller, place, digest, draft.size)
-        if is_new:
-            draft.keep()
-        return stored, is_new, contributions.is_complete(stored.session_id)
-
-    stored, is_new, is_complete = service.database.transact(keep)
+    found, is_complete = service.database.transact(keep)
     if is_complete:
         service.notifier.notify_driver()
-    return stored, is_new
+    return found
 
 
 async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:

@@ -27,8 +27,8 @@ async def get_health() -> Health:
 
 @router.get("/readyz")
 def get_readiness(service: ServiceDep) -> Health:
-    """Say that database and blobs can be used; 503 while they cannot."""
-    service.ready.get(service.clock.now())
+    """Say that database and blobs can be used; 503 while they cannot, and at the end."""
+    service.require_ready()
     return Health()
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,11 +28,14 @@ from analyst_service.jobs.repository import RoundPosition
 from analyst_service.jobs.service import JobService
 from analyst_service.logs import describe
 from analyst_service.process_context import Service
+from clustering_protocols.engine import Opened
+from clustering_protocols.wire.states import SessionState
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
+_MOST_TOLD = 10_000
 _DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 
 
@@ -53,7 +57,8 @@ class Driver:
         self._thread = threading.Thread(target=self._loop, name="driver")
         self._running: list[_Running] = []
         self._free: list[Process] = []
-        self._told: Mapping[str, RoundPosition] = {}
+        self._told: OrderedDict[str, RoundPosition] = OrderedDict()
+        self._looked = 0.0
         self._is_away = False
         self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
 
@@ -96,6 +101,8 @@ class Driver:
 
     def _start_processes(self) -> None:
         """Let there be as many as were asked for; some may have died."""
+        if self._service.draining.is_set():
+            return
         busy = len(self._running)
         while busy + len(self._free) < self._service.settings.workers:
             self._free.append(self._new_process())
@@ -103,11 +110,12 @@ class Driver:
     def _start_steps(self) -> None:
         # writing only where there is something to write: on SQLite a write
         # transaction holds up all others
-        if self._read(JobService.has_rounds_to_close):
-            self._write(JobService.close_rounds)
-        while self._free:
-            waiting: bool = self._read(JobService.has_steps)
-            lease = self._write(JobService.take) if waiting else None
+        while not self._service.draining.is_set() and self._read(
+            JobService.has_work if self._free else JobService.has_rounds_to_close
+        ):
+            lease = self._write(
+                partial(JobService.close_and_take, takes=bool(self._free))
+            )
             if lease is None:
                 return
             self._running.append(self._begin(lease))
@@ -126,16 +134,27 @@ class Driver:
     def _tell_moves(self) -> None:
         """Ring for the requests whose session has moved, whichever process moved it.
 
-        One query for all that wait: each of them asking would be most of the load.
+        One query for all that wait: each of them asking would be most of the load. What
+        this driver has moved was told when it did.
         """
+        now = time.monotonic()
         awaited = self._service.notifier.waited_for
-        if not awaited:
+        if not awaited or now < self._looked + self._service.settings.poll_seconds:
             return
+        self._looked = now
         found = self._read(partial(JobService.standings, sessions=awaited))
         for session, standing in found.items():
-            if standing.has_news and standing != self._told.get(session):
-                self._service.notifier.notify_session(session)
-        self._told = found
+            self._tell(session, standing)
+        while len(self._told) > max(len(awaited), _MOST_TOLD):
+            self._told.popitem(last=False)  # who waits for it is told once more
+
+    def _tell(self, session: str, standing: RoundPosition) -> None:
+        if standing == self._told.get(session):
+            return
+        self._told[session] = standing
+        self._told.move_to_end(session)
+        if standing.has_news:
+            self._service.notifier.notify_session(session)
 
     def _collect_outcomes(self) -> None:
         for step in [s for s in self._running if s.future.done()]:
@@ -163,7 +182,12 @@ class Driver:
     def _store(self, step: _Running, followed: worker.Followed) -> None:
         follow = partial(JobService.follow, lease=step.lease, followed=followed)
         stored: bool = self._write(follow)
-        if not stored:
+        if isinstance(followed, Opened) and stored:
+            here = SessionState.COLLECTING.value, followed.round, followed.attempt
+            self._tell(step.lease.name, RoundPosition(*here))
+        elif stored:
+            self._service.notifier.notify_session(step.lease.name)
+        else:
             log.warning("step of %s: too late, nothing is stored", step.lease.name)
         self._count(step, type(followed).__name__ if stored else "TooLate")
 

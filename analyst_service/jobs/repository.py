@@ -41,17 +41,18 @@ class JobRepository:
         """Return whether there is a complete or an overdue session; takes no lock."""
         return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
 
-    def complete(self, now: datetime) -> list[Session]:
-        """Return, locked, what has all answers, or a quorum at the deadline."""
-        return self._locked(_IS_COMPLETE, now)
+    def to_close(self, now: datetime) -> list[tuple[Session, bool]]:
+        """Return, locked, which sessions wait no longer, and whether for good reason.
 
-    def overdue(self, now: datetime) -> list[Session]:
-        """Return, locked, what waits still although its deadline has passed."""
-        return self._locked(_IS_OVERDUE, now)
-
-    def unchosen(self, now: datetime) -> list[Session]:
-        """Return, locked, whose coordinator has not chosen a run in time."""
-        return self._locked(_IS_UNCHOSEN, now)
+        That is the case where a round has all its answers, or a quorum at the deadline;
+        the others wait still although their deadline has passed. Sessions that somebody
+        else is changing are left out: drivers that waited for each other's rows could
+        wait in a circle.
+        """
+        return [
+            (row[0], row[1])
+            for row in self._transaction.execute(_CLOSING, {"now": now})
+        ]
 
     def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand; takes no lock."""
@@ -67,16 +68,6 @@ class JobRepository:
         self._transaction.add_all(tasks)
         self._transaction.flush()
 
-    def _locked(
-        self, condition: sa.ColumnElement[bool], now: datetime
-    ) -> list[Session]:
-        """Return the sessions that nobody else is changing.
-
-        Drivers that waited for each other's rows could wait in a circle.
-        """
-        query = sa.select(Session).where(condition).with_for_update(skip_locked=True)
-        return list(self._transaction.scalars(query, {"now": now}))
-
 
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 _IS_COMPLETE = sa.and_(
@@ -87,14 +78,19 @@ _IS_COMPLETE = sa.and_(
     ),
 )
 _IS_OVERDUE = sa.and_(
-    Session.state.in_((SessionState.RECRUITING.value, SessionState.COLLECTING.value)),
+    Session.state.in_(
+        (
+            SessionState.RECRUITING.value,
+            SessionState.COLLECTING.value,
+            SessionState.CHOOSING.value,
+        )
+    ),
     Session.deadline <= _NOW,
 )
-_IS_UNCHOSEN = sa.and_(
-    Session.state == SessionState.CHOOSING.value, Session.deadline <= _NOW
-)
-_TO_CLOSE = sa.select(
-    sa.exists(
-        sa.select(Session.id).where(sa.or_(_IS_COMPLETE, _IS_OVERDUE, _IS_UNCHOSEN))
-    )
+_WAITS_NO_LONGER = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
+_TO_CLOSE = sa.select(sa.exists(sa.select(Session.id).where(_WAITS_NO_LONGER)))
+_CLOSING = (
+    sa.select(Session, _IS_COMPLETE.label("is_complete"))
+    .where(_WAITS_NO_LONGER)
+    .with_for_update(skip_locked=True, of=Session)
 )

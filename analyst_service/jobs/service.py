@@ -21,7 +21,7 @@ from analyst_service.sessions.service import SessionService
 from clustering_protocols.engine import Choosing, Closed, Opened
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import read_terms
-from clustering_protocols.wire.states import CHOICE, Event
+from clustering_protocols.wire.states import CHOICE, Event, SessionState
 
 
 class JobService:
@@ -45,18 +45,19 @@ class JobService:
     def close_rounds(self) -> None:
         """Let complete rounds step, and expire sessions past their deadline."""
         now = self._clock.now()
-        for session in self._jobs.complete(now):
-            self._sessions.move(session, Event.ROUND_COMPLETE, now)
-        for session in self._jobs.unchosen(now):
-            self._sessions.move(session, Event.DEADLINE, now)
-        for session in self._jobs.overdue(now):
-            self._sessions.move(
-                session,
-                Event.DEADLINE,
-                now,
-                reason=Problem.DEADLINE_PASSED.slug,
-                detail=self._missed(session),
-            )
+        for session, is_complete in self._jobs.to_close(now):
+            if is_complete:
+                self._sessions.move(session, Event.ROUND_COMPLETE, now)
+            elif session.state == SessionState.CHOOSING:
+                self._sessions.move(session, Event.DEADLINE, now)
+            else:
+                self._sessions.move(
+                    session,
+                    Event.DEADLINE,
+                    now,
+                    reason=Problem.DEADLINE_PASSED.slug,
+                    detail=self._missed(session),
+                )
 
     def _missed(self, session: Session) -> str:
         """Return where a session waited in vain, and for whom."""
@@ -73,9 +74,14 @@ class JobService:
         """Return where these sessions stand."""
         return self._jobs.standings(sessions)
 
-    def has_steps(self) -> bool:
-        """Return whether a step waits for a driver; takes no lock."""
-        return self._leases.any_free(self._clock.now())
+    def has_work(self) -> bool:
+        """Return whether a round can be closed or a step taken; takes no lock."""
+        return self.has_rounds_to_close() or self._leases.any_free(self._clock.now())
+
+    def close_and_take(self, *, takes: bool) -> Lease | None:
+        """Close rounds, and take a step if there is somebody to do it."""
+        self.close_rounds()
+        return self.take() if takes else None
 
     def take(self) -> Lease | None:
         """Take a step; fail the sessions whose step was begun too often."""
@@ -99,7 +105,7 @@ class JobService:
     def job(self, session: Session) -> Job:
         """Return what the worker needs for a session's step."""
         return Job(
-            blob_dir=self._settings.blob_dir,
+            blobs=self._settings.blob_place,
             agreement=session.agreement or b"",
             state=session.state_digest,
             tasks=self._contributions.digests(Task, session),

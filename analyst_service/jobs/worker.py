@@ -13,13 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
-from analyst_service.blobs.files import FileBlobStore
+from typing_extensions import Buffer
+
+from analyst_service.blobs import BlobStore
+from analyst_service.blobs.opening import BlobPlace
 from analyst_service.logs import describe
 from clustering_protocols import engine
-from clustering_protocols.errors import CoterieError, StorageFull
+from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.errors import CoterieError, StorageFull, Unavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class Job:
     ``chooses``: whether it follows a choice among runs, of the run ``chosen``.
     """
 
-    blob_dir: Path
+    blobs: BlobPlace
     agreement: bytes = field(repr=False)
     state: str | None
     tasks: Mapping[str, str]
@@ -62,25 +66,42 @@ Outcome = Followed | Crashed
 
 def run(job: Job) -> Followed:
     """Run one step."""
-    blobs = FileBlobStore(job.blob_dir)
+    blobs = job.blobs.open()
+    given = _given(job, blobs)  # a store that is away fails no session
     try:
-        move = _advance(job, blobs)
+        move = _advance(job, given)
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
     return move.stored(blobs.put)
 
 
-def _advance(job: Job, blobs: FileBlobStore) -> engine.Move:
-    if job.state is None:
-        return engine.begin(job.agreement)
-    state = blobs.map(job.state)
-    if job.chooses:
-        return engine.choose(job.agreement, state, job.chosen)
-    return engine.advance(
-        job.agreement,
-        state,
+class _Given(NamedTuple):
+    """The blobs of a step."""
+
+    state: Buffer | None
+    tasks: Mapping[str, Buffer]
+    contributions: Mapping[str, Buffer]
+
+
+def _given(job: Job, blobs: BlobStore) -> _Given:
+    return _Given(
+        None if job.state is None else blobs.map(job.state),
         {slot: blobs.map(digest) for slot, digest in job.tasks.items()},
         {slot: blobs.map(digest) for slot, digest in job.contributions.items()},
+    )
+
+
+def _advance(job: Job, given: _Given) -> engine.Move:
+    if given.state is None:
+        return engine.begin(job.agreement)
+    if job.chooses:
+        return engine.choose(job.agreement, given.state, job.chosen)
+    return engine.advance(
+        job.agreement,
+        given.state,
+        given.tasks,
+        given.contributions,
+        LocalEngine(os.cpu_count() or 1),
     )
 
 
@@ -94,7 +115,7 @@ def attempt(job: Job) -> Outcome:
 
 def crashed(error: Exception) -> Crashed:
     """Return what a driver needs to know of an exception: not its text, but its kind."""
-    is_passing = isinstance(error, (StorageFull, OSError))
+    is_passing = isinstance(error, (StorageFull, Unavailable, OSError))
     return Crashed(what=describe(error), is_passing=is_passing)
 
 

@@ -59,9 +59,9 @@ class RetentionService:
         blobs = self._service.blobs
         age = timedelta(seconds=self._service.settings.orphan_seconds)
         before = (self._clock.now() - age).timestamp()
-        blobs.sweep(before)
         with self._service.database.read() as transaction:
             live = RetentionRepository(transaction).live()
+        blobs.sweep(before, live)
         self._remove(digest for digest in blobs.older(before) if digest not in live)
 
     def _forget(

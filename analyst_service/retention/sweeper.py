@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import Self
 
+from analyst_service.auth.service import AuthService
 from analyst_service.logs import describe
 from analyst_service.process_context import Service
 from analyst_service.retention.service import RetentionService
@@ -17,6 +18,7 @@ class Sweeper:
     """Purges and sweeps while it is entered; several may, side by side."""
 
     def __init__(self, service: Service) -> None:
+        self._service = service
         self._retention = RetentionService(service)
         self._seconds = service.settings.sweep_seconds
         self._stop = threading.Event()
@@ -31,9 +33,17 @@ class Sweeper:
         self._thread.join()
 
     def turn(self) -> None:
-        """Remove once what is to be removed now."""
+        """Remove once what is to be removed now, and write down who came lately."""
+        self._note_uses()
         self._retention.purge_ended()
         self._retention.sweep()
+
+    def _note_uses(self) -> None:
+        last, clock = self._service.uses.taken(), self._service.clock
+        if last:
+            self._service.database.transact(
+                lambda transaction: AuthService(transaction, clock).note_uses(last)
+            )
 
     def _loop(self) -> None:
         while not self._stop.wait(self._seconds):

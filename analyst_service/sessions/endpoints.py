@@ -18,6 +18,7 @@ from analyst_service.deps import (
 )
 from analyst_service.models import Session
 from analyst_service.sessions.schemas import (
+    Cancellation,
     Choice,
     Extension,
     SessionWrite,
@@ -155,10 +156,16 @@ def put_deadline(
 
 @router.post("/{session_id}/cancel")
 def cancel_session(
-    session_id: SessionID, caller: CallerDep, service: ServiceDep
+    session_id: SessionID,
+    caller: CallerDep,
+    service: ServiceDep,
+    body: Posted[Cancellation] | None = None,
 ) -> SessionStatus:
-    """End a session; parties learn it at their next request."""
-    cancelled = _changed(service, caller, lambda each: each.cancel(caller, session_id))
+    """End a session; parties learn it, and why, at their next request."""
+    reason = body.read().reason if body else ""
+    cancelled = _changed(
+        service, caller, lambda each: each.cancel(caller, session_id, reason)
+    )
     service.notifier.notify_driver()
     return cancelled
 

@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit
 from analyst_service.models import Contribution, Member, Session, Task
-from clustering_protocols.wire.states import Event, SessionState, after
+from analyst_service.outbox import Outbox, Standing
+from clustering_protocols.wire.states import Event, SessionState, SlotState, after
 
 # Queries of most requests, written once: to write one costs more than to send it.
 
@@ -50,6 +51,7 @@ class SessionRepository:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._audit = Audit(transaction)
+        self._outbox = Outbox(transaction)
 
     def add(self, session: Session, members: Sequence[Member]) -> None:
         """Store a session and its empty slots."""
@@ -69,19 +71,25 @@ class SessionRepository:
         asked = {"owner_id": owner_id, "name": name}
         return self._transaction.scalar(_BY_NAME[lock], asked)
 
-    def all(self, after_id: str, limit: int) -> list[Session]:
+    def all(
+        self, after_id: str, limit: int, state: SessionState | None = None
+    ) -> list[Session]:
         """Return sessions of all owners by id, after a cursor."""
         query = sa.select(Session).where(Session.id > after_id).order_by(Session.id)
-        return self._page(query, limit)
+        return self._page(query, limit, state)
 
     def of_owner(
-        self, owner_id: str | None, after_name: str, limit: int
+        self,
+        owner_id: str | None,
+        after_name: str,
+        limit: int,
+        state: SessionState | None = None,
     ) -> list[Session]:
         """Return an owner's sessions by name, after a cursor."""
         query = sa.select(Session).where(
             Session.owner_id == owner_id, Session.name > after_name
         )
-        return self._page(query.order_by(Session.name), limit)
+        return self._page(query.order_by(Session.name), limit, state)
 
     def count(self) -> dict[str, int]:
         """Return the number of sessions in each state that has any."""
@@ -100,6 +108,38 @@ class SessionRepository:
         """Return the slots whose contribution to the open attempt is stored."""
         return self._slots(Contribution, session)
 
+    def not_joined(self, session_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the slots of each session that nobody has taken."""
+        query = (
+            sa.select(Member.session_id, Member.slot)
+            .where(Member.session_id.in_(session_ids))
+            .where(Member.state != SlotState.JOINED.value)
+            .order_by(Member.row_group, Member.column_group)
+        )
+        return self._by_session(query)
+
+    def unanswered(self, session_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the slots of each session that have a task and no answer stored."""
+        now = sa.and_(
+            Task.session_id == Session.id,
+            Task.round == Session.round,
+            Task.attempt == Session.attempt,
+        )
+        same = sa.and_(
+            Contribution.session_id == Task.session_id,
+            Contribution.round == Task.round,
+            Contribution.attempt == Task.attempt,
+            Contribution.slot == Task.slot,
+        )
+        query = (
+            sa.select(Task.session_id, Task.slot)
+            .join(Session, now)
+            .outerjoin(Contribution, same)
+            .where(Session.id.in_(session_ids), Contribution.slot.is_(None))
+            .order_by(Task.slot)
+        )
+        return self._by_session(query)
+
     def move(
         self,
         session: Session,
@@ -111,8 +151,8 @@ class SessionRepository:
         """Move a session on, unless it has moved since it was read.
 
         Compare-and-set on state, round and attempt, and on the token of the lease where
-        a step moves it: of several that try, one wins. Every move ends a lease, and is
-        in the audit.
+        a step moves it: of several that try, one wins. Every move ends a lease, is in
+        the audit, and is told to whoever left an address.
         """
         state = SessionState(session.state)
         unmoved = [
@@ -137,11 +177,22 @@ class SessionRepository:
         if moved.first() is None:
             return False
         self._audit.append(session.id, event.value, now, **_said(session, changes))
+        self._outbox.note(_standing(session, after(state, event), now, changes), now)
         return True
 
-    def _page(self, query: sa.Select[Session], limit: int) -> list[Session]:
+    def _page(
+        self, query: sa.Select[Session], limit: int, state: SessionState | None
+    ) -> list[Session]:
         left = query.where(Session.deleted_at.is_(None)).limit(limit)
+        if state is not None:
+            left = left.where(Session.state == state.value)
         return list(self._transaction.scalars(left))
+
+    def _by_session(self, query: sa.Select[str, str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for session_id, slot in self._transaction.execute(query):
+            found.setdefault(session_id, []).append(slot)
+        return found
 
     def _slots(self, table: type[Task | Contribution], session: Session) -> set[str]:
         here = {
@@ -150,6 +201,21 @@ class SessionRepository:
             "attempt": session.attempt,
         }
         return set(self._transaction.scalars(_SLOTS[table], here))
+
+
+def _standing(
+    session: Session, state: SessionState, now: datetime, changes: Mapping[str, Any]
+) -> Standing:
+    """Return where a session stands behind a move."""
+    return Standing(
+        session.id,
+        state,
+        changes.get("round", session.round),
+        changes.get("attempt", session.attempt),
+        changes.get("changed_at", now),
+        changes.get("deadline", session.deadline),
+        changes.get("reason"),
+    )
 
 
 def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:

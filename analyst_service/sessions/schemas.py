@@ -24,6 +24,7 @@ from clustering_protocols.terms import (
     Identities,
     Layout,
     Terms,
+    Text,
     digest,
     read_terms,
 )
@@ -107,6 +108,14 @@ class Extension(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     deadline: AwareDatetime = Field(description="Later than the present one.")
+
+
+class Cancellation(BaseModel):
+    """Why a session is ended."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Text = Field(default="", description="What the parties read.")
 
 
 class Choice(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -28,6 +29,7 @@ from clustering_protocols.terms import read_terms
 from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
 
 _LONGEST_WAIT = timedelta(days=366)
+_NO_REASON = "Stopped on request."
 _STEM = 54  # of a name, where an id is the name and more
 
 
@@ -76,12 +78,22 @@ class SessionService:
             raise SessionOver("It was deleted.", session.state, session.reason)
         return session
 
-    def page(self, caller: Caller, after_id: str, limit: int) -> list[Session]:
-        """Return the caller's sessions by id; an administrator's are all."""
+    def page(
+        self,
+        caller: Caller,
+        after_id: str,
+        limit: int,
+        *,
+        state: SessionState | None = None,
+    ) -> list[Session]:
+        """Return the caller's sessions by id; an administrator's are all.
+
+        Those in one state alone, where it is given.
+        """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         if caller.role is Role.ADMINISTRATOR:
-            return self._sessions.all(after_id, limit)
-        return self._sessions.of_owner(caller.principal_id, after_id, limit)
+            return self._sessions.all(after_id, limit, state)
+        return self._sessions.of_owner(caller.principal_id, after_id, limit, state)
 
     def members(self, session: Session) -> list[Member]:
         """Return the slots of a session in order."""
@@ -95,6 +107,15 @@ class SessionService:
         if session.state == SessionState.COLLECTING:
             return self._sessions.asked(session) - self._sessions.answered(session)
         return set()
+
+    def all_awaited(self, sessions: Sequence[Session]) -> dict[str, list[str]]:
+        """Return the same of many sessions, by id; those that wait for nobody are not in it."""
+        by_state: dict[str, list[str]] = {}
+        for session in sessions:
+            by_state.setdefault(session.state, []).append(session.id)
+        joining = self._sessions.not_joined(by_state.get(SessionState.RECRUITING, []))
+        asked = self._sessions.unanswered(by_state.get(SessionState.COLLECTING, []))
+        return joining | asked
 
     def agreement(self, caller: Caller, session_id: str) -> bytes:
         """Return the exact bytes of the agreement."""
@@ -116,8 +137,8 @@ class SessionService:
         session = self.visible(caller, session_id, deleted=True)
         return session.name, self._audit.page(session.id, after, limit)
 
-    def cancel(self, caller: Caller, session_id: str) -> Session:
-        """End a session; a repeat changes nothing."""
+    def cancel(self, caller: Caller, session_id: str, reason: str = "") -> Session:
+        """End a session, for a reason that the parties read; a repeat changes nothing."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self.visible(caller, session_id, lock=True)
         if session.state == SessionState.CANCELLED:
@@ -128,7 +149,7 @@ class SessionService:
             Event.CANCEL,
             self._clock.now(),
             reason=Problem.CANCELLED.slug,
-            detail="Stopped on request.",
+            detail=f"The coordinator says: {reason}" if reason else _NO_REASON,
         )
         return self.visible(caller, session_id)
 

@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 import yaml
 from support.analyst_process import Analyst, Crowd, free_port, wait_for
+from support.names import Names, names
 from support.needs import COMPOSE, NGINX, Need, leave_out
 from support.repeats import thorough
 from support.tls import certificate
@@ -57,6 +58,8 @@ class Proxy:
     port: int
     analyst: Analyst
     tls: ssl.SSLContext
+    names: Names
+    folder: Path
 
     @property
     def url(self) -> str:
@@ -81,14 +84,16 @@ class Proxy:
             return answer
 
 
-def placed(folder: Path, port: int, analyst: Analyst) -> str:
+def placed(folder: Path, port: int, analyst: Analyst, service: Names) -> str:
     """The shipped configuration in another place: addresses and paths, no limit."""
     changes = {
         "listen 8443 ssl": f"listen 127.0.0.1:{port} ssl",
-        "server analyst:8000": f"server 127.0.0.1:{analyst.port}",
+        "analyst:8000": f"analyst:{analyst.port}",
+        "resolver 127.0.0.11 valid=5s": f"resolver 127.0.0.1:{service.port} valid=1s",
         "/etc/nginx/": f"{folder}/",
         "/tmp/nginx": f"{folder}/nginx",
-        "/dev/stderr crit": f"{folder}/error.log crit",
+        "/dev/stderr warn": f"{folder}/error.log warn",
+        "/dev/stdout": f"{folder}/access.log",
     }
     text = CONFIGURATION
     for shipped, here in changes.items():
@@ -102,13 +107,13 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     nginx = program(NGINX)
     folder = tmp_path_factory.mktemp("proxy")
     tls, port = certificate(folder), free_port()
-    with Analyst(folder / "analyst", cold=True) as analyst:
+    with names() as service, Analyst(folder / "analyst", cold=True) as analyst:
         configuration = folder / "nginx.conf"
-        configuration.write_text(placed(folder, port, analyst))
+        configuration.write_text(placed(folder, port, analyst, service))
         command = [nginx, "-c", str(configuration), "-g", "daemon off;"]
         command += ["-e", str(folder / "error.log")]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        running = Proxy(port, analyst, tls)
+        running = Proxy(port, analyst, tls, service, folder)
         try:
             wait_for(lambda: answers(running))
             yield running
@@ -293,6 +298,40 @@ def test_while_the_analyst_is_away_the_proxy_says_so(proxy: Proxy) -> None:
         assert client.get("/v1/protocols").status_code == 200
 
 
+def test_an_analyst_that_was_recreated_elsewhere_is_found_again(proxy: Proxy) -> None:
+    """Its name stands for another address then; the proxy is not restarted."""
+
+    def status() -> int:
+        with proxy.client() as client:
+            return client.get("/v1/protocols").status_code
+
+    assert status() == 200
+    proxy.names.stands_for = "127.0.0.2"  # where nobody listens
+    try:
+        wait_for(lambda: status() == 503, 30)
+    finally:
+        proxy.names.stands_for = "127.0.0.1"
+    # each process of the proxy looks the name up for itself
+    wait_for(lambda: all(status() == 200 for _ in range(20)), 30)
+
+
+@pytest.mark.threat(32)
+def test_refusals_leave_a_trace_and_no_secret(proxy: Proxy) -> None:
+    with proxy.client() as client:
+        secret = {"Authorization": "Bearer ck_canary"}
+        assert client.get("/v1/sessions?after=canary", headers=secret).is_error
+        assert client.get("/healthz", headers=secret).status_code in {200, 503}
+    proxy.say(request("X-Long: " + "x" * 70_000, "Authorization: Bearer ck_canary"))
+    traces = (proxy.folder / "access.log").read_text()
+    lines = [json.loads(line) for line in traces.splitlines()]
+    assert {"401", "431"} <= {line["status"] for line in lines}
+    assert not [line for line in lines if line["status"].startswith(("2", "3"))]
+    assert all(line["from"] == "127.0.0.1" and line["request_id"] for line in lines)
+    for text in (traces, (proxy.folder / "error.log").read_text()):
+        assert "ck_canary" not in text
+    assert "canary" not in traces
+
+
 def test_what_the_proxy_refuses_is_on_the_closed_list() -> None:
     documents = re.findall(r"return (\d+) '(.*)';", CONFIGURATION)
     assert len(documents) == CONFIGURATION.count("error_page")
@@ -317,10 +356,12 @@ def compose() -> list[str]:
     return [program(COMPOSE)]
 
 
-def configure(**environment: str) -> subprocess.CompletedProcess[str]:
+def configure(
+    file: str = "compose.yaml", **environment: str
+) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k != "COTERIE_DATABASE_PASSWORD"}
     return subprocess.run(
-        [*compose(), "--file", str(DOCKER / "compose.yaml"), "config"],
+        [*compose(), "--file", str(DOCKER / file), "config"],
         env=kept | environment,
         capture_output=True,
         text=True,
@@ -341,6 +382,34 @@ def test_the_compose_file_is_accepted_and_opens_one_port() -> None:
         assert services[name]["cap_drop"] == ["ALL"]
     for name in ("database", "analyst"):
         assert list(services[name]["networks"]) == ["inside"]
+    for service in services.values():
+        assert service["logging"]["options"]["max-size"] == "10m"
+
+
+def test_the_compose_file_of_a_party_opens_no_port_and_writes_no_table() -> None:
+    found = configure(
+        "party.yaml", COTERIE_INBOX="/srv/inbox", COTERIE_TABLES="/srv/tables"
+    )
+    assert found.returncode == 0, found.stderr
+    [party] = yaml.safe_load(found.stdout)["services"].values()
+    assert party["command"] == ["coterie", "party", "serve", "--inbox", "/inbox"]
+    assert party["read_only"] is True
+    assert party["cap_drop"] == ["ALL"]
+    assert "ports" not in party
+    volumes = [each.removesuffix(":rw") for each in map(mounted, party["volumes"])]
+    assert volumes == ["home:/data", "/srv/inbox:/inbox", "/srv/tables:/tables:ro"]
+    assert party["environment"]["COTERIE_HOME"] == "/data"
+    missing = configure("party.yaml")
+    assert missing.returncode != 0
+    assert "docker/.env" in missing.stderr
+
+
+def mounted(volume: Any) -> str:
+    """What is mounted where, in the short form that older programs print."""
+    if isinstance(volume, str):
+        return volume
+    mode = ":ro" if volume.get("read_only") else ""
+    return f"{volume['source']}:{volume['target']}{mode}"
 
 
 def test_without_a_password_the_compose_file_says_what_is_missing() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -82,13 +83,34 @@ def leave_in_the_updates(crowd: Crowd, slot: str) -> Party:
     return party
 
 
-def test_a_party_that_is_killed_costs_the_others_a_deadline_and_no_more(
-    gather: Gather,
-) -> None:
+@pytest.fixture(scope="module")
+def ended_without_one(
+    analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Crowd]:
+    """A session that came to its end after a party of it was killed."""
+    analyst_of_the_file.start_unless_running()
+    home = tmp_path_factory.mktemp("ended")
     params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
-    crowd = gather(params, ROWS, deadlines=SHORT)
-    crowd.start("r1c1", "r2c1", "r4c1")
-    leave_in_the_updates(crowd, "r3c1")
+    crowd = Crowd(
+        analyst_of_the_file,
+        home,
+        params,
+        ROWS.layout,
+        ROWS.data,
+        session="ended-without-one",
+        deadlines=SHORT,
+    )
+    with closing(crowd):
+        crowd.start("r1c1", "r2c1", "r4c1")
+        leave_in_the_updates(crowd, "r3c1")
+        crowd.join()
+        yield crowd
+
+
+def test_a_party_that_is_killed_costs_the_others_a_deadline_and_no_more(
+    ended_without_one: Crowd,
+) -> None:
+    crowd = ended_without_one
     found = crowd.labels()
     assert set(found) == {"r1c1", "r2c1", "r4c1"}
     centroids = [crowd.results[slot].centroids for slot in found]
@@ -113,12 +135,10 @@ def test_a_straggler_is_told_so_goes_on_and_ends_with_the_same_centroids(
     assert len(results["r3c1"].labels) == ROWS.data["r3c1"].n_rows
 
 
-def test_a_party_that_comes_after_the_end_labels_its_rows(gather: Gather) -> None:
-    params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
-    crowd = gather(params, ROWS, deadlines=SHORT)
-    crowd.start("r1c1", "r2c1", "r4c1")
-    leave_in_the_updates(crowd, "r3c1")
-    crowd.join()
+def test_a_party_that_comes_after_the_end_labels_its_rows(
+    ended_without_one: Crowd,
+) -> None:
+    crowd = ended_without_one
     late = crowd.party("r3c1").run(crowd.data["r3c1"])
     assert np.array_equal(late.centroids, crowd.results["r1c1"].centroids)
     assert len(late.labels) == crowd.data["r3c1"].n_rows

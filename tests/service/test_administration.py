@@ -52,9 +52,9 @@ def ran(folder: Path, variables: Mapping[str, str], *words: str) -> Result:
     [
         (
             {"COTERIE_WORKERS": "abc"},
-            "COTERIE_WORKERS: Input should be a valid integer",
+            "COTERIE_WORKERS: give a whole number",
         ),
-        ({"COTERIE_WORKERS": "0"}, "COTERIE_WORKERS: Input should be greater than"),
+        ({"COTERIE_WORKERS": "0"}, "COTERIE_WORKERS: give at least 1"),
         ({"COTERIE_DATABASE_URL": "nonsense"}, "is no address of a database"),
         ({"COTERIE_DATABASE_URL": "mysql://me@here/x"}, "is not served"),
         (
@@ -112,7 +112,9 @@ def test_keys_are_listed_for_people(tmp_path: Path) -> None:
         ran(tmp_path, {}, "key", "create", "--label", "ward 3", "--json").stdout
     )
     listed = ran(tmp_path, {}, "key", "list").stdout.splitlines()
-    assert listed[0].split() == ["ID", "ROLE", "FOR", "WHOM", "SESSION", "MADE", "ENDS"]
+    header = ["ID", "ROLE", "FOR", "WHOM", "SESSION", "MADE", "USED", "ENDS"]
+    assert listed[0].split() == header
+    assert "never" in listed[1]
     assert "ward 3" in listed[1]
     assert "None" not in listed[1]
     assert made["key"] not in "".join(listed)

@@ -102,6 +102,13 @@ class Cast:
             ),
             "put_choice": ("PUT", f"{here}/choice", {"json": {"n_clusters": 2}}),
             "cancel_session": ("POST", f"{here}/cancel", {}),
+            "list_receivers": ("GET", f"{here}/receivers", {}),
+            "post_receiver": (
+                "POST",
+                f"{here}/receivers",
+                {"json": {"way": "mail", "address": "no address"}},
+            ),
+            "delete_receiver": ("DELETE", f"{here}/receivers/{'0' * 32}", {}),
         }
 
 
@@ -138,6 +145,9 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     "get_session": (401, 401, 200, 404, 200, 404, 200),
     "get_agreement": (401, 401, 200, 404, 200, 404, 200),
     "get_result": (401, 401, 409, 404, 409, 404, 409),
+    "list_receivers": (401, 401, 200, 404, 200, 404, 200),
+    "post_receiver": (401, 401, 403, 404, 403, 404, 403),  # none is told by default
+    "delete_receiver": (401, 401, 204, 404, 204, 404, 204),
     # what parties do
     "get_task": (401, 401, 200, 404, 403, 404, 403),
     "put_contribution": (401, 401, 201, 404, 403, 404, 403),

@@ -183,10 +183,10 @@ def test_sweeping_removes_old_drafts_and_no_blob(
 ) -> None:
     blobs.put(b"x")
     draft = drafted(blobs, b"half")
-    began = draft._path.stat().st_mtime
-    blobs.sweep(began)
+    began = draft.path.stat().st_mtime
+    blobs.sweep(began, ())
     assert len(files(root)) == 2
-    blobs.sweep(began + 1)
+    blobs.sweep(began + 1, ())
     assert files(root) == [DIGEST]
     draft.discard()
 

@@ -19,6 +19,7 @@ import pytest
 from support.analyst_process import wait_for
 
 from analyst_service import models
+from analyst_service.blobs.opening import BlobPlace
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease
@@ -352,5 +353,9 @@ OPENED = engine.Opened(
 
 def any_job(folder: Path, agreement: bytes) -> worker.Job:
     return worker.Job(
-        blob_dir=folder, agreement=agreement, state=None, tasks={}, contributions={}
+        blobs=BlobPlace(folder=folder),
+        agreement=agreement,
+        state=None,
+        tasks={},
+        contributions={},
     )

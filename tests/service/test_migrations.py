@@ -251,7 +251,9 @@ def run(
     """Run a command of the administrator on an empty database."""
     monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("COTERIE_DATABASE_URL", database_url)
-    monkeypatch.setattr("uvicorn.run", lambda *_, **__: pytest.fail("it serves"))
+    monkeypatch.setattr(
+        "analyst_service.cli.draining.run", lambda *_, **__: pytest.fail("it serves")
+    )
     return lambda *words: CliRunner().invoke(main, words)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from analyst_service.app import create_app
+from analyst_service.errors import ProblemDocument
 from analyst_service.settings import Settings
 from clustering_protocols import json_form, registry
 from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols.problems import Problem
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -156,3 +159,99 @@ def test_an_address_or_method_that_is_not_in_it_is_a_problem_too(
     refusal = api.send(method, path)
     assert (refusal.status_code, refusal.headers["content-type"]) == (404, PROBLEM)
     assert refusal.json()["type"].endswith(":not-found")
+
+
+# What readers and generators need beside it
+
+
+def test_it_says_which_operations_want_a_credential(
+    document: dict[str, Any],
+) -> None:
+    assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
+    assert document["servers"][0]["url"] == "/"
+    found = operations(document).values()
+    secured = {each["operationId"] for each in found if each["security"]}
+    assert {each["operationId"] for each in found} - secured == {
+        "list_protocols",
+        "get_identity",
+        "get_health",
+        "get_readiness",
+        "get_metrics",
+        "preview",
+        "join",
+        "decline",
+    }
+    described = {tag["name"] for tag in document["tags"] if tag["description"]}
+    assert described == {tag for each in found for tag in each["tags"]}
+
+
+def bodies_and_answers(
+    document: dict[str, Any],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every JSON body and answer, by operation."""
+    for operation in operations(document).values():
+        parts = [operation.get("requestBody") or {}]
+        parts += [
+            each for code, each in operation["responses"].items() if code[0] == "2"
+        ]
+        for part in parts:
+            content = part.get("content", {})
+            if "application/json" in content:
+                yield operation["operationId"], content["application/json"]
+
+
+def test_every_operation_has_examples_that_its_schemas_take(
+    document: dict[str, Any],
+) -> None:
+    # here: it costs a second of processor time, in every process of a run
+    from jsonschema import Draft202012Validator
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
+
+    registry_ = Registry().with_resource(
+        "urn:document", Resource(document, DRAFT202012)
+    )
+    without = set()
+    for name, content in bodies_and_answers(document):
+        if "example" not in content:
+            without.add(name)
+            continue
+        schema = json.loads(
+            json.dumps(content.get("schema", {})).replace('"#/', '"urn:document#/')
+        )
+        Draft202012Validator(schema, registry=registry_).validate(content["example"])
+    assert without == {"list_protocols"}  # it is large, and needs no credential
+
+
+def test_every_problem_has_an_example_and_every_operation_says_which_are_usual(
+    document: dict[str, Any],
+) -> None:
+    examples = document["components"]["examples"]
+    assert examples.keys() == {each.slug for each in Problem}
+    for each in examples.values():
+        ProblemDocument.model_validate(each["value"])
+    for name, operation in operations(document).items():
+        usual = operation["responses"]["default"]["content"][PROBLEM]["examples"]
+        assert {"too-many-requests", "unavailable"} <= usual.keys(), name
+
+
+def test_the_example_of_a_session_opens_one(api: Api, document: dict[str, Any]) -> None:
+    content = operations(document)["put /v1/sessions/{session_id}"]["requestBody"]
+    example = content["content"]["application/json"]["example"]
+    opened = api.send("PUT", "/v1/sessions/s-example", api.key(), json=example)
+    assert opened.status_code == 201, opened.text
+
+
+def test_what_is_sent_may_leave_its_defaults_out(document: dict[str, Any]) -> None:
+    """Generators take a field with a default for one that is always there."""
+    schemas = document["components"]["schemas"]
+    for known in registry.catalogue().values():
+        schema = schemas[known.params.__name__]
+        for name, field in schema["properties"].items():
+            assert "default" not in field, name
+            may_be_null = {"type": "null"} in field.get("anyOf", [])
+            assert (
+                name in schema.get("required", [])
+                or may_be_null
+                or "Default: " in field["description"]
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import TYPE_CHECKING, Any
@@ -354,9 +355,8 @@ def test_keeping_twice_is_keeping_once(api: Api) -> None:
     assert api.service.blobs.has(digest)
 
 
-def test_a_task_that_was_just_removed_is_not_there(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_was_just_removed_is_not_there(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
-    monkeypatch.setattr(FileBlobStore, "has", lambda *_: False)
+    task = session.task(A).content
+    api.service.blobs.remove(sha256(task).hexdigest())
     assert session.task(A).status_code == 404

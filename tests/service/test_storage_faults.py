@@ -291,7 +291,7 @@ def test_a_full_disk_is_said_and_once_there_is_room_the_same_upload_succeeds(
     with no_room(monkeypatch, where):
         assert refused(session.put(A, content), Problem.STORAGE_FULL)
     assert session.api.stored()[0] == before
-    assert not list((session.api.service.settings.blob_dir / "tmp").iterdir())
+    assert not list((session.api.service.settings.blob_place.folder / "tmp").iterdir())
     assert session.api.send("GET", session.path, session.key).status_code == 200
     assert session.put(A, content).status_code == 201
 

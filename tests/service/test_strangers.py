@@ -415,7 +415,10 @@ def serve(
     monkeypatch.setenv("COTERIE_DATA_DIR", str(folder))
     monkeypatch.setenv("COTERIE_DATABASE_URL", "")
     monkeypatch.setenv("COTERIE_TRUSTED_PROXIES", proxies)
-    monkeypatch.setattr("uvicorn.run", lambda _, **options: served.append(options))
+    monkeypatch.setattr(
+        "analyst_service.cli.draining.run",
+        lambda *_, **options: served.append(options),
+    )
     monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
     done = CliRunner().invoke(main, ["serve", *words])

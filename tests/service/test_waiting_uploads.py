@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import httpx
 import numpy as np
 import pytest
+from support.analyst_process import wait_for
 
 from clustering_protocols import packets, simulation
 from clustering_protocols.codec import MEDIA_TYPE
@@ -66,6 +69,29 @@ def test_who_has_to_wait_too_long_gets_the_receipt_alone(api: Api) -> None:
     answer = put(session, A, session.reply(A), "respond-async, wait=0")
     assert (answer.status_code, answer.content) == (204, b"")
     assert receipt_of(answer).slot == A
+
+
+def test_who_is_held_where_the_process_ends_gets_the_receipt_and_nobody_waits_more(
+    api: Api,
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(put, session, A, content, "wait=25")
+        wait_for(lambda: api.service.notifier.waited_for)
+        api.service.drain()
+        answer = held.result(10)
+    assert answer.status_code == 204
+    assert receipt_of(answer).slot == A
+    refusal = api.send("GET", "/readyz")
+    assert refusal.status_code == 503
+    again = session.api.send("GET", f"{session.path}/task?wait=25", session.tokens[A])
+    assert again.status_code == 204
+    session.put(B, session.reply(B))
+    api.driver.__enter__()
+    time.sleep(5 * api.service.settings.poll_seconds)
+    api.driver.__exit__()
+    assert session.status["round"] == 1, "the step is for another process"
 
 
 def test_the_receipt_is_due_whatever_becomes_of_the_session(api: Api) -> None:

@@ -1,0 +1,269 @@
+"""Blobs in an object store, with a folder in front that keeps what was used last.
+
+The store has to write an object whole or not at all, and to read, list and delete
+objects: nothing else. Whether bytes are those of their name is held against the digest
+here, each time that they arrive; who wins of several that write is for the database. A
+blob that a row names lies in the store: it is written there before it counts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import Buffer
+
+from analyst_service.blobs.files import FileBlobStore, FileDraft
+from clustering_protocols.errors import StorageFull, Unavailable
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+log = logging.getLogger(__name__)
+
+_PIECE: Final = 4 << 20
+_PARTS_ABOVE: Final = 64 << 20
+_FULL: Final = ("quotaexceeded", "insufficientstorage", "507", "no space left")
+_PROBE: Final = "probe"
+_CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
+_RETRIES: Final = {"max_retries": 4}
+
+
+def open_objects(url: str) -> ObjectStore:
+    """Return the store at an address: ``s3://bucket/prefix``, ``file:///folder``, ….
+
+    Keys, region and endpoint are taken from the environment, as the store's own tools
+    take them (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …).
+
+    Raises
+    ------
+    Unavailable
+        If the address is none, or names what is not there.
+    """
+    from obstore.store import from_url
+
+    options: dict[str, Any] = {}
+    if not url.startswith(("file:", "memory:")):
+        # told apart from the rest of the environment, which client options replace
+        is_plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"true", "1"}
+        client = {**_CLIENT, "allow_http": is_plain}
+        options = {"client_options": client, "retry_config": dict(_RETRIES)}
+    try:
+        return from_url(url, **options)
+    except Exception as error:
+        raise Unavailable(
+            "COTERIE_BLOB_STORE is no address of an object store that can be used."
+        ) from error
+
+
+class ObjectBlobStore:
+    """Blobs in an object store.
+
+    Parameters
+    ----------
+    objects : ObjectStore
+    cache : FileBlobStore
+        Where blobs arrive, and lie as long as there is room.
+    cache_bytes : int
+        How much of them stays after a sweep.
+    """
+
+    def __init__(
+        self, objects: ObjectStore, cache: FileBlobStore, cache_bytes: int
+    ) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._cache_bytes = cache_bytes
+
+    def draft(self) -> ObjectDraft:
+        """Begin to receive bytes."""
+        return ObjectDraft(self._cache.draft(), self)
+
+    def put(self, content: bytes) -> str:
+        """Store bytes and return their digest."""
+        draft = self.draft()
+        try:
+            draft.write(content)
+            digest = draft.seal()
+            draft.ready()
+            draft.keep()
+        finally:
+            draft.discard()
+        return digest
+
+    def map(self, digest: str) -> Buffer:
+        """Return a blob without copying it."""
+        self.file(digest)
+        return self._cache.map(digest)
+
+    def file(self, digest: str) -> Path:
+        """Return the file of a blob in the cache; it is fetched if it is not there."""
+        path = self._cache.path(digest)
+        with suppress(FileNotFoundError):
+            os.utime(path)  # what was used last stays
+            return path
+        self._fetch(digest)
+        return path
+
+    def has(self, digest: str) -> bool:
+        """Return whether there is such a blob in the store: the cache does not count."""
+        import obstore
+
+        try:
+            with _told():
+                obstore.head(self._objects, _name(digest))
+        except KeyError:
+            return False
+        return True
+
+    def remove(self, digest: str) -> None:
+        """Remove a blob from the store and from this cache."""
+        import obstore
+
+        with suppress(KeyError), _told():
+            obstore.delete(self._objects, _name(digest))
+        self._cache.remove(digest)
+
+    def older(self, before: float) -> Iterator[str]:
+        """Yield the digests of blobs that were last written before a time (POSIX)."""
+        import obstore
+
+        with _told():
+            for some in obstore.list(self._objects):
+                yield from _digests(some, before)
+
+    def sweep(self, before: float, live: Collection[str]) -> None:
+        """Remove old drafts, and from the cache what nobody names or has used lately."""
+        self._cache.sweep(before, live)
+        for digest in self._cache.older(before):
+            if digest not in live:
+                self._cache.remove(digest)
+        self._cache.shrink(self._cache_bytes)
+
+    def free_bytes(self) -> int:
+        """Return how much room is left for what arrives."""
+        return self._cache.free_bytes()
+
+    def check(self) -> None:
+        """Raise :class:`Unavailable` unless store and cache can be written."""
+        import obstore
+
+        self._cache.check()
+        with _told():
+            obstore.put(self._objects, _PROBE, b"", use_multipart=False)
+
+    def upload(self, digest: str, path: Path) -> None:
+        """Write a file of the cache into the store, whole or not at all."""
+        import obstore
+
+        in_parts = path.stat().st_size > _PARTS_ABOVE
+        with _told():
+            obstore.put(
+                self._objects,
+                _name(digest),
+                path if in_parts else path.read_bytes(),
+                use_multipart=in_parts,
+            )
+
+    def _fetch(self, digest: str) -> None:
+        """Bring a blob into the cache, if it is what its name says."""
+        import obstore
+
+        draft = self._cache.draft()
+        try:
+            with _told():
+                found = obstore.get(self._objects, _name(digest))
+                for piece in found.stream(min_chunk_size=_PIECE):
+                    draft.write(bytes(piece))
+            if draft.seal() != digest:
+                log.error("object store: an object is not what its name says")
+                raise Unavailable("A blob is not what its name says.")
+            draft.keep()
+        finally:
+            draft.discard()
+
+
+class ObjectDraft:
+    """A file in the cache until it is kept: then an object, and that file its copy."""
+
+    def __init__(self, draft: FileDraft, store: ObjectBlobStore) -> None:
+        self._draft = draft
+        self._store = store
+        self._digest = ""
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes have arrived."""
+        return self._draft.size
+
+    def write(self, piece: bytes) -> None:
+        """Append a piece."""
+        self._draft.write(piece)
+
+    def seal(self) -> str:
+        """Sync and return the digest."""
+        self._digest = self._draft.seal()
+        return self._digest
+
+    def map(self) -> Buffer:
+        """Return the sealed bytes without copying them."""
+        return self._draft.map()
+
+    def ready(self) -> None:
+        """Write the object."""
+        self._store.upload(self._digest, self._draft.path)
+
+    def keep(self) -> None:
+        """Keep the file, if the object is there: a sweep may have removed it since."""
+        if not self._draft.is_kept and not self._store.has(self._digest):
+            self.ready()
+        self._draft.keep()
+
+    def discard(self) -> None:
+        """Close and remove what arrived."""
+        self._draft.discard()
+
+
+def _name(digest: str) -> str:
+    return f"{digest[:2]}/{digest}"
+
+
+def _digests(found: Sequence[Any], before: float) -> Iterator[str]:
+    for each in found:
+        name = str(each["path"]).rpartition("/")[2]
+        if FileBlobStore.is_digest(name) and each["last_modified"].timestamp() < before:
+            yield name
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what a store answers in words of our own: its own may hold addresses."""
+    from obstore.exceptions import (
+        BaseError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise KeyError("there is no such object") from error
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        if _is_full(error):
+            raise StorageFull("The object store has no room left.") from None
+        log.error("object store: credentials are refused")  # noqa: TRY400  see above
+        raise Unavailable("The object store refuses this analyst.") from None
+    except (BaseError, OSError) as error:
+        if _is_full(error):
+            raise StorageFull("The object store has no room left.") from None
+        log.error("object store: %s", type(error).__name__)  # noqa: TRY400  see above
+        raise Unavailable("The object store does not answer.") from None
+
+
+def _is_full(error: BaseException) -> bool:
+    said = str(error).lower().replace(" ", "")
+    return any(mark.replace(" ", "") in said for mark in _FULL)

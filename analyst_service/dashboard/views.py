@@ -1,0 +1,218 @@
+"""From what the service knows to what its pages show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from analyst_service.auth.service import Caller, Role
+from analyst_service.models import Credential, Session
+from analyst_service.sessions.service import known_as
+from clustering_protocols import hash_chain
+from clustering_protocols.errors import AuditBroken, CoterieError
+from clustering_protocols.profiles import Profiles
+from clustering_protocols.records import Record
+from clustering_protocols.secrecy.identities import Institution, fingerprint
+from clustering_protocols.terms import Terms, read_terms
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.states import OVER, SessionState
+from coterie_pages.following import line_of, may, progress_of
+from coterie_pages.models import Run, Seat, SessionReport, TermsSheet
+from coterie_pages.models.screens import (
+    Chain,
+    KeyRow,
+    Keys,
+    OneSession,
+    SessionRow,
+    Sessions,
+)
+from coterie_pages.results import n_clusters_of, result_of
+from coterie_pages.terms import sheet_of, versions_of
+from coterie_pages.timelines import timeline_of
+
+_MOST_NAMES: Final = 3
+_MOST_LINES: Final = 200
+
+
+def sessions_page(
+    caller: Caller,
+    found: Sequence[Session],
+    awaited: Mapping[str, Sequence[str]],
+    now: datetime,
+    *,
+    state: str,
+    after: str,
+    limit: int,
+) -> Sessions:
+    """Return a page of a list of sessions."""
+    rows = tuple(
+        _row(known_as(caller, each), each, awaited.get(each.id, ())) for each in found
+    )
+    return Sessions(
+        rows=rows,
+        states=tuple(each.value for each in SessionState),
+        state=state,
+        following=rows[-1].id if len(rows) == limit else "",
+        first=not after,
+        now=now,
+    )
+
+
+def _row(name: str, session: Session, awaited: Sequence[str]) -> SessionRow:
+    # terms were checked when the session was opened; to read them whole takes longer
+    # than all else that a line needs
+    protocol = json.loads(session.terms)["protocol"]["name"]
+    return SessionRow(
+        id=name,
+        title=session.title,
+        protocol=protocol,
+        state=session.state,
+        reason=session.reason or "",
+        round=session.round,
+        awaited=tuple(awaited[:_MOST_NAMES]),
+        n_awaited=len(awaited),
+        since=session.changed_at,
+        deadline=session.deadline,
+        created_at=session.created_at,
+        over=SessionState(session.state) in OVER,
+    )
+
+
+def session_page(
+    session: Session,
+    status: SessionStatus,
+    lines: Sequence[str],
+    summary: Record | None,
+    analyst: Institution,
+    now: datetime,
+) -> OneSession:
+    """Return the page of one session.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        Its whole audit.
+    summary : Record, optional
+        What the coordinator is told of the result, once there is one.
+    """
+    terms = read_terms(session.terms)
+    entries, chain = _checked(lines)
+    slots = [slot.name for slot in status.slots]
+    return OneSession(
+        report=report_of(session, status, entries, summary, analyst),
+        stage=status.stage or "",
+        stage_index=status.stage_index,
+        n_stages=status.n_stages,
+        round=status.round,
+        attempt=status.attempt,
+        awaited=tuple(status.awaited),
+        since=status.waiting_since,
+        deadline=status.deadline,
+        now=now,
+        over=status.over,
+        progress=progress_of(status.progress),
+        timeline=timeline_of(entries, slots, now),
+        chain=chain,
+        may=tuple(may(status)),
+        n_clusters=() if terms.evaluation is None else terms.evaluation.n_clusters,
+    )
+
+
+def report_of(
+    session: Session,
+    status: SessionStatus,
+    entries: Sequence[Mapping[str, Any]],
+    summary: Record | None,
+    analyst: Institution,
+    *,
+    most_lines: int = _MOST_LINES,
+) -> SessionReport:
+    """Return what a session's report says, with the last lines of its audit."""
+    terms = read_terms(session.terms)
+    told = {} if summary is None else result_of(summary, n_clusters_of(terms, status))
+    profiles = Profiles.model_validate({"profiles": session.profiles or []})
+    return SessionReport(
+        session=status.id,
+        title=status.title or status.id,
+        protocol=status.protocol,
+        sheet=_sheet(session.terms, terms),
+        seats=tuple(_seats(status, terms)),
+        runs=tuple(
+            Run(n_clusters=run.n_clusters, figures=run.figures, chosen=run.chosen)
+            for run in status.runs
+        ),
+        profiles=profiles.profiles,
+        state=status.state,
+        reason=status.detail or "",
+        created_at=status.created_at,
+        risks=tuple(status.risks),
+        audit=tuple(map(line_of, entries[-most_lines:])),
+        signed_by=fingerprint(analyst.key),
+        versions=versions_of(terms),
+        **told,
+    )
+
+
+def _sheet(text: bytes, terms: Terms) -> TermsSheet | None:
+    """Return the sheet of terms; None for those of a release that computed otherwise."""
+    known = {} if terms.identities.analyst is None else {terms.identities.analyst: ""}
+    try:
+        return sheet_of(text, terms, known)
+    except CoterieError:
+        return None
+
+
+def _seats(status: SessionStatus, terms: Terms) -> Iterator[Seat]:
+    for slot in status.slots:
+        yield Seat(
+            slot=slot.name,
+            title=terms.layout.slot(slot.name).title,
+            row=slot.row,
+            column=slot.column,
+            state=slot.state,
+            reason=slot.reason or "",
+            joined_at=slot.joined_at,
+            n_rows=slot.n_rows,
+        )
+
+
+def _checked(lines: Sequence[str]) -> tuple[list[dict[str, Any]], Chain]:
+    """Return what the lines of an audit say, up to one that does not follow."""
+    entries: list[dict[str, Any]] = []
+    try:
+        entries.extend(hash_chain.read(lines))
+    except AuditBroken as error:
+        return entries, Chain(lines=len(lines), broken=error.detail)
+    return entries, Chain(lines=len(lines))
+
+
+def keys_page(
+    found: Iterable[tuple[Credential, Role]],
+    caller: Caller,
+    now: datetime,
+    made: tuple[str, str] = ("", ""),
+) -> Keys:
+    """Return the page of keys; ``made``: for whom a secret is, and the secret."""
+    rows = tuple(
+        KeyRow(
+            id=credential.id,
+            role=role.value,
+            label=credential.label,
+            created_at=credential.created_at,
+            last_used_at=credential.last_used_at,
+            expires_at=credential.expires_at,
+            state=_state(credential, now),
+            own=credential.id == caller.credential_id,
+        )
+        for credential, role in found
+        if role is not Role.PARTY
+    )
+    return Keys(rows=rows, made_for=made[0], made=made[1])
+
+
+def _state(credential: Credential, now: datetime) -> Any:
+    if credential.revoked_at is not None:
+        return "revoked"
+    return "valid" if now < credential.expires_at else "ended"

@@ -1,0 +1,1 @@
+"""Telling people what waits for them: webhooks and mail, from the outbox."""

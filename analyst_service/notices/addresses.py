@@ -1,0 +1,128 @@
+"""Where a webhook may go: what an address looks like, and what its name stands for.
+
+Whoever may leave an address could otherwise have this service knock at doors inside the
+institution. So a name is resolved once, every address that it stands for has to be
+public (or in a network that the administrator allows), and the connection goes to one
+of those that were looked at: a name that is resolved again may stand for another.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+)
+from typing import Final
+
+import httpx
+
+from analyst_service.notices.telling import Undelivered
+from analyst_service.settings import Network, Settings
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.wire.notices import Failure
+
+Address = IPv4Address | IPv6Address
+
+# addresses of version 4 travel in these: what they stand for is what counts
+_TRANSLATED: Final = IPv6Network("64:ff9b::/96")
+# not public either, though not every Python says so
+_ODD: Final = (
+    IPv4Network("192.0.0.0/24"),
+    IPv6Network("64:ff9b:1::/48"),
+    IPv6Network("fec0::/10"),
+)
+_PORTS: Final = range(1, 1 << 16)
+
+
+def checked(address: str, settings: Settings) -> str:
+    """Return the address of a webhook in its usual form.
+
+    Raises
+    ------
+    InvalidParameters
+        If it is none, goes without TLS, holds a password, or names a number inside.
+    """
+    url = parsed(address)
+    schemes = ["https", "http"] if settings.notices_http else ["https"]
+    if url.scheme not in schemes or not url.host:
+        raise InvalidParameters(f"address: it begins with {schemes[0]}:// and a host.")
+    if url.port is not None and url.port not in _PORTS:
+        raise InvalidParameters("address: there is no such port.")
+    if url.userinfo or url.fragment:
+        raise InvalidParameters("address: it holds neither a user nor a '#'.")
+    try:
+        number = ip_address(url.host)
+    except ValueError:
+        return str(url)
+    if not is_allowed(number, settings.internal_networks):
+        raise InvalidParameters(
+            "address: it is inside; the administrator allows which "
+            "(COTERIE_NOTICES_INTERNAL)."
+        )
+    return str(url)
+
+
+def parsed(address: str) -> httpx.URL:
+    """Return the parts of an address; :class:`InvalidParameters` if it is none."""
+    try:
+        return httpx.URL(address)
+    except httpx.InvalidURL:
+        raise InvalidParameters("address: this is no address of the web.") from None
+
+
+def shown(address: str) -> str:
+    """Return what of a webhook's address is no secret."""
+    url = parsed(address)
+    return f"{url.scheme}://{url.netloc.decode()}/…"
+
+
+def resolved(host: str, port: int, internal: Iterable[Network]) -> list[str]:
+    """Return the addresses that a name stands for, all of which may be called.
+
+    Raises
+    ------
+    Undelivered
+        If there is none, or one of them may not be called.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise Undelivered(Failure.UNKNOWN_HOST) from None
+    numbers = list(dict.fromkeys(str(each[4][0]) for each in found))
+    allowed = list(internal)
+    if not all(is_allowed(ip_address(number), allowed) for number in numbers):
+        raise Undelivered(Failure.INTERNAL_ADDRESS)
+    return numbers
+
+
+def is_allowed(address: Address, internal: Iterable[Network]) -> bool:
+    """Return whether an address is public, or in one of these networks."""
+    meant = list(_meant(address))
+    if any(address in network for network in internal):
+        return True
+    return all(
+        each.is_global
+        and not (each.is_multicast or each.is_reserved)
+        and not any(each in network for network in _ODD)
+        for each in meant
+    )
+
+
+def _meant(address: Address) -> Iterator[Address]:
+    """Yield an address, and those that travel in it."""
+    if isinstance(address, IPv4Address):
+        yield address
+        return
+    inside = address.ipv4_mapped
+    if address in _TRANSLATED:
+        inside = IPv4Address(int(address) & 0xFFFF_FFFF)
+    elif address.sixtofour is not None:
+        inside = address.sixtofour
+    elif address.teredo is not None:
+        inside = address.teredo[1]
+    yield inside or address

@@ -1,0 +1,71 @@
+"""Receivers of notices over HTTP: each caller's own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.deps import (
+    AdmittingRoute,
+    CallerDep,
+    Reading,
+    ServiceDep,
+    SessionID,
+)
+from analyst_service.notices.schemas import ReceiverWrite
+from analyst_service.notices.service import NoticeService
+from analyst_service.strict_json import Posted
+from clustering_protocols.wire.notices import ReceiverAdded, Receivers
+
+router = APIRouter(
+    prefix="/v1/sessions/{session_id}/receivers",
+    tags=["notices"],
+    route_class=AdmittingRoute,
+)
+
+ReceiverID = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
+
+
+@router.post("", status_code=201)
+def post_receiver(
+    session_id: SessionID,
+    body: Posted[ReceiverWrite],
+    caller: CallerDep,
+    service: ServiceDep,
+    response: Response,
+) -> ReceiverAdded:
+    """Leave an address to be told at; left again, it gets a new secret."""
+    asked = body.read()
+
+    def add(transaction: Transaction) -> ReceiverAdded:
+        return NoticeService(transaction, service).add(
+            caller, session_id, asked.way, asked.address
+        )
+
+    response.headers["Cache-Control"] = "no-store"
+    return service.database.transact(add)
+
+
+@router.get("")
+def list_receivers(
+    session_id: SessionID, caller: CallerDep, transaction: Reading, service: ServiceDep
+) -> Receivers:
+    """List the caller's own addresses, and how telling them went."""
+    return NoticeService(transaction, service).own(caller, session_id)
+
+
+@router.delete("/{receiver_id}", status_code=204)
+def delete_receiver(
+    session_id: SessionID,
+    receiver_id: ReceiverID,
+    caller: CallerDep,
+    service: ServiceDep,
+) -> None:
+    """Tell an address no more, and forget it; a repeat changes nothing."""
+
+    def remove(transaction: Transaction) -> None:
+        NoticeService(transaction, service).remove(caller, session_id, receiver_id)
+
+    service.database.transact(remove)

@@ -1,0 +1,244 @@
+"""Who may be told what about a session."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.auth.service import Caller
+from analyst_service.models import Notice, Receiver, Session
+from analyst_service.notices import addresses
+from analyst_service.notices.repository import ALWAYS, NoticeRepository, Taken
+from analyst_service.notices.telling import Told
+from analyst_service.outbox import NoticeEvent, Outbox, Standing
+from analyst_service.process_context import Service
+from analyst_service.sessions.repository import SessionRepository
+from analyst_service.sessions.service import SessionService, require_alive
+from analyst_service.settings import Settings, is_mail_address
+from clustering_protocols.errors import InvalidParameters, NotOffered
+from clustering_protocols.randomness import derive_key
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.wire.notices import (
+    ReceiverAdded,
+    ReceiverLine,
+    Receivers,
+    Way,
+)
+from clustering_protocols.wire.states import SessionState
+
+_MOST = 5  # addresses at once, of a coordinator or a party of a session
+_MOST_EVER = 20  # with those that were removed: each is told that it was added
+_MOST_A_DAY = 100  # of one credential
+_STALE = timedelta(days=7)  # after an outage, or while nothing was sent
+
+
+class NoticeService:
+    """Receivers and what they are told, in one transaction."""
+
+    def __init__(self, transaction: Transaction, service: Service) -> None:
+        self._sessions = SessionService(transaction, service.clock)
+        self._rows = SessionRepository(transaction)
+        self._notices = NoticeRepository(transaction)
+        self._outbox = Outbox(transaction)
+        self._service = service
+        self._clock = service.clock
+
+    # Receivers
+
+    def add(
+        self, caller: Caller, session_id: str, way: Way, address: str
+    ) -> ReceiverAdded:
+        """Let an address be told; one that is there already gets a new secret."""
+        session = self._sessions.visible(caller, session_id, lock=True)
+        require_alive(session)
+        settings = self._service.settings
+        require_offered(settings, way)
+        address = checked(settings, way, address)
+        self._make_room(caller, session, address)
+        now = self._clock.now()
+        receiver = Receiver(
+            id=secrets.token_hex(16),
+            session_id=session.id,
+            slot=caller.slot,
+            credential_id=caller.credential_id,
+            kind=way.value,
+            address=address,
+            created_at=now,
+        )
+        self._notices.add(receiver)
+        self._outbox.welcome(receiver, Standing.of(session), now)
+        own = self._service.institution
+        secret = webhook_secret(own, receiver.id) if way is Way.WEBHOOK else None
+        return ReceiverAdded(id=receiver.id, secret=secret)
+
+    def own(self, caller: Caller, session_id: str) -> Receivers:
+        """Return the caller's receivers, and which ways there are."""
+        session = self._sessions.visible(caller, session_id)
+        found = self._notices.of_place(session.id, caller.slot)
+        return Receivers(
+            ways=[way for way in Way if is_offered(self._service.settings, way)],
+            receivers=[self._line(each) for each in found if each.address],
+        )
+
+    def remove(self, caller: Caller, session_id: str, receiver_id: str) -> None:
+        """Forget an address of the caller; what is not there is left alone."""
+        session = self._sessions.visible(caller, session_id, lock=True)
+        for each in self._notices.of_place(session.id, caller.slot):
+            if each.id == receiver_id:
+                self._notices.forget(each)
+
+    def _make_room(self, caller: Caller, session: Session, address: str) -> None:
+        named = self._notices.of_place(session.id, caller.slot)
+        for each in named:
+            if each.address == address:
+                self._notices.forget(each)
+        if sum(bool(each.address) for each in named) >= _MOST:
+            raise InvalidParameters(
+                f"address: {_MOST} are told already; remove one of them first."
+            )
+        today = self._notices.added_today(caller.credential_id, self._clock.now())
+        if len(named) >= _MOST_EVER or today >= _MOST_A_DAY:
+            raise InvalidParameters(
+                "address: too many were named by now; those that are told stay."
+            )
+
+    def _line(self, receiver: Receiver) -> ReceiverLine:
+        way, found = Way(receiver.kind), self._notices.tally(receiver)
+        is_secret = way is Way.WEBHOOK
+        return ReceiverLine(
+            id=receiver.id,
+            way=way,
+            address=addresses.shown(receiver.address)
+            if is_secret
+            else receiver.address,
+            created_at=receiver.created_at,
+            sent=found.sent,
+            given_up=found.given_up,
+            retrying=found.retrying,
+            failure=found.failure,
+        )
+
+    # What they are told
+
+    def has_due(self) -> bool:
+        """Return whether a notice waits for a sender; takes no lock."""
+        return self._notices.any_due(self._clock.now())
+
+    def take(self) -> tuple[Notice, Told] | None:
+        """Take a notice that is due, and still true; None if there is none."""
+        now = self._clock.now()
+        while (taken := self._notices.take(now)) is not None:
+            told = self._told(taken, now)
+            if told is not None:
+                return taken.notice, told
+            self._notices.drop(taken.notice)
+        return None
+
+    def settle(self, notice: Notice, **values: object) -> bool:
+        """Note what became of a notice; False if another sender has it now."""
+        return self._notices.settle(notice, **values)
+
+    def has_leftovers(self) -> bool:
+        """Return whether receivers of ended sessions are kept; takes no lock."""
+        return self._notices.has_leftovers(self._clock.now())
+
+    def tidy(self) -> None:
+        """Remove the receivers of sessions that ended, once all are told."""
+        self._notices.tidy(self._clock.now())
+
+    def _told(self, taken: Taken, now: datetime) -> Told | None:
+        """Return what a receiver is told; None where that is nothing any more."""
+        notice, receiver = taken.notice, taken.receiver
+        session = self._rows.get(notice.session_id)
+        if session is None or not self._is_wanted(taken, now):
+            return None
+        awaited = self._awaited(session, receiver)
+        if notice.event not in ALWAYS:
+            is_asked = awaited or _is_choosing_for(session, receiver)
+            limit = self._service.settings.notices_per_hour
+            is_often = self._notices.sent_lately(receiver, now) >= limit
+            if is_often or not (is_asked and _is_there(notice, session)):
+                return None
+        is_over = notice.event == NoticeEvent.ENDED.value
+        return Told(
+            notice_id=notice.id,
+            receiver_id=receiver.id,
+            address=receiver.address,
+            way=Way(receiver.kind),
+            event=NoticeEvent(notice.event),
+            session=session.name,
+            slot=receiver.slot,
+            state=notice.session_state,
+            round=notice.round,
+            happened_at=notice.happened_at,
+            since=session.changed_at,
+            deadline=None if is_over else session.deadline,
+            reason=notice.reason,
+            awaited=tuple(awaited) if receiver.slot is None else None,
+            detail=None if receiver.slot else _missing(session),
+        )
+
+    def _is_wanted(self, taken: Taken, now: datetime) -> bool:
+        """Return whether a receiver may be told still, and would not wonder about it."""
+        return (
+            is_offered(self._service.settings, Way(taken.receiver.kind))
+            and self._notices.is_entitled(taken.receiver)
+            and now - taken.notice.due_at < _STALE
+        )
+
+    def _awaited(self, session: Session, receiver: Receiver) -> list[str]:
+        """Return who is awaited, as far as it is the receiver's to know."""
+        awaited = sorted(self._sessions.awaited(session))
+        if receiver.slot is None:
+            return awaited
+        return [slot for slot in awaited if slot == receiver.slot]
+
+
+def _is_choosing_for(session: Session, receiver: Receiver) -> bool:
+    return receiver.slot is None and session.state == SessionState.CHOOSING
+
+
+def _missing(session: Session) -> str | None:
+    """Return who was missing where a session has expired: its coordinator reads that."""
+    return session.detail if session.state == SessionState.EXPIRED else None
+
+
+def webhook_secret(own: Institution, receiver_id: str) -> str:
+    """Return what a receiver checks signatures with: it follows from our key."""
+    derived = derive_key(own.key_bytes, "coterie/webhook/1", receiver_id)
+    return f"whsec_{base64.b64encode(derived).decode()}"
+
+
+def is_offered(settings: Settings, way: Way) -> bool:
+    """Return whether the administrator has turned a way on."""
+    return bool(settings.notices_webhooks if way is Way.WEBHOOK else settings.smtp_host)
+
+
+def require_offered(settings: Settings, way: Way) -> None:
+    """Raise :class:`NotOffered` unless the administrator has turned a way on."""
+    if is_offered(settings, way):
+        return
+    if way is Way.WEBHOOK:
+        raise NotOffered("It sends no webhooks (COTERIE_NOTICES_WEBHOOKS).")
+    raise NotOffered("It sends no mail: no mail server is set (COTERIE_SMTP_HOST).")
+
+
+def checked(settings: Settings, way: Way, address: str) -> str:
+    """Return an address in its usual form; :class:`InvalidParameters` if it is none."""
+    if way is Way.WEBHOOK:
+        return addresses.checked(address, settings)
+    if not is_mail_address(address):
+        raise InvalidParameters("address: one address of mail, like a@b.example.")
+    return address
+
+
+def _is_there(notice: Notice, session: Session) -> bool:
+    """Return whether a session stands where it stood when a notice was written."""
+    return (session.state, session.round, session.attempt) == (
+        notice.session_state,
+        notice.round,
+        notice.attempt,
+    )

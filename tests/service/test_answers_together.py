@@ -1,0 +1,126 @@
+"""Answers that are stored in one transaction, and tasks that are handed out in one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import pytest
+
+from analyst_service.auth.service import AuthService, Caller
+from analyst_service.contributions import tasks, uploads
+from analyst_service.contributions.repository import OpenTask
+from analyst_service.contributions.service import Arrived, Asking, Place
+from analyst_service.models import Contribution
+from clustering_protocols import packets, simulation
+from clustering_protocols.errors import (
+    ContributionDiffers,
+    NotFound,
+    RoundClosed,
+    StorageFull,
+    Unauthenticated,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+@pytest.fixture
+def session(api: Api) -> ByHand:
+    return api.open(Dummy(), PARTS).join()
+
+
+def caller_of(session: ByHand, slot: str) -> Caller:
+    service = session.api.service
+    with service.database.read() as transaction:
+        auth = AuthService(transaction, session.api.clock)
+        return auth.authenticate(f"Bearer {session.tokens[slot]}")
+
+
+def arrived(session: ByHand, slot: str, content: bytes) -> Arrived:
+    draft = session.api.service.blobs.draft()
+    draft.write(content)
+    digest, here = draft.seal(), packets.read(content).address
+    place = Place(here.session, here.round, here.attempt)
+    return Arrived(caller_of(session, slot), place, digest, draft.size, draft.keep)
+
+
+def events(session: ByHand) -> Counter[str]:
+    answer = session.api.send("GET", f"{session.path}/audit", session.key)
+    lines = answer.json()["lines"]
+    return Counter(line.partition('"event":"')[2].partition('"')[0] for line in lines)
+
+
+def never() -> NoReturn:
+    raise AssertionError("nothing of a refused answer is kept")
+
+
+def full() -> NoReturn:
+    raise StorageFull("there is no room")
+
+
+def test_of_answers_that_come_together_each_gets_its_own_outcome(
+    session: ByHand,
+) -> None:
+    contents = {slot: session.reply(slot) for slot in (A, B)}
+    one, two = (arrived(session, slot, contents[slot]) for slot in (A, B))
+    stranger = replace(two.caller, credential_id="revoked")
+    late = replace(two, place=Place(two.place.session, 7, 1), keep=never)
+    elsewhere = replace(two, place=Place("another", 1, 1), keep=never)
+    found = uploads._keep(
+        session.api.service,
+        [
+            replace(two, caller=stranger, keep=never),
+            one,
+            elsewhere,
+            replace(one, keep=never),
+            replace(one, digest="0" * 64, keep=never),
+            late,
+            replace(two, keep=full),
+        ],
+    )
+    assert [type(each) for each in found] == [
+        Unauthenticated,
+        tuple,
+        NotFound,
+        tuple,
+        ContributionDiffers,
+        RoundClosed,
+        StorageFull,
+    ]
+    stored, again = found[1], found[3]
+    assert isinstance(stored, tuple)
+    assert isinstance(stored[0], Contribution)
+    assert again == (stored[0], False)
+    assert stored[1], "the first of the same bytes is new"
+    assert session.put(A, contents[A]).json()["entry"] == stored[0].entry
+    assert events(session)["contribution"] == 1
+    later = uploads._keep(session.api.service, [two])
+    assert isinstance(later[0], tuple), "what was refused for want of room may come"
+
+
+def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
+    service, name = session.api.service, session.path.rpartition("/")[2]
+    asking = [Asking(caller_of(session, slot), name) for slot in (A, B)]
+    revoked = Asking(replace(asking[0].caller, credential_id="revoked"), name)
+    asked = [*asking, revoked, Asking(asking[0].caller, "another"), asking[0]]
+    found = tasks.open_tasks(service, asked)
+    assert [type(each) for each in found] == [
+        OpenTask,
+        OpenTask,
+        Unauthenticated,
+        NotFound,
+        OpenTask,
+    ]
+    tasks.open_tasks(service, asked)
+    assert events(session)["task-sent"] == 2
+    session.put(A, session.reply(A))
+    assert tasks.open_tasks(service, asking)[0] is None

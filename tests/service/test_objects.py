@@ -1,0 +1,286 @@
+"""Blobs in an object store: what is durable, what is a copy, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import obstore
+import pytest
+from obstore.store import MemoryStore
+
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs.objects import ObjectBlobStore, open_objects
+from analyst_service.blobs.opening import BlobPlace
+from clustering_protocols import simulation
+from clustering_protocols.errors import StorageFull, Unavailable
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+CONTENTS = [b"", b"x", bytes(range(256)), bytes(3 << 20)]
+DIGEST = sha256(b"x").hexdigest()
+NAME = f"{DIGEST[:2]}/{DIGEST}"
+LATER = 4e9
+PARTS = simulation.split(
+    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
+)
+
+
+@pytest.fixture
+def objects() -> MemoryStore:
+    return MemoryStore()
+
+
+def over(objects: Any, cache: Path, cache_bytes: int = 1 << 30) -> ObjectBlobStore:
+    return ObjectBlobStore(objects, FileBlobStore(cache), cache_bytes)
+
+
+@pytest.fixture
+def blobs(objects: MemoryStore, tmp_path: Path) -> ObjectBlobStore:
+    return over(objects, tmp_path / "cache")
+
+
+def cached(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=len)
+def test_a_blob_is_found_by_its_digest_from_every_cache(
+    blobs: ObjectBlobStore, objects: MemoryStore, tmp_path: Path, content: bytes
+) -> None:
+    digest = blobs.put(content)
+    assert digest == sha256(content).hexdigest()
+    for store in (blobs, over(objects, tmp_path / "another machine")):
+        assert store.has(digest)
+        assert bytes(store.map(digest)) == content
+        assert store.file(digest).read_bytes() == content
+    assert list(blobs.older(LATER)) == [digest]
+    assert list(blobs.older(0)) == []
+
+
+def test_a_draft_is_an_object_before_it_counts(
+    objects: MemoryStore, tmp_path: Path
+) -> None:
+    """Killed between the two, the copy is missing and not the object."""
+    order = []
+
+    class Watched(FileBlobStore):
+        def place(self, digest: str) -> Path:
+            order.append([*_names(objects)])
+            return super().place(digest)
+
+    store = ObjectBlobStore(objects, Watched(tmp_path), 1 << 30)
+    draft = store.draft()
+    draft.write(b"x")
+    draft.seal()
+    assert _names(objects) == []
+    draft.ready()
+    obstore.delete(objects, NAME)  # the same bytes were removed meanwhile
+    draft.keep()
+    draft.keep()  # may be repeated
+    draft.discard()
+    assert order == [[NAME]]
+
+
+def _names(objects: Any) -> list[str]:
+    return [each["path"] for some in obstore.list(objects) for each in some]
+
+
+def test_what_a_store_changed_is_noticed_and_never_used(
+    blobs: ObjectBlobStore, objects: MemoryStore, tmp_path: Path
+) -> None:
+    blobs.put(b"x")
+    for wrong in (b"y", b"", b"xx"):
+        obstore.put(objects, NAME, wrong)
+        other = over(objects, tmp_path / f"other {len(wrong)}{wrong!r}")
+        with pytest.raises(Unavailable, match="not what its name says"):
+            other.map(DIGEST)
+        assert cached(tmp_path / f"other {len(wrong)}{wrong!r}") == []
+    assert bytes(blobs.map(DIGEST)) == b"x"  # the copy was written here
+
+
+def test_a_lost_object_is_no_blob_though_a_copy_is_left(
+    blobs: ObjectBlobStore, objects: MemoryStore, tmp_path: Path
+) -> None:
+    blobs.put(b"x")
+    obstore.delete(objects, NAME)
+    assert not blobs.has(DIGEST)
+    with pytest.raises(KeyError):
+        over(objects, tmp_path / "other").map(DIGEST)
+
+
+def test_a_removed_blob_is_gone_here_and_with_the_sweep_from_other_caches(
+    blobs: ObjectBlobStore, objects: MemoryStore, tmp_path: Path
+) -> None:
+    other = over(objects, tmp_path / "other")
+    kept = blobs.put(b"kept")
+    blobs.put(b"x")
+    for digest in (kept, DIGEST):
+        other.map(digest)
+    blobs.remove(DIGEST)
+    blobs.remove(DIGEST)
+    assert cached(tmp_path / "cache") == [kept]
+    other.sweep(LATER, {kept})
+    assert cached(tmp_path / "other") == [kept]
+    assert blobs.has(kept)
+
+
+def test_the_cache_keeps_what_was_used_last(
+    objects: MemoryStore, tmp_path: Path
+) -> None:
+    store = over(objects, tmp_path / "cache", cache_bytes=2500)
+    digests = [store.put(bytes([n]) * 1000) for n in range(4)]
+    for age, digest in enumerate(digests):
+        os.utime(tmp_path / "cache" / digest[:2] / digest, (1000 - age, 1000 - age))
+    store.map(digests[3])
+    store.sweep(0, set(digests))
+    assert cached(tmp_path / "cache") == sorted([digests[0], digests[3]])
+    assert all(bytes(store.map(digest)) for digest in digests)  # fetched again
+
+
+# A store that is away, refuses, or is full
+
+
+class Broken:
+    """An address at which something answers what a store answers in trouble."""
+
+    def __init__(self, status: int, body: str = "") -> None:
+        import threading
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+        class Answer(BaseHTTPRequestHandler):
+            def _say(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _say  # noqa: N815
+
+            def log_message(self, *said: object) -> None:
+                del said
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def store(self) -> Any:
+        from obstore.store import S3Store
+
+        return S3Store(
+            "bucket",
+            endpoint=f"http://127.0.0.1:{self.server.server_port}",
+            access_key_id="a-key",
+            secret_access_key="a-secret",
+            region="here",
+            client_options={"allow_http": True},
+            retry_config={"max_retries": 0},
+        )
+
+
+@pytest.fixture
+def answering(request: pytest.FixtureRequest) -> Iterator[Any]:
+    broken = Broken(*request.param)
+    yield broken.store()
+    broken.server.shutdown()
+    broken.server.server_close()
+
+
+QUOTA = "<Error><Code>QuotaExceeded</Code></Error>"
+
+
+@pytest.mark.parametrize(
+    ("answering", "raised"),
+    [
+        ((403, "<Error><Code>AccessDenied</Code></Error>"), Unavailable),
+        ((500, ""), Unavailable),
+        ((503, ""), Unavailable),
+        ((403, QUOTA), StorageFull),
+        ((507, ""), StorageFull),
+    ],
+    indirect=["answering"],
+    ids=["wrong secret", "error", "busy", "quota", "full"],
+)
+def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
+    answering: Any,
+    raised: type[Exception],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    blobs = over(answering, tmp_path / "cache")
+    with pytest.raises(raised) as refused:
+        blobs.put(b"x")
+    said = f"{refused.value} {caplog.text}"
+    assert "127.0.0.1" not in said
+    assert "a-secret" not in said
+    assert cached(tmp_path / "cache") == []
+    with pytest.raises(raised):
+        blobs.check()
+
+
+@pytest.mark.parametrize("url", ["nothing://here", "s3://", "bucket"])
+def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(Unavailable, match="COTERIE_BLOB_STORE"):
+        open_objects(url)
+
+
+# Analysts
+
+
+def test_an_analyst_keeps_all_arrays_in_the_store(
+    start_api: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "objects"
+    folder.mkdir()
+    with start_api(blob_store=folder.as_uri()) as api:
+        session = api.open(Dummy(n_clusters=3), PARTS).join()
+        session.answer()
+        assert len(list(folder.rglob("*"))) > 5
+        lost(api)  # as on another machine, which has no copy
+        session.finish()
+        assert session.status["state"] == "completed"
+        result = api.send("GET", f"{session.path}/result", session.key)
+        assert result.status_code == 200
+        api.clock.forward(2 * 366 * 86_400)  # files have the time of this machine
+        _sweep(api)
+        left = {path.name for path in folder.rglob("*") if path.is_file()}
+        assert left <= _named(api) | {"probe"}
+
+
+def lost(api: Api) -> None:
+    """Lose the whole cache."""
+    for path in api.service.settings.blob_place.folder.glob("??/*"):
+        path.unlink()
+
+
+def _sweep(api: Api) -> None:
+    from analyst_service.retention.service import RetentionService
+
+    retention = RetentionService(api.service)
+    retention.purge_ended()
+    retention.sweep()
+
+
+def _named(api: Api) -> set[str]:
+    from analyst_service.retention.repository import RetentionRepository
+
+    with api.service.database.read() as transaction:
+        return set(RetentionRepository(transaction).live())
+
+
+def test_a_place_goes_to_another_process_and_opens_the_same(tmp_path: Path) -> None:
+    import pickle
+
+    folder = tmp_path / "objects"
+    folder.mkdir()
+    place = BlobPlace(folder=tmp_path / "a", url=folder.as_uri(), cache_bytes=1 << 30)
+    digest = place.open().put(b"x")
+    there = pickle.loads(pickle.dumps(place))
+    assert bytes(there.open().map(digest)) == b"x"
