@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from clustering_protocols.errors import NotReady, StorageFull
+from party_sdk._locks import lock
 
 
 def default_home() -> Path:
@@ -30,11 +30,9 @@ def private_folder(path: Path) -> Path:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from what they lock alike; :class:`NotReady` if one is there."""
-    with (private_folder(folder) / "lock").open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise NotReady(f"Another process is at work in {folder}.") from None
+    with (private_folder(folder) / "lock").open("wb") as file:
+        if not lock(file, waits=False):
+            raise NotReady(f"Another process is at work in {folder}.")
         yield
 
 
@@ -42,8 +40,8 @@ def locked(folder: Path) -> Iterator[None]:
 def waiting(path: Path) -> Iterator[None]:
     """Let one process at a time go on, by a file of this name; others wait."""
     private_folder(path.parent)
-    with path.open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with path.open("wb") as file:
+        lock(file, waits=True)
         yield
 
 
@@ -102,6 +100,8 @@ def _room(path: Path) -> Iterator[None]:
 
 
 def _sync_folder(path: Path) -> None:
+    if os.name == "nt":  # which opens no folders
+        return
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

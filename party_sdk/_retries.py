@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 _BASE_SECONDS: Final = 0.2
 _CEILING_SECONDS: Final = 5.0
 

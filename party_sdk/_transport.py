@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -20,6 +20,15 @@ from clustering_protocols.errors import (
 )
 from party_sdk._retries import next_delay
 
+OnOutage = Callable[[str], None]
+
+UNREACHABLE: Final = "cannot be reached"
+FULL: Final = "has no room left"
+_OUTAGES: Final[dict[int | None, str]] = {
+    None: UNREACHABLE,
+    **dict.fromkeys((502, 503, 504), UNREACHABLE),
+    507: FULL,
+}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -42,6 +51,9 @@ class Transport:
         PEM file with the certificate authority of the institution.
     http : httpx.Client, optional
         A client to use instead, for example in tests.
+    on_outage : callable, optional
+        Called with what is wrong when the analyst can no longer be reached, or has no
+        room; and with an empty text once all is well.
     """
 
     def __init__(
@@ -52,10 +64,13 @@ class Transport:
         ca_file: Path | None = None,
         allow_http: bool = False,
         http: httpx.Client | None = None,
+        on_outage: OnOutage | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"}:
-            raise InvalidParameters("The analyst's address begins with https://.")
+            raise InvalidParameters(
+                "The analyst's address begins with https:// (on this machine http://)."
+            )
         if (
             parts.scheme == "http"
             and parts.hostname not in _LOOPBACK
@@ -66,6 +81,8 @@ class Transport:
                 "--allow-http inside a protected network."
             )
         self._patience = patience
+        self._on_outage = on_outage
+        self._outage = ""
         self._http = http or httpx.Client(
             base_url=url,
             timeout=httpx.Timeout(60.0, connect=10.0),
@@ -115,6 +132,7 @@ class Transport:
             attempt += 1
             response, why = self._try(request)
             status = None if response is None else response.status_code
+            self._tell(_OUTAGES.get(status, ""))
             after = None if response is None else response.headers.get("retry-after")
             elapsed = time.monotonic() - begin
             delay = next_delay(attempt, elapsed, self._patience, status, after)
@@ -124,22 +142,32 @@ class Transport:
                 raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {why}.")
             time.sleep(delay)
 
+    def _tell(self, outage: str) -> None:
+        """Say what is wrong with the analyst, or that all is well again; once each."""
+        if self._on_outage is not None and outage != self._outage:
+            self._on_outage(outage)
+        self._outage = outage
+
     def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
         where = request.url.netloc.decode()
         try:
             return self._http.send(request), ""
         except httpx.TransportError as error:
-            _check_trusted(error, where)
+            _check_tls(error, where)
             return None, f"{type(error).__name__} at {where}"
 
 
-def _check_trusted(error: BaseException, where: str) -> None:
-    """Give up at once where the analyst shows no certificate that is trusted here.
+def _check_tls(error: BaseException, where: str) -> None:
+    """Give up at once where to try again will not help.
+
+    Nothing was sent then: a connection is encrypted before its first byte.
 
     Raises
     ------
     KeyNotAuthentic
-        Nothing was sent: a connection is encrypted before its first byte.
+        If the analyst shows no certificate that is trusted here.
+    InvalidParameters
+        If whoever listens there does not speak TLS.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -148,5 +176,9 @@ def _check_trusted(error: BaseException, where: str) -> None:
                 f"{where} shows a certificate that is not trusted here "
                 f"({cause.verify_message}). If it is of your institution's own authority, "
                 "name that: --ca-file."
+            ) from None
+        if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
+            raise InvalidParameters(
+                f"{where} speaks no TLS: is it http:// there, or another port?"
             ) from None
         cause = cause.__cause__ or cause.__context__

@@ -20,6 +20,7 @@ import numpy as np
 from clustering_protocols import registry
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.suitability import (
     Exposure,
     Kind,
@@ -29,6 +30,7 @@ from clustering_protocols.suitability import (
     Shape,
 )
 from clustering_protocols.terms import Identities, Layout, Slot
+from party_sdk.questions import ANY
 
 _ALIGNMENT: Final = {"alignment": {"method": "ecdh"}}
 
@@ -119,6 +121,21 @@ def advise(situation: Situation) -> Advice:
         if judged and not found:
             others[name] = _shortest(situation, judged)
     return Advice(fits=sorted(fits, key=_order), others=others)
+
+
+def situation_of(answers: Mapping[str, Any], n_clusters: int) -> Situation:
+    """Return what the answers to all :data:`~party_sdk.questions.QUESTIONS` say."""
+    return Situation(
+        partitioning=answers["partitioning"],
+        parties=answers["parties"],
+        overlap=answers["overlap"] == "full",
+        rounds=RoundBudget[answers["rounds"].upper()],
+        analyst_sees=Exposure[answers["analyst_sees"].upper()],
+        collusion=answers["collusion"] == "yes",
+        data=None if answers["data"] == ANY else answers["data"],
+        shape=None if answers["shape"] == ANY else answers["shape"],
+        n_clusters=n_clusters,
+    )
 
 
 def layout_of(situation: Situation) -> Layout:
@@ -228,8 +245,7 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
 def command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
     """Return the command that opens a session."""
     words = ["coterie", "session", "create", "my-session", "--protocol", protocol]
-    for name, value in _flat(params):
-        text = value if isinstance(value, str) else json.dumps(value)
+    for name, text in written(params):
         words += ["--param", f"{name}={text}"]
     if layout.regular:
         words += ["--row-groups", str(layout.n_row_groups)]
@@ -238,6 +254,12 @@ def command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
     for slot in layout.slots:
         words += ["--slot", f"{slot.name}={slot.row + 1},{slot.column + 1}"]
     return shlex.join(words)
+
+
+def written(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each parameter; a dot reaches into a part."""
+    for name, value in _flat(params):
+        yield name, value if isinstance(value, str) else json.dumps(value)
 
 
 def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -266,6 +288,22 @@ def figures(protocol: str, way: str, partitioning: str) -> list[Figure]:
         # one cluster, or none: agreement says nothing
         if wanted.items() <= row.items() and row.get("clusters", 0) > 1
     ]
+
+
+def measured(fit: Fit) -> str:
+    """Return in words how a way agreed with pooled clustering; empty where unmeasured."""
+    if not fit.figures:
+        return ""
+    worst = min(fit.figures, key=lambda each: each.mean)
+    best = max(fit.figures, key=lambda each: each.mean)
+    n_sets = len(fit.figures)
+    found = f"{worst.mean:.3f} on each of {n_sets} sets"
+    if worst.mean < best.mean:
+        found = (
+            f"{worst.mean:.3f} ({worst.set}) to {best.mean:.3f} ({best.set}) on "
+            f"{n_sets} sets"
+        )
+    return f"{found}; 1: equal to pooled clustering"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +343,33 @@ def costs(params: Params, layout: Layout) -> Costs | None:
         rounds=(min(rounds), max(rounds)),
         sent_bytes=(min(sent), max(sent)),
         n_rows=max(row["rows"] for row in rows),
+    )
+
+
+def rounds_line(params: Params, layout: Layout, runs: Evaluation) -> str:
+    """Return what several runs cost, before the session opens, as a sentence."""
+    many = len(runs.n_clusters)
+    stages = registry.protocol(registry.name_of(params)).stages(params, layout)
+    if any(stage.each_run for stage in stages):
+        said = (
+            f"{many} runs, one after the other: about {many} times the rounds, bytes and "
+            "time of one"
+        )
+    else:
+        said = f"{many} runs: {many} times the analyst's work, rounds and bytes of one"
+    return f"{said}{_of_one_run(params, layout)}."
+
+
+def _of_one_run(params: Params, layout: Layout) -> str:
+    """Return what one run took where it was measured; nothing where it was not."""
+    found = costs(params, layout)
+    if found is None:
+        return ""
+    least, most = (size / 1000 for size in found.sent_bytes)
+    rounds = " to ".join(map(str, dict.fromkeys(found.rounds)))
+    return (
+        f", which took {rounds} rounds, and {least:,.0f} to {most:,.0f} kB from the party "
+        f"that sent most, on sets of up to {found.n_rows} rows (docs/evidence.md)"
     )
 
 

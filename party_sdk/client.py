@@ -13,8 +13,8 @@ from clustering_protocols.errors import (
     CoterieError,
     SessionOver,
     VersionMismatch,
-    explain,
 )
+from clustering_protocols.explaining import explain
 from clustering_protocols.problems import Problem
 from clustering_protocols.profiles import Profile, Profiles
 from clustering_protocols.terms import Member
@@ -29,6 +29,7 @@ from clustering_protocols.wire.answers import (
     SessionPage,
     SessionStatus,
 )
+from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
 from clustering_protocols.wire.states import SlotState
 from party_sdk import _requests
 from party_sdk._transport import Transport
@@ -78,9 +79,11 @@ class AnalystClient:
         """Return a page of sessions."""
         return self._read(SessionPage, "GET", "/v1/sessions", params={"after": after})
 
-    def cancel(self, session: str) -> SessionStatus:
-        """End a session."""
-        return self._read(SessionStatus, "POST", f"/v1/sessions/{session}/cancel")
+    def cancel(self, session: str, reason: str = "") -> SessionStatus:
+        """End a session; an older analyst keeps no reason."""
+        said = {"json": {"reason": reason}} if reason else {}
+        path = f"/v1/sessions/{session}/cancel"
+        return self._read(SessionStatus, "POST", path, **said)
 
     def identity(self) -> str:
         """Return the key under which the analyst says that it signs."""
@@ -126,6 +129,19 @@ class AnalystClient:
         body = {"slots": None if slots is None else list(slots)}
         path = f"/v1/sessions/{session}/invitations"
         return self._read(Codes, "POST", path, json=body).codes
+
+    def add_receiver(self, session: str, way: Way, address: str) -> ReceiverAdded:
+        """Leave an address to be told at; return its id and secret."""
+        path, body = _receivers(session), {"way": way.value, "address": address}
+        return self._read(ReceiverAdded, "POST", path, json=body)
+
+    def receivers(self, session: str) -> Receivers:
+        """Return the caller's addresses."""
+        return self._read(Receivers, "GET", _receivers(session))
+
+    def remove_receiver(self, session: str, receiver_id: str) -> None:
+        """Have an address told no more; repeating it changes nothing."""
+        self._send("DELETE", f"{_receivers(session)}/{receiver_id}")
 
     def preview(self, code: str) -> Preview:
         """Return what a code is for; nothing is used up."""
@@ -206,6 +222,10 @@ class AnalystClient:
         )
         _requests.raise_problem(response)
         return response
+
+
+def _receivers(session: str) -> str:
+    return f"/v1/sessions/{session}/receivers"
 
 
 def _parsed(model: type[_M], content: bytes) -> _M:

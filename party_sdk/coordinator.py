@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from clustering_protocols import engine, proofs, registry
 from clustering_protocols.contract import Params
@@ -19,19 +19,13 @@ from clustering_protocols.errors import (
     InvalidParameters,
     NotReady,
 )
-from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.limits import NAME_PATTERN
 from clustering_protocols.profiles import Profile
 from clustering_protocols.proofs import SignedLog
-from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
-from clustering_protocols.release import Release
-from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import (
-    NAME_PATTERN,
     About,
-    Deadlines,
-    Guards,
     Identities,
     Layout,
     Terms,
@@ -46,8 +40,10 @@ from party_sdk.client import AnalystClient, end_of
 from party_sdk.identities import Acquaintances, KnownAnalysts, OwnIdentity
 from party_sdk.invitations import Invitation
 from party_sdk.kept_sessions import Kept
+from party_sdk.receivers import OwnReceivers
 from party_sdk.roster import Roster
 from party_sdk.sealing import SecretFiles
+from party_sdk.wishes import Drawn, Wishes, proposed
 
 _WATCH_SECONDS = 1.0
 
@@ -94,17 +90,7 @@ class Coordinator:
         about: str | About,
         params: Params,
         layout: Layout,
-        *,
-        session_id: str | None = None,
-        seed: int | None = None,
-        deadlines: Deadlines | None = None,
-        guards: Guards | None = None,
-        expected: Mapping[str, str] | None = None,
-        dictionary: Sequence[Schema] | None = None,
-        preparation: Sequence[Preparation] | None = None,
-        evaluation: Evaluation | None = None,
-        release: Release | None = None,
-        new_analyst: bool = False,
+        **wishes: Unpack[Wishes],
     ) -> CoordinatedSession:
         """Open a session, and sign its terms.
 
@@ -116,27 +102,8 @@ class Coordinator:
             Of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
         layout : Layout
             Which parties there are; ``Lattice(2, 2)`` for a regular one.
-        session_id : str, optional
-            Made from the title by default. Creating it again with the same terms
-            changes nothing.
-        seed : int, optional
-            Of the analyst's random starts; drawn by default.
-        expected : mapping, optional
-            By slot, the public key of the institution that alone may sit there; other
-            slots are open to whoever has their invitation.
-        dictionary : sequence of Schema, optional
-            What columns mean, of each column group: parties then find theirs by name.
-        preparation : sequence of Preparation, optional
-            What becomes of the dictionary's fields, of each column group: of gaps, of
-            categories.
-        evaluation : Evaluation, optional
-            Several numbers of clusters, of which that of ``params`` is the largest, and
-            how one of them is chosen.
-        release : Release, optional
-            Who may read what the clusters are like; needs a dictionary.
-        new_analyst : bool
-            Whether the analyst at this address may show another key than it did when a
-            session was opened from this home before.
+        **wishes
+            What else terms may say, and the id: see :class:`~party_sdk.wishes.Wishes`.
 
         Raises
         ------
@@ -145,45 +112,53 @@ class Coordinator:
         GuardRefused
             If the analyst shows another key than before.
         """
+        return self.open_session(self.draw_up(about, params, layout, **wishes))
+
+    def draw_up(
+        self,
+        about: str | About,
+        params: Params,
+        layout: Layout,
+        **wishes: Unpack[Wishes],
+    ) -> Drawn:
+        """Return the terms of a session that is not open yet, to be read before it is.
+
+        Takes what :meth:`create_session` takes.
+
+        Raises
+        ------
+        GuardRefused
+            If the analyst shows another key than before.
+        """
         about = About(title=about) if isinstance(about, str) else about
-        session_id = session_id or _id_from(about.title)
+        session_id = wishes.get("session_id") or _id_from(about.title)
         if not re.fullmatch(NAME_PATTERN, session_id):
             raise InvalidParameters(
                 f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
             )
-        institution = self._institution()
-        analyst = self._client.identity()
-        KnownAnalysts(self._home).check(self._url, analyst, is_new=new_analyst)
-        proposal = registry.Proposal(
-            about=about,
-            protocol=registry.name_of(params),
-            params=params.model_dump(mode="json"),
-            layout=layout,
-            identities=Identities(
-                coordinator=institution.key,
-                analyst=analyst,
-                slots=dict(expected or {}),
-            ),
-            dictionary=None if dictionary is None else tuple(dictionary),
-            preparation=None if preparation is None else tuple(preparation),
-            evaluation=evaluation,
-            release=release,
-            seed=secrets.randbits(52) if seed is None else seed,
-            deadlines=deadlines or Deadlines(),
-            guards=guards or Guards(),
+        analyst = self.analyst_key(is_new=wishes.get("new_analyst", False))
+        identities = Identities(
+            coordinator=self._institution().key,
+            analyst=analyst,
+            slots=dict(wishes.get("expected") or {}),
         )
-        terms = registry.draw_up(session_id, proposal)
-        self._open(session_id, proposal, terms, institution)
-        return self.session(session_id)
+        proposal = proposed(about, params, layout, identities, wishes)
+        return Drawn(
+            session=session_id,
+            proposal=proposal,
+            terms=registry.draw_up(session_id, proposal),
+        )
 
-    def _open(
-        self,
-        session_id: str,
-        proposal: registry.Proposal,
-        terms: bytes,
-        institution: Institution,
-    ) -> None:
-        """Keep what the session needs, and have the analyst open it."""
+    def open_session(self, drawn: Drawn) -> CoordinatedSession:
+        """Sign terms that were drawn up, keep what they need, and have them opened.
+
+        Raises
+        ------
+        AgreementMismatch
+            If the analyst drew up other terms than these.
+        """
+        session_id, terms = drawn.session, drawn.terms
+        institution = self._institution()
         path = private_folder(self._home / "sessions") / f"{session_id}.json"
         files = SecretFiles(self._home)
         before = files.read(path) if path.exists() else None
@@ -199,13 +174,26 @@ class Coordinator:
         )
         if before is None:
             files.write(path, kept.model_dump_json().encode())
-        status = self._client.put_session(session_id, _body(proposal))
+        status = self._client.put_session(session_id, drawn.body)
         if status.terms_digest != kept.terms_digest:
             raise AgreementMismatch(
                 "The analyst drew up other terms than were asked for: it runs another "
                 "release, or changed them."
             )
         files.write(path, kept.model_dump_json().encode())
+        return self.session(session_id)
+
+    def analyst_key(self, *, is_new: bool = False) -> str:
+        """Return the key that the analyst shows, the same as before at this address.
+
+        Raises
+        ------
+        GuardRefused
+            If it is another one, unless ``is_new``.
+        """
+        key = self._client.identity()
+        KnownAnalysts(self._home).check(self._url, key, is_new=is_new)
+        return key
 
     @property
     def acquaintances(self) -> Acquaintances:
@@ -360,6 +348,11 @@ class CoordinatedSession:
         return log
 
     @property
+    def receivers(self) -> OwnReceivers:
+        """Return whom the analyst tells who is awaited and how the session ends."""
+        return OwnReceivers(self._client, self.id)
+
+    @property
     def terms(self) -> Terms:
         """Return the terms that were signed; :class:`NotReady` on another machine."""
         return read_terms(self.terms_text)
@@ -378,9 +371,9 @@ class CoordinatedSession:
         named = self.terms.identities.analyst if self.is_ours else None
         return named or self._client.identity()
 
-    def cancel(self) -> SessionStatus:
-        """End the session."""
-        return self._client.cancel(self.id)
+    def cancel(self, reason: str = "") -> SessionStatus:
+        """End the session; the parties read the reason, a line of at most 200 characters."""
+        return self._client.cancel(self.id, reason)
 
     def delete(self) -> None:
         """Remove all of it but its audit at the analyst; one that runs is cancelled."""
@@ -403,13 +396,6 @@ class CoordinatedSession:
 
 def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
     return bool(entries) and entries[0].get("digest") == terms_digest
-
-
-def _body(proposal: registry.Proposal) -> dict[str, Any]:
-    """Return what the analyst is asked for, in its own form."""
-    body = proposal.model_dump(mode="json")
-    params = body.pop("params")
-    return {**body, "protocol": {"name": proposal.protocol, "params": params}}
 
 
 def _id_from(title: str) -> str:

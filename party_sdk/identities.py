@@ -8,7 +8,6 @@ name that stands there is never given another key by anything that comes later.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
 import unicodedata
@@ -26,7 +25,7 @@ from clustering_protocols.secrecy.identities import (
     Key,
     fingerprint,
 )
-from party_sdk._files import private_folder, write_private
+from party_sdk._files import private_folder, waiting, write_private
 from party_sdk.sealing import SecretFiles
 
 _KNOWN = TypeAdapter(dict[InstitutionName, Key])
@@ -87,8 +86,7 @@ class OwnIdentity:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Let one process at a time make an identity: none signs with one that is lost."""
-        with (private_folder(self._home) / "identity.lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with waiting(self._home / "identity.lock"):
             yield
 
 
@@ -139,6 +137,10 @@ class Acquaintances:
         if not self._path.exists():
             return {}
         return _KNOWN.validate_json(self._path.read_bytes())
+
+    def names(self) -> dict[str, str]:
+        """Return whose each public key is."""
+        return {key: name for name, key in self.read().items()}
 
     def trust(self, card: Card) -> None:
         """Remember whose key this is.

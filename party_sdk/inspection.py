@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 from clustering_protocols import packets
+from clustering_protocols.randomness import length_prefixed
+
+_AGREEING: Final = frozenset({"signed", "secrets-shared", "group-secret", "digests"})
+"""Kinds by which members agree with each other: signatures, keys and keyed digests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayFacts:
-    """An array that leaves: its name, shape, dtype and range."""
+    """An array that leaves: its name, shape, dtype, range and size."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     minimum: float | None
     maximum: float | None
+    n_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +37,10 @@ class EnvelopeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """Everything in one contribution."""
+    """Everything in one contribution.
+
+    ``digest`` is of all but what is sealed: sealed again, the same has other bytes.
+    """
 
     stage: str
     round: int
@@ -42,10 +51,17 @@ class Inspection:
     envelopes: Sequence[EnvelopeFacts]
     n_bytes: int
     notes: Mapping[str, Any]
+    asks: str = ""
+    digest: str = ""
 
     @classmethod
-    def of(cls, contribution: bytes, notes: Mapping[str, Any]) -> Inspection:
-        """Return the facts of a contribution's bytes, and the protocol's own notes."""
+    def of(
+        cls, contribution: bytes, notes: Mapping[str, Any], asks: str = ""
+    ) -> Inspection:
+        """Return the facts of a contribution's bytes, and the protocol's own notes.
+
+        ``asks`` is what the protocol lets leave only once somebody has agreed to it.
+        """
         packet = packets.read(contribution)
         record = packet.header.record
         return cls(
@@ -61,6 +77,7 @@ class Inspection:
                     dtype=str(array.dtype),
                     minimum=float(array.min()) if array.size else None,
                     maximum=float(array.max()) if array.size else None,
+                    n_bytes=array.nbytes,
                 )
                 for name, array in sorted(packet.arrays.items())
             ],
@@ -74,4 +91,22 @@ class Inspection:
             ],
             n_bytes=len(contribution),
             notes=notes,
+            asks=asks,
+            digest=_open_part(packet),
         )
+
+    @property
+    def only_agrees(self) -> bool:
+        """Return whether members only agree with each other: no value leaves."""
+        kinds = {envelope.kind for envelope in self.envelopes}
+        is_empty = not self.values and not self.arrays
+        return kinds <= _AGREEING and (
+            self.kind in _AGREEING or (is_empty and not kinds)
+        )
+
+
+def _open_part(packet: packets.Packet) -> str:
+    parts = [packet.header.model_dump_json().encode()]
+    for name, array in sorted(packet.arrays.items()):
+        parts += [f"{name} {array.dtype} {array.shape}".encode(), array.tobytes()]
+    return sha256(length_prefixed(*parts)).hexdigest()

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from clustering_protocols.enrolment import check_terms_signature
-from clustering_protocols.errors import InvalidParameters, KeyNotAuthentic
-from clustering_protocols.terms import NAME_PATTERN
+from clustering_protocols.errors import InvitationUnreadable, KeyNotAuthentic
+from clustering_protocols.limits import NAME_PATTERN
 
 _VERSION = "coterie-2"
 _NAME = NAME_PATTERN.strip("^$")
@@ -45,12 +45,12 @@ class Invitation:
 
         Raises
         ------
-        InvalidParameters
+        InvitationUnreadable
             If it is none, or the coordinator did not sign what it says of the terms.
         """
         found = _FORM.match(_unwrapped(text))
         if found is None or not _is_address(found["url"]):
-            raise InvalidParameters(
+            raise InvitationUnreadable(
                 "This is not an invitation; it has the form "
                 f"https://analyst#{_VERSION}/session/slot/code/secret/terms/"
                 "coordinator/signature."
@@ -60,7 +60,7 @@ class Invitation:
                 found["coordinator"], found["terms"], found["signature"]
             )
         except KeyNotAuthentic:
-            raise InvalidParameters(
+            raise InvitationUnreadable(
                 "This is not an invitation as its coordinator signed it."
             ) from None
         return cls(

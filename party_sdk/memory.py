@@ -30,6 +30,7 @@ from clustering_protocols import codec
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.errors import Equivocation, NotReady
+from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.preparation.arrival import Arrived
 from clustering_protocols.terms import Member, read_agreement
 from party_sdk._files import locked, private_folder
@@ -119,7 +120,17 @@ class PartyFolder:
         try:
             return Identity.model_validate_json(self._files.read(self._identity))
         except FileNotFoundError:
-            raise NotReady(f"Nothing is kept in {self.path}: join first.") from None
+            raise NotReady(
+                f"Nothing is kept in {self.path}: join first.{self._meant()}"
+            ) from None
+
+    def _meant(self) -> str:
+        """Return which session or slot of this home somebody may have meant."""
+        session = self.path.parent
+        named, place = (
+            (self.slot, session) if session.exists() else (self.session, session.parent)
+        )
+        return did_you_mean(named, (each.name for each in place.glob("*")))
 
     def save_identity(self, identity: Identity) -> None:
         """Keep who the party is."""

@@ -18,6 +18,8 @@ from party_sdk._files import private_folder, write_private
 from party_sdk.policy import Policy
 
 _CONSENTS: Final = "consents"
+ORDERS: Final = "orders"
+"""The tables that say which invitation gets which table; the supervisor reads them."""
 
 
 class _Form(NamedTuple):
@@ -111,6 +113,7 @@ def _policy(content: bytes, path: Path) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameters(f"{path.name}: {error}.") from None
     remembered = _consents(said.pop(_CONSENTS, []), path)
+    said.pop(ORDERS, None)
     values = {key: _value(key, value, path) for key, value in said.items()}
     return Policy(**values).accepting(remembered)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.registry import check_terms
 from clustering_protocols.terms import Layout, Slot, Terms
 
@@ -28,7 +29,8 @@ def like(terms: Terms, without: Collection[str] = ()) -> dict[str, Any]:
     """
     for slot in without:
         if slot not in terms.layout.names:
-            raise InvalidParameters(f"That session has no slot {slot!r}.")
+            hint = did_you_mean(slot, terms.layout.names)
+            raise InvalidParameters(f"That session has no slot {slot!r}.{hint}")
     kept = [slot for slot in terms.layout.slots if slot.name not in without]
     if not kept:
         raise InvalidParameters("Nobody is left.")

@@ -1,16 +1,14 @@
-"""What the reports of parties and of coordinators have alike: seats, fidelity, figures."""
+"""What the reports of parties and of coordinators have alike: seats and fidelity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from clustering_protocols import registry
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.suitability import Method, Partitioning
 from clustering_protocols.terms import Layout, Terms
-from coterie_pages.models import Expected, Matrix, Seat, Who
+from coterie_pages.models import Expected, Seat, Who
 from party_sdk import advice
 from party_sdk.roster import Roster
 
@@ -66,21 +64,3 @@ def way_of(name: str, params: Params, partitioning: Partitioning) -> Method | No
     return next(
         (way for way in ways if way.params.get("algorithm", usual) == asked), None
     )
-
-
-def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:
-    """Return centroids (k, m) as rows of numbers, with names where there are m of them."""
-    if values is None or values.ndim != 2 or not values.size:
-        return None
-    named = columns if len(columns) == values.shape[1] else ()
-    return Matrix(columns=named, rows=tuple(map(tuple, values.tolist())))
-
-
-def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
-    """Return the rows of each cluster; nothing where nobody tells."""
-    return () if sizes is None else tuple(sizes.tolist())
-
-
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a protocol tells as JSON values."""
-    return {name: value for name, value in values.items() if value is not None}

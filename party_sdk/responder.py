@@ -48,7 +48,9 @@ class Oversight:
         if self.confirm is None:
             if answer.asks:
                 raise GuardRefused(answer.asks)
-        elif not self.confirm(Inspection.of(answer.contribution, answer.notes)):
+        elif not self.confirm(
+            Inspection.of(answer.contribution, answer.notes, answer.asks)
+        ):
             raise GuardRefused("The operator did not let this contribution go.")
 
 

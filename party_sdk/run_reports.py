@@ -12,9 +12,10 @@ from clustering_protocols.errors import GuardRefused, InvalidParameters, NotRead
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
 from coterie_pages.models import Left, Points, Run, RunReport, Who
+from coterie_pages.results import matrix_of, plain, sizes_of
 from coterie_pages.terms import sheet_of, versions_of
 from party_sdk.identities import Acquaintances
-from party_sdk.reported import expected, matrix_of, plain, seats_of, sizes_of
+from party_sdk.reported import expected, seats_of
 from party_sdk.resume_checks import data_digest
 from party_sdk.roster import Roster
 
@@ -69,7 +70,7 @@ def run_report(
         sheet=sheet_of(
             identity.terms.encode(),
             terms,
-            known.read(),
+            known.names(),
             url=member.invitation.url,
             slot=slot,
             you=None if line is None else own_line(line.institution, line.identity),

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from clustering_protocols import registry
 from clustering_protocols.secrecy.identities import fingerprint
-from clustering_protocols.terms import Terms, digest
+from clustering_protocols.terms import digest
 from clustering_protocols.wire.states import SessionState
-from coterie_pages.models import Line, Run, Seat, SessionReport
+from coterie_pages.following import line_of
+from coterie_pages.models import Run, Seat, SessionReport
+from coterie_pages.results import n_clusters_of, result_of
 from coterie_pages.terms import sheet_of, versions_here, versions_of
 from party_sdk.identities import Acquaintances
-from party_sdk.reported import expected, matrix_of, plain, seats_of, sizes_of
+from party_sdk.reported import expected, seats_of
 
 if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
     from clustering_protocols.records import Record
+    from clustering_protocols.terms import Layout
     from clustering_protocols.wire.answers import SessionStatus
     from party_sdk.coordinator import CoordinatedSession
-
-_OTHER_ARRAYS = frozenset({"cluster_sizes", "clusters", "sizes", "centroids", "starts"})
 
 
 def session_report(
@@ -60,7 +60,7 @@ def session_report(
         reason=status.detail or "",
         created_at=status.created_at,
         risks=tuple(status.risks),
-        audit=tuple(map(_line, log.entries())),
+        audit=tuple(map(line_of, log.entries())),
         signed_by=fingerprint(log.key),
         **(
             _checked_here(opened, status, acquaintances)
@@ -74,7 +74,7 @@ def _checked_here(
     opened: CoordinatedSession, status: SessionStatus, acquaintances: Acquaintances
 ) -> dict[str, Any]:
     """Return what can be held against what was signed on this machine."""
-    terms, known = opened.terms, dict(acquaintances.read())
+    terms, known = opened.terms, acquaintances.names()
     if terms.identities.coordinator is not None:  # it was signed on this machine
         known.setdefault(terms.identities.coordinator, "you")
     way, measured = expected(terms)
@@ -83,7 +83,7 @@ def _checked_here(
         "way": way,
         "expected": measured,
         "versions": versions_of(terms),
-        "seats": tuple(_awaited(status)),
+        "seats": tuple(_awaited(status, terms.layout)),
     }
     if status.all_joined:
         roster = opened.roster()
@@ -91,17 +91,8 @@ def _checked_here(
         said["safety_number"] = roster.safety_number
         said["agreement"] = digest(opened.agreement())
     if status.state is SessionState.COMPLETED:
-        said |= result_of(opened.summary(), _n_clusters(terms, status))
+        said |= result_of(opened.summary(), n_clusters_of(terms, status))
     return said
-
-
-def _n_clusters(terms: Terms, status: SessionStatus) -> int | None:
-    """Return how many clusters were asked for, of the run that counts."""
-    chosen = [run.n_clusters for run in status.runs if run.chosen]
-    if terms.evaluation is not None and chosen:
-        return chosen[0]
-    found: int | None = getattr(registry.check_terms(terms), "n_clusters", None)
-    return found
 
 
 def _shown(status: SessionStatus) -> dict[str, Any]:
@@ -113,10 +104,11 @@ def _shown(status: SessionStatus) -> dict[str, Any]:
     }
 
 
-def _awaited(status: SessionStatus) -> Iterator[Seat]:
+def _awaited(status: SessionStatus, layout: Layout | None = None) -> Iterator[Seat]:
     for slot in status.slots:
         yield Seat(
             slot=slot.name,
+            title="" if layout is None else layout.slot(slot.name).title,
             row=slot.row,
             column=slot.column,
             state=slot.state,
@@ -124,45 +116,6 @@ def _awaited(status: SessionStatus) -> Iterator[Seat]:
             joined_at=slot.joined_at,
             n_rows=slot.n_rows,
         )
-
-
-def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
-    """Return sizes, centroids and what else the coordinator may read of a result.
-
-    Where a protocol tells no sizes of small clusters, those that it tells are named.
-    """
-    arrays = summary.arrays
-    sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
-    told = plain(summary.values)
-    told |= {
-        name: ", ".join(map(str, array.tolist()))
-        for name, array in arrays.items()
-        if array.ndim == 1 and array.size and name not in _OTHER_ARRAYS
-    }
-    if clusters is not None and "sizes" in arrays:
-        sizes = arrays["sizes"]
-        if clusters.tolist() != list(range(n_clusters or len(clusters))):
-            pairs = zip(clusters.tolist(), sizes.tolist(), strict=True)
-            told["rows of large clusters"] = ", ".join(f"{c}: {n}" for c, n in pairs)
-            sizes = None
-    return {
-        "sizes": sizes_of(sizes),
-        "centroids": matrix_of(arrays.get("centroids"), ()),
-        "told": told,
-    }
-
-
-def _line(entry: Mapping[str, Any]) -> Line:
-    return Line(
-        number=entry["number"],
-        at=entry["at"],
-        event=entry["event"],
-        slot=entry.get("slot") or "",
-        round=entry.get("round") or 0,
-        attempt=entry.get("attempt") or 0,
-        reason=entry.get("reason") or "",
-        digest=entry.get("digest") or "",
-    )
 
 
 def archive(

@@ -10,56 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.limits import MAX_GROUP_SLOTS
-from clustering_protocols.suitability import Exposure, RoundBudget
 from party_sdk.cli.output import json_option
+from party_sdk.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from party_sdk.advice import Advice, Fit
 
-_ANY = "any"
 _WIDTH = 88
-# What is asked where an option is missing, and what counts where nobody can be asked.
-_QUESTIONS: Mapping[str, tuple[str, Any]] = {
-    "partitioning": (
-        (
-            "How is the data split (horizontal: other people at each party; vertical: "
-            "other features of the same people; mixed: both)"
-        ),
-        None,
-    ),
-    "parties": ("How many parties", None),
-    "overlap": (
-        "Do parties with different features hold the very same people",
-        "full",
-    ),
-    "rounds": (
-        "How often can all parties answer",
-        "many",
-    ),
-    "analyst_sees": (
-        (
-            "What may the analyst work out, beside the result (totals: sums over all "
-            "parties; geometry: distances between rows)"
-        ),
-        "geometry",
-    ),
-    "collusion": (
-        "Is it to be feared that the analyst works together with a party",
-        "no",
-    ),
-    "data": ("What is the data (counts: co-occurrences of objects and items)", _ANY),
-    "shape": ("Which clusters", _ANY),
-}
-_SEEN = tuple(sees.word for sees in Exposure if sees is not Exposure.ROWS)
+_PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
 _CHOICES: Mapping[str, Any] = {
-    "partitioning": click.Choice(["horizontal", "vertical", "mixed"]),
-    "parties": click.IntRange(2, MAX_GROUP_SLOTS - 1),
-    "overlap": click.Choice(["full", "partial"]),
-    "rounds": click.Choice([rounds.word for rounds in RoundBudget]),
-    "analyst_sees": click.Choice(_SEEN),
-    "collusion": click.Choice(["no", "yes"]),
-    "data": click.Choice([_ANY, "numeric", "counts"]),
-    "shape": click.Choice([_ANY, "spherical", "arbitrary", "fuzzy", "co-clusters"]),
+    name: click.Choice(question.choices) if question.choices else _PARTIES
+    for name, question in QUESTIONS.items()
 }
 
 
@@ -112,22 +73,10 @@ def advise(
     what shows least, then what loses least against pooled clustering, then what needs
     the fewest rounds. docs/choosing.md explains the answers.
     """
-    from party_sdk.advice import Situation, advise as find
+    from party_sdk.advice import advise as find, situation_of
 
     answers = _answers(ctx, given)
-    found = find(
-        Situation(
-            partitioning=answers["partitioning"],
-            parties=answers["parties"],
-            overlap=answers["overlap"] == "full",
-            rounds=RoundBudget[answers["rounds"].upper()],
-            analyst_sees=Exposure[answers["analyst_sees"].upper()],
-            collusion=answers["collusion"] == "yes",
-            data=None if answers["data"] == _ANY else answers["data"],
-            shape=None if answers["shape"] == _ANY else answers["shape"],
-            n_clusters=clusters,
-        )
-    )
+    found = find(situation_of(answers, clusters))
     if as_json:
         click.echo(json.dumps(_document(answers, found)))
         return
@@ -138,12 +87,13 @@ def _answers(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer to every question: given, asked for, or the default."""
     asked = _in_terminal()
     answers: dict[str, Any] = {}
-    for name, (question, default) in _QUESTIONS.items():
+    for name, question in QUESTIONS.items():
+        default = question.default
         known = given[name]
         skipped = name == "overlap" and answers["partitioning"] == "horizontal"
         if known is None and asked and not skipped:
             known = click.prompt(
-                question, type=_CHOICES[name], default=default, err=True
+                question.text, type=_CHOICES[name], default=default, err=True
             )
         if known is None and default is None:
             raise click.UsageError(f"Missing option '--{name}'.", ctx)
@@ -210,6 +160,8 @@ def _print_fact(name: str, text: str) -> None:
 
 def _facts(fit: Fit) -> list[tuple[str, str]]:
     """Return names and texts of what is printed of a fit."""
+    from party_sdk.advice import measured
+
     way = fit.way
     facts = [
         ("for", f"{way.data} data, {' or '.join(way.shapes)} clusters"),
@@ -221,23 +173,8 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     facts += [("dial", way.dial)] if way.dial else []
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
     facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
-    return [*facts, *_measured(fit)]
-
-
-def _measured(fit: Fit) -> list[tuple[str, str]]:
-    """Return how fidelity is told, where it was measured."""
-    if not fit.figures:
-        return []
-    worst = min(fit.figures, key=lambda each: each.mean)
-    best = max(fit.figures, key=lambda each: each.mean)
-    n_sets = len(fit.figures)
-    found = f"{worst.mean:.3f} on each of {n_sets} sets"
-    if worst.mean < best.mean:
-        found = (
-            f"{worst.mean:.3f} ({worst.set}) to {best.mean:.3f} ({best.set}) on "
-            f"{n_sets} sets"
-        )
-    return [("fidelity", f"{found}; 1: equal to pooled clustering")]
+    told = measured(fit)
+    return [*facts, *([("fidelity", told)] if told else [])]
 
 
 def _seen(fit: Fit) -> str:

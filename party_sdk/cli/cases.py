@@ -14,8 +14,8 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.simulation.agreement import SIMULATION
 from clustering_protocols.terms import read_terms
-from party_sdk.cli.options import read_values
 from party_sdk.cli.trial import TrialTable, said_of
+from party_sdk.session_values import read_values
 from party_sdk.trials.dealing import agreed_fields
 from party_sdk.trials.layouts import Lattice, check_size, regular
 from party_sdk.trials.runs import read_runs

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from party_sdk.cli.evaluating import choose_option
-from party_sdk.cli.options import SEED, read_values
+from party_sdk.cli.options import SEED
 from party_sdk.cli.output import json_option, say
-from party_sdk.cli.outputs import force_option, keep_others, try_outputs
+from party_sdk.cli.outputs import force_option
 from party_sdk.cli.preparing import missing_option, preparation_option
 from party_sdk.cli.table_options import reading_options
+from party_sdk.outputs import keep_others, try_outputs
+from party_sdk.session_values import read_values
 
 if TYPE_CHECKING:
     from party_sdk.cli.cases import Case, LeftOut, Wish
@@ -126,7 +128,7 @@ def compare(
     from party_sdk.cli import trial
     from party_sdk.cli.cases import plan
     from party_sdk.cli.comparing import Failed, run
-    from party_sdk.cli.session_values import read_preparation
+    from party_sdk.session_values import read_preparation
 
     for file in files:
         try_outputs([picture], file, force=force)

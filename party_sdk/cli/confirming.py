@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from clustering_protocols.terms import Terms
     from coterie_pages.models import Message
     from party_sdk.inspection import ArrayFacts, Inspection
-
-_AGREEING: Final = frozenset({"signed", "secrets-shared", "group-secret", "digests"})
-"""Kinds by which members agree with each other: signatures, keys and keyed digests."""
 
 
 @dataclass
@@ -29,7 +26,7 @@ class Asking:
 
     def __call__(self, found: Inspection) -> bool:
         """Show a contribution; return whether the operator lets it go."""
-        if not _only_agrees(found):
+        if not found.only_agrees:
             for line in inspection_lines(found, self.terms):
                 say(line, err=True)
             return click.confirm("Send this?", err=True)
@@ -43,12 +40,6 @@ class Asking:
             question = "Send these, now and in later rounds?"
             self.has_agreed = click.confirm(question, err=True)
         return self.has_agreed
-
-
-def _only_agrees(found: Inspection) -> bool:
-    kinds = {envelope.kind for envelope in found.envelopes}
-    is_empty = not found.values and not found.arrays
-    return kinds <= _AGREEING and (found.kind in _AGREEING or (is_empty and not kinds))
 
 
 def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
@@ -91,4 +82,5 @@ def _array(array: ArrayFacts) -> str:
     between = "empty"
     if array.minimum is not None and array.maximum is not None:
         between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
-    return f"array {array.name}: {shape} {array.dtype}, {between}"
+    size = f"{array.n_bytes:,} bytes"
+    return f"array {array.name}: {shape} {array.dtype}, {size}, {between}"

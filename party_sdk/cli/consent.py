@@ -24,21 +24,12 @@ if TYPE_CHECKING:
 
 def sheet_for(invitation: str, here: PartyOptions) -> TermsSheet:
     """Return the terms of an invitation in words; nothing but the question is sent."""
-    from clustering_protocols.terms import read_terms
-    from coterie_pages.terms import sheet_of
-    from party_sdk.identities import Acquaintances
     from party_sdk.invitations import Invitation
-    from party_sdk.run_reports import own_line
+    from party_sdk.offers import offered_sheet
 
-    parsed, own = Invitation.parse(invitation), here.institution()
     text = here.offered_text(invitation)
-    return sheet_of(
-        text,
-        read_terms(text),
-        Acquaintances(here.home).read(),
-        url=parsed.url,
-        slot=parsed.slot,
-        you=None if own is None else own_line(own.name, own.key),
+    return offered_sheet(
+        Invitation.parse(invitation), text, here.home, here.institution()
     )
 
 

@@ -16,25 +16,21 @@ from party_sdk.cli.options import (
     entropy_option,
     param_option,
     read_entropy,
-    read_values,
     row_groups_option,
 )
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.preparing import missing_option, preparation_option
-from party_sdk.cli.releasing import (
+from party_sdk.cli.releasing import profile_rows_option, profiles_option
+from party_sdk.session_values import (
     Readers,
-    profile_rows_option,
-    profiles_option,
-    read_release,
-)
-from party_sdk.cli.runs import rounds_line
-from party_sdk.cli.session_values import (
     read_about,
     read_deadlines,
     read_dictionary,
     read_expected,
     read_layout,
     read_preparation,
+    read_release,
+    read_values,
 )
 from party_sdk.trials.runs import read_runs
 
@@ -164,8 +160,9 @@ def create(
     agreed = registry.parse_params(protocol, values)
     layout = read_layout(slots) if slots else Layout.lattice(row_groups, column_groups)
     if runs is not None and not as_json:
-        known = registry.protocol(protocol)
-        say(rounds_line(known, agreed, layout, runs), err=True)
+        from party_sdk.advice import rounds_line
+
+        say(rounds_line(agreed, layout, runs), err=True)
     opened = coordinator.create_session(
         read_about({"title": title, **words}),
         agreed,

@@ -1,18 +1,18 @@
-"""Invitations as files, and a letter with each: what a coordinator hands over."""
+"""Invitations in a terminal, or as files with a letter to each party."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from party_sdk.cli.output import say
+from party_sdk.letters import write_letters
 
 if TYPE_CHECKING:
-    from clustering_protocols.terms import Terms
     from party_sdk.coordinator import CoordinatedSession
 
 invitations_option = click.option(
@@ -22,32 +22,6 @@ invitations_option = click.option(
     help="Write each invitation into a file of its own in this folder, with a letter "
     "(Markdown) to its party, instead of printing it.",
 )
-
-_LETTER: Final = """\
-# {title}
-
-You are invited to take part as **{place}**.
-
-{facts}
-- Please join within {days} days.
-
-With this letter comes the file `{file}`. It is a secret: whoever has it can sit in your
-place. It should not reach you by way of the analyst.
-
-1. Read who learns what, and every risk. Nothing of yours is read or sent:
-
-       coterie party terms @{file}
-
-2. See whether your table fits, still without sending anything:
-
-       coterie party check @{file} --data TABLE --id-column ID
-
-3. Take part. Your rows stay with you:
-
-       coterie party run @{file} --data TABLE --id-column ID
-
-If you would rather not, `coterie party decline` tells the coordinator why.
-"""
 
 
 def hand_over(
@@ -71,32 +45,3 @@ def hand_over(
         say(f"{slot}  {shown}")
     for code in risks:
         say(f"Each party has to accept the risk {code}.", err=True)
-
-
-def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
-    """Write ``SLOT.invitation`` and ``SLOT.md`` for each, for this user's eyes."""
-    from party_sdk._files import private_folder, write_private
-
-    private_folder(folder)
-    for slot, invitation in invitations.items():
-        write_private(folder / f"{slot}.invitation", f"{invitation}\n".encode())
-        write_private(folder / f"{slot}.md", letter(terms, slot).encode())
-
-
-def letter(terms: Terms, slot: str) -> str:
-    """Return a letter to the party of a slot; it holds no secret."""
-    about, place = terms.about, terms.layout.slot(slot)
-    told = {
-        "Purpose": about.purpose,
-        "Legal basis": about.legal_basis,
-        "Questions": about.contact,
-        "Method": f"{terms.protocol.name}, with {len(terms.layout.slots)} parties",
-    }
-    facts = "\n".join(f"- {name}: {text}" for name, text in told.items() if text)
-    return _LETTER.format(
-        title=terms.title,
-        place=place.title or slot,
-        facts=facts,
-        days=f"{terms.deadlines.recruiting / 86_400:.3g}",
-        file=f"{slot}.invitation",
-    )

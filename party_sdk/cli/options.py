@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -84,30 +83,3 @@ def read_entropy(path: Path | None) -> bytes | None:
     if len(entropy) != 32:
         raise InvalidParameters("The entropy file must hold 64 hex digits.")
     return entropy
-
-
-def read_values(given: tuple[str, ...]) -> dict[str, Any]:
-    """Return values from NAME=VALUE texts; a dot reaches into a part.
-
-    Values are JSON where they parse as JSON, texts otherwise.
-    """
-    values: dict[str, Any] = {}
-    for text in given:
-        name, found, value = text.partition("=")
-        if not found:
-            raise InvalidParameters(f"{text!r} is not NAME=VALUE.")
-        *path, last = name.strip().split(".")
-        place = values
-        for part in path:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
-                raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
-        place[last] = _value(value)
-    return values
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

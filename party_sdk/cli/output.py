@@ -16,6 +16,7 @@ from clustering_protocols.errors import CoterieError
 from clustering_protocols.limits import CONTROLS
 from clustering_protocols.problems import Problem
 from clustering_protocols.wire.states import SessionState
+from party_sdk.cli.status_line import StatusLine
 
 if TYPE_CHECKING:
     from clustering_protocols.wire.answers import SessionStatus
@@ -48,7 +49,13 @@ _ENDED = frozenset(
         Problem.CANCELLED,
     }
 )
-_INPUT = frozenset({Problem.INVALID_DATA, Problem.INVALID_PARAMETERS})
+_INPUT = frozenset(
+    {
+        Problem.INVALID_DATA,
+        Problem.INVALID_PARAMETERS,
+        Problem.INVITATION_UNREADABLE,
+    }
+)
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
@@ -56,6 +63,7 @@ json_option = click.option(
 
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
+_line = StatusLine()
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -64,8 +72,12 @@ def say(text: str, *, err: bool = False) -> None:
     What a terminal would obey (colours, the cursor, the direction of text) is shown as
     an escape: titles and details come from others, and could hide a risk's sentence.
     """
-    shown = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    click.echo(shown, err=err)
+    _line.clear()
+    click.echo(_shown(text), err=err)
+
+
+def _shown(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def exit_code(problem: Problem) -> int:
@@ -130,8 +142,18 @@ def _as_document(error: CoterieError, code: int) -> Mapping[str, Any]:
 
 
 def show_progress(status: SessionStatus) -> None:
-    """Print one line about where a session stands, on standard error."""
-    say(progress_line(status), err=True)
+    """Tell where a session stands, on standard error: in a terminal in one place."""
+    told = _shown(progress_line(status))
+    _line.show(told, part=_part(status), stays=status.over)
+
+
+def _part(status: SessionStatus) -> float | None:
+    """Return how much of a session's stages and updates is done."""
+    if status.round == 0 or not status.n_stages:
+        return None
+    most = status.progress.get("of_at_most")
+    done = (status.progress.get("updates") or 0) / most if most else 0.0
+    return (status.stage_index + done) / status.n_stages
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:

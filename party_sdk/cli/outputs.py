@@ -1,21 +1,14 @@
-"""Files that commands write: tried before a run, and never in the place of another."""
+"""Options that say which files a command writes."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from hashlib import sha256
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clustering_protocols.errors import GuardRefused, InvalidParameters
-
 Command = Callable[..., Any]
-_WRITTEN = "outputs.json"
-_BEING_WRITTEN = "being written"
 
 force_option = click.option(
     "--force", is_flag=True, help="Overwrite the files that are written."
@@ -42,97 +35,3 @@ def picture_option(command: Command) -> Command:
         type=click.Path(path_type=Path),
         help="Write a picture of your rows by cluster (png, svg or pdf).",
     )(command)
-
-
-def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
-    """Refuse files that cannot be written, or that would replace what was read.
-
-    Raises
-    ------
-    InvalidParameters
-        If a folder is missing, or may not be written into.
-    GuardRefused
-        If a file is the one that is read.
-    """
-    for path in paths:
-        if path is None:
-            continue
-        if path.is_dir() or not path.parent.is_dir():
-            raise InvalidParameters(f"{path.name!r} cannot be written: no such folder.")
-        if not force and _same(path, source):
-            raise GuardRefused(
-                f"{path.name!r} is the table that is read: name another file, or --force."
-            )
-        if path.suffix.lower() == ".xlsx":
-            from party_sdk.results import require_excel
-
-            require_excel()
-        fresh = path.with_name(f".{path.name}.new")
-        try:
-            fresh.touch()
-            fresh.unlink()
-        except OSError:
-            raise InvalidParameters(f"{path.name!r} may not be written here.") from None
-
-
-def keep_others(
-    paths: Iterable[Path | None], home: Path | None, *, force: bool
-) -> None:
-    """Refuse to replace files, unless they are what this session wrote.
-
-    Parameters
-    ----------
-    home : Path, optional
-        The folder of a session, which remembers what was written.
-    """
-    written = {} if home is None else _written(home)
-    for path in paths:
-        if path is None or force or not (path.exists() or path.is_symlink()):
-            continue
-        known = written.get(str(path.resolve()))
-        if path.is_symlink() or known not in {_digest(path), _BEING_WRITTEN}:
-            raise GuardRefused(
-                f"{path.name!r} is there already, and is nothing that this command "
-                "wrote: name another file, or --force."
-            )
-
-
-@contextmanager
-def remembered(paths: Iterable[Path | None], home: Path) -> Iterator[None]:
-    """Note which files a session writes within the block.
-
-    Killed in it, the session may write them again: what is there is its own, or was
-    allowed to be replaced.
-    """
-    names = {str(path.resolve()): path for path in paths if path is not None}
-    _note(home, dict.fromkeys(names, _BEING_WRITTEN))
-    yield
-    _note(home, {name: _digest(path) for name, path in names.items()})
-
-
-def _note(home: Path, digests: Mapping[str, str]) -> None:
-    from party_sdk._files import write_private
-
-    written = {**_written(home), **digests}
-    write_private(home / _WRITTEN, json.dumps(written).encode())
-
-
-def _written(home: Path) -> dict[str, str]:
-    path = home / _WRITTEN
-    found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
-    return found
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = sha256()
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _same(path: Path, source: Path) -> bool:
-    try:
-        return path.exists() and path.samefile(source)
-    except OSError:
-        return False

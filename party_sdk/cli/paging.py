@@ -11,6 +11,7 @@ import click
 from party_sdk.cli.output import report_lines, say
 from party_sdk.cli.outputs import force_option
 from party_sdk.cli.runs import table_lines
+from party_sdk.outputs import write_whole
 
 if TYPE_CHECKING:
     from coterie_pages.models import RunReport, SessionReport, TermsSheet
@@ -36,26 +37,6 @@ def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> Non
 
     write_whole(page(model).encode(), path)
     say(f"a page in {path}", err=True)
-
-
-def write_whole(content: bytes, path: Path) -> None:
-    """Write a file in one step; a link is replaced, not followed.
-
-    Raises
-    ------
-    InvalidParameters
-        If it cannot be written there.
-    """
-    from clustering_protocols.errors import InvalidParameters
-
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        fresh.write_bytes(content)
-        fresh.replace(path)
-    except OSError:
-        raise InvalidParameters(f"{path.name!r} cannot be written there.") from None
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def show_report(report: RunReport | SessionReport, state: str) -> None:

@@ -19,13 +19,9 @@ from party_sdk.cli.output import (
     show_notes,
     show_progress,
 )
-from party_sdk.cli.outputs import (
-    keep_others,
-    labels_option,
-    picture_option,
-    remembered,
-)
+from party_sdk.cli.outputs import labels_option, picture_option
 from party_sdk.cli.party_home import audit, forget, list_parties, status
+from party_sdk.cli.party_notify import notify_party
 from party_sdk.cli.party_options import (
     PartyOptions,
     here_options,
@@ -39,9 +35,13 @@ from party_sdk.cli.policy_options import (
     remember_option,
 )
 from party_sdk.cli.previewing import show_quota, show_risks
+from party_sdk.cli.rehearse import rehearse
 from party_sdk.cli.releasing import documents, profile_lines
+from party_sdk.cli.stepping import step
+from party_sdk.cli.supervising import answer, order, serve, withdraw
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
 from party_sdk.cli.table_options import data_options
+from party_sdk.outputs import keep_others, remembered
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ def join(
     say(f"Next: {next_command(typed, agreed.session, slot, here.words)}", err=True)
 
 
-for _command in (terms, report, list_parties, status, audit, forget):
+for _command in (terms, report, list_parties, status, audit, notify_party, forget):
+    party.add_command(_command)
+for _command in (rehearse, order, serve, answer, withdraw, step):
     party.add_command(_command)
 
 
@@ -116,6 +118,7 @@ for _command in (terms, report, list_parties, status, audit, forget):
 @labels_option
 @picture_option
 @policy_options
+@remember_option
 @choice_option
 @confirm_option
 @here_options(invited=True, sends=True)
@@ -131,6 +134,7 @@ def run(
     *,
     force: bool,
     confirm: bool,
+    remember: bool,
     as_json: bool,
 ) -> None:
     """Take part until there are labels. Interrupted, run it again: it goes on.
@@ -141,6 +145,8 @@ def run(
     policy = consent(invitation, policy, here)
     asked = here.asking(invitation) if confirm else None
     with here.join(invitation, policy, choices, asked) as member:
+        if remember:
+            remember_consent(member, here.home)
         _run(member, rows, labels, picture, force=force, as_json=as_json)
 
 
@@ -215,6 +221,7 @@ def leave(session_id: str, slot: str, reason: str, here: PartyOptions) -> None:
 @labels_option
 @picture_option
 @policy_options
+@remember_option
 @choice_option
 @confirm_option
 @here_options(sends=True)
@@ -231,6 +238,7 @@ def resume(
     *,
     force: bool,
     confirm: bool,
+    remember: bool,
     as_json: bool,
 ) -> None:
     """Go on from what is kept on this disk, without the invitation.
@@ -241,6 +249,8 @@ def resume(
     policy = consent(invitation, policy, here)
     asked = here.asking(invitation) if confirm else None
     with here.rejoin(session_id, slot, policy, choices, asked) as member:
+        if remember:
+            remember_consent(member, here.home)
         _run(member, rows, labels, picture, force=force, as_json=as_json)
 
 

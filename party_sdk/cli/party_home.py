@@ -23,12 +23,13 @@ from party_sdk.cli.party_options import PartyOptions, here_options
 def list_parties(here: PartyOptions, *, as_json: bool) -> None:
     """List the sessions of this home, and what is next.
 
-    Where each stands is what this disk tells; the analyst is not asked.
+    Where each stands is what this disk tells; the analyst is not asked. Parties in the
+    background (party order, party serve) are among them, with what they ask of you.
     """
     from party_sdk.cli.tables import aligned
-    from party_sdk.kept_parties import kept_parties
+    from party_sdk.supervisor.listing import all_parties
 
-    found = list(kept_parties(here.home))
+    found = list(all_parties(here.home))
     if as_json:
         say(json.dumps([asdict(each) for each in found]))
         return
@@ -98,7 +99,12 @@ def forget(session_id: str, slot: str, here: PartyOptions, *, everything: bool) 
 
     The log of what left and your report stay (party audit, party report).
     """
+    from party_sdk.supervisor.files import OrderFiles
+
     folder = here.folder(session_id, slot)
+    if not folder.exists and OrderFiles(here.home, session_id, slot).exists:
+        folder.forget(everything=True)  # an order that never joined: nothing has left
+        return
     if everything:
         here.kept(session_id, slot)
         folder.forget(everything=True)

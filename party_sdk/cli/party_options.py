@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from party_sdk.cli.table_options import GivenTable
     from party_sdk.memory import PartyFolder
     from party_sdk.participant import Party
+    from party_sdk.receivers import OwnReceivers
     from party_sdk.responder import Confirm
     from party_sdk.roster import Roster
 
@@ -41,7 +43,10 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyOptions:
-    """Where this party keeps its memory, and how it reaches the analyst."""
+    """Where this party keeps its memory, and how it reaches the analyst.
+
+    ``carried`` is the file that stands for the analyst on a machine without network.
+    """
 
     home: Path
     ca_file: Path | None
@@ -49,6 +54,8 @@ class PartyOptions:
     entropy_file: Path | None = None
     moved: bool = False
     safety_number: str | None = None
+    carried: Transport | None = None
+    patience: float = 300.0
 
     @property
     def words(self) -> list[str]:
@@ -73,7 +80,7 @@ class PartyOptions:
             policy=policy,
             home=self.home,
             entropy=read_entropy(self.entropy_file),
-            transport=self._transport(Invitation.parse(invitation).url),
+            transport=self.transport(Invitation.parse(invitation).url),
             choices=choices,
             on_notes=show_notes,
             confirm=confirm,
@@ -92,21 +99,11 @@ class PartyOptions:
 
     def offered_text(self, invitation: str) -> bytes:
         """Return the exact text of an invitation's terms; as kept here, once joined."""
-        from clustering_protocols.terms import digest
-        from party_sdk.client import AnalystClient
         from party_sdk.invitations import Invitation
-        from party_sdk.joining import signed_terms
+        from party_sdk.offers import offered_text
 
         parsed = Invitation.parse(invitation)
-        folder = self.folder(parsed.session, parsed.slot)
-        if folder.exists:
-            kept = folder.load_identity().terms.encode()
-            if digest(kept) == parsed.terms:
-                return kept
-        with self._transport(parsed.url) as transport:
-            preview = AnalystClient(transport).preview(parsed.code)
-        signed_terms(parsed, preview)
-        return preview.terms.encode()
+        return offered_text(parsed, self.home, lambda: self.transport(parsed.url))
 
     def accepted_before(self, invitation: str, policy: Policy) -> tuple[Policy, bool]:
         """Return the policy with what was accepted at ``join``; whether the slot is taken."""
@@ -121,17 +118,15 @@ class PartyOptions:
 
     def institution(self) -> Institution | None:
         """Return who this party is; None where no identity was made yet."""
-        from clustering_protocols.errors import NotReady
         from clustering_protocols.secrecy.identities import Institution
-        from party_sdk.identities import OwnIdentity
+        from party_sdk.offers import own_institution
 
         entropy = read_entropy(self.entropy_file)
-        if entropy is not None:
-            return Institution.drawn(entropy)
-        try:
-            return OwnIdentity(self.home).load()
-        except NotReady:
-            return None
+        return (
+            own_institution(self.home)
+            if entropy is None
+            else Institution.drawn(entropy)
+        )
 
     def decline(self, invitation: str, check: str | None, reason: str) -> None:
         """Tell the coordinator which check refused, or why the party declines."""
@@ -140,7 +135,7 @@ class PartyOptions:
 
         parsed = Invitation.parse(invitation)
         state = SlotState.REFUSED if check else SlotState.DECLINED
-        with self._transport(parsed.url) as transport:
+        with self.transport(parsed.url) as transport:
             AnalystClient(transport).decline(parsed.code, state, check or reason)
 
     def leave(self, session_id: str, slot: str, reason: str) -> bool:
@@ -150,8 +145,19 @@ class PartyOptions:
 
         folder = self.folder(session_id, slot)
         url = Invitation.parse(folder.load_identity().invitation).url
-        with self._transport(url) as transport:
+        with self.transport(url) as transport:
             return leave(folder, transport, reason)
+
+    @contextmanager
+    def receivers(self, session_id: str, slot: str) -> Iterator[OwnReceivers]:
+        """Open the addresses at which a party is told."""
+        from party_sdk.invitations import Invitation
+        from party_sdk.receivers import OwnReceivers
+
+        folder = self.folder(session_id, slot)
+        url = Invitation.parse(folder.load_identity().invitation).url
+        with self.transport(url) as transport:
+            yield OwnReceivers.of_party(folder, transport)
 
     def folder(self, session_id: str, slot: str) -> PartyFolder:
         """Return what is kept of a session on this disk."""
@@ -258,10 +264,27 @@ class PartyOptions:
 
         return Asking(self.offered(invitation)[0])
 
-    def _transport(self, url: str) -> Transport:
+    def transport(self, url: str) -> Transport:
+        """Return the way to an analyst: a file, where one was carried here."""
+        if self.carried is not None:
+            return self.carried
         from party_sdk._transport import Transport
 
-        return Transport(url, ca_file=self.ca_file, allow_http=self.allow_http)
+        return Transport(
+            url,
+            patience=self.patience,
+            ca_file=self.ca_file,
+            allow_http=self.allow_http,
+            on_outage=_show_outage,
+        )
+
+
+def _show_outage(outage: str) -> None:
+    at = f"{time.strftime('%H:%M:%S')}"
+    if outage:
+        say(f"The analyst {outage}; trying again since {at}.", err=True)
+    else:
+        say(f"The analyst answers again, at {at}.", err=True)
 
 
 def _meet(roster: Roster, *, is_known: bool) -> bool:
@@ -279,6 +302,13 @@ _number_option = click.option(
     metavar="DIGITS",
     help="The safety number as the other members read it to you: another one stops the "
     "run before anything of your data is sent.",
+)
+_patience_option = click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="For how many seconds to try again while the analyst cannot be reached.",
 )
 _moved_option = click.option(
     "--moved",
@@ -307,6 +337,7 @@ def here_options(
             entropy_file: Path | None = None,
             moved: bool = False,
             safety_number: str | None = None,
+            patience: float = 300.0,
             **rest: Any,
         ) -> Any:
             here = PartyOptions(
@@ -316,11 +347,12 @@ def here_options(
                 entropy_file=entropy_file,
                 moved=moved,
                 safety_number=safety_number,
+                patience=patience,
             )
             return command(*args, here=here, **rest)
 
         wrapped = home_option(ca_option(http_option(gathered)))
-        wrapped = _number_option(wrapped) if sends else wrapped
+        wrapped = _patience_option(_number_option(wrapped)) if sends else wrapped
         wrapped = _moved_option(wrapped) if invited else wrapped
         return entropy_option(wrapped) if invited or signs else wrapped
 
@@ -336,10 +368,12 @@ def typed_invitation() -> str:
 
 
 def read_invitation(
-    context: click.Context, parameter: click.Parameter, value: str
+    context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str:
     """Return an invitation as given, from @FILE, or from standard input for -."""
     del parameter
+    if value is None:  # an argument that may be left out
+        return ""
     context.meta[_TYPED] = value
     if value == "-":
         return sys.stdin.readline().strip()

@@ -9,7 +9,6 @@ import click
 
 from party_sdk.cli.consent import sheet_for
 from party_sdk.cli.output import json_option, say
-from party_sdk.cli.outputs import keep_others, remembered, try_outputs
 from party_sdk.cli.paging import html_option, show_report, write_page
 from party_sdk.cli.party_options import (
     PartyOptions,
@@ -18,6 +17,7 @@ from party_sdk.cli.party_options import (
     read_invitation,
 )
 from party_sdk.cli.table_options import own_rows_options
+from party_sdk.outputs import keep_others, remembered, try_outputs
 
 if TYPE_CHECKING:
     from coterie_pages.models import RunReport

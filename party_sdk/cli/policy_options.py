@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +10,10 @@ from typing import Any, Final
 
 import click
 
+from clustering_protocols.explaining import did_you_mean
 from party_sdk._files import default_home
-from party_sdk.cli.options import read_values
 from party_sdk.policy import Policy
+from party_sdk.session_values import read_values
 
 Command = Callable[..., Any]
 
@@ -128,10 +128,9 @@ def _check_codes(accepted: Sequence[str]) -> None:
         known += registry.risk_sentences(name)
     for code in accepted:
         if code not in known:
-            near = difflib.get_close_matches(code, known, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise click.BadParameter(
-                f"{code!r} is no risk code.{hint}", param_hint="'--accept-risk'"
+                f"{code!r} is no risk code.{did_you_mean(code, known)}",
+                param_hint="'--accept-risk'",
             )
 
 

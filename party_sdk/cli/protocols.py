@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.tables import aligned
+
+if TYPE_CHECKING:
+    from coterie_pages.fields import Parameter
 
 _WIDTH: Final = 88
 
@@ -55,14 +58,12 @@ def _show_all(*, as_json: bool) -> None:
 
 
 def _lines(known: Mapping[str, Any]) -> Iterator[str]:
+    from coterie_pages.fields import parameters_of
+
     yield from _wrapped(known["summary"], "")
     yield from ("", "Parameters (--param NAME=VALUE):")
-    schema = known["params"]
-    required = schema.get("required", [])
-    for name, each in schema["properties"].items():
-        yield from _parameter(
-            name, each, schema.get("$defs", {}), is_required=name in required
-        )
+    for parameter in parameters_of(known["params"]):
+        yield from _parameter(parameter)
     for title, key in (
         ("Who learns what:", "learns"),
         ("Risks that sessions may bring:", "risks"),
@@ -74,41 +75,11 @@ def _lines(known: Mapping[str, Any]) -> Iterator[str]:
             yield from _wrapped(sentence, "      ")
 
 
-def _parameter(
-    name: str, field: Mapping[str, Any], parts: Mapping[str, Any], *, is_required: bool
-) -> Iterator[str]:
-    """Yield a parameter with what it may be; one of several parts part by part."""
-    reference = str(field.get("$ref", "")).rpartition("/")[2]
-    if reference in parts:
-        inside = parts[reference]
-        for part, each in inside.get("properties", {}).items():
-            needed = is_required and part in inside.get("required", [])
-            yield from _parameter(f"{name}.{part}", each, parts, is_required=needed)
-        return
-    default = (
-        "required" if is_required else f"default {json.dumps(field.get('default'))}"
-    )
-    yield f"  {name}  ({'; '.join(filter(None, [_kind(field), default]))})"
-    yield from _wrapped(str(field.get("description", "")), "      ")
-
-
-def _kind(field: Mapping[str, Any]) -> str:
-    """Return type and limits in words."""
-    if "anyOf" in field:
-        kinds = [each for each in field["anyOf"] if each.get("type") != "null"]
-        return " or ".join(filter(None, map(_kind, kinds)))
-    if "enum" in field:
-        return " | ".join(map(str, field["enum"]))
-    if "const" in field:
-        return str(field["const"])
-    limits = {
-        "minimum": "from {}",
-        "exclusiveMinimum": "above {}",
-        "maximum": "to {}",
-        "exclusiveMaximum": "below {}",
-    }
-    told = [form.format(field[key]) for key, form in limits.items() if key in field]
-    return " ".join([str(field.get("type", "")), *told]).strip()
+def _parameter(parameter: Parameter) -> Iterator[str]:
+    default = f"default {parameter.usual}" if parameter.usual else "required"
+    told = "; ".join(filter(None, [parameter.kind, default]))
+    yield f"  {parameter.name}  ({told})"
+    yield from _wrapped(str(parameter.schema.get("description", "")), "      ")
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

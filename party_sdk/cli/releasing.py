@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,9 +11,7 @@ from party_sdk.cli.tables import aligned
 
 if TYPE_CHECKING:
     from clustering_protocols.profiles import FieldProfile, Profile
-    from clustering_protocols.release import Release
 
-Readers = Literal["members", "everybody"]
 _MOST_FIELDS: Final = 12
 
 profiles_option = click.option(
@@ -27,26 +25,6 @@ profile_rows_option = click.option(
     type=click.IntRange(5),
     help="Clusters with fewer rows are one line of a profile; 10 by default.",
 )
-
-
-def read_release(profiles: Readers | None, rows: int | None) -> Release | None:
-    """Return what the terms release; None for labels alone.
-
-    Raises
-    ------
-    InvalidParameters
-        If rows are given for profiles that nobody reads.
-    """
-    if profiles is None:
-        if rows is not None:
-            from clustering_protocols.errors import InvalidParameters
-
-            raise InvalidParameters("profile_rows: say who reads them, --profiles.")
-        return None
-    from clustering_protocols.release import Release
-
-    more = {} if rows is None else {"min_cluster_rows": rows}
-    return Release(profiles=profiles, **more)
 
 
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from party_sdk.cli.tables import aligned
-
-if TYPE_CHECKING:
-    from clustering_protocols.contract import ClusteringProtocol, Params
-    from clustering_protocols.evaluation import Evaluation
-    from clustering_protocols.terms import Layout
 
 _BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
 _HOW: Final = frozenset({"n_iter", "converged"})
@@ -69,37 +64,6 @@ def _says_one(figures: Sequence[Mapping[str, Any]]) -> bool:
     from clustering_protocols.quality.gap import says_one
 
     return bool(says_one([Figures(**run) for run in figures]))
-
-
-def rounds_line(
-    protocol: ClusteringProtocol[Any], params: Params, layout: Layout, runs: Evaluation
-) -> str:
-    """Return what several runs cost, before the session opens, as a sentence."""
-    many = len(runs.n_clusters)
-    stages = protocol.stages(params, layout)
-    if any(stage.each_run for stage in stages):
-        said = (
-            f"{many} runs, one after the other: about {many} times the rounds, bytes and "
-            "time of one"
-        )
-    else:
-        said = f"{many} runs: {many} times the analyst's work, rounds and bytes of one"
-    return f"{said}{_of_one_run(params, layout)}."
-
-
-def _of_one_run(params: Params, layout: Layout) -> str:
-    """Return what one run took where it was measured; nothing where it was not."""
-    from party_sdk.advice import costs
-
-    found = costs(params, layout)
-    if found is None:
-        return ""
-    least, most = (size / 1000 for size in found.sent_bytes)
-    rounds = " to ".join(map(str, dict.fromkeys(found.rounds)))
-    return (
-        f", which took {rounds} rounds, and {least:,.0f} to {most:,.0f} kB from the party "
-        f"that sent most, on sets of up to {found.n_rows} rows (docs/evidence.md)"
-    )
 
 
 def _shown(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ import click
 from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.creating import create, repeat
-from party_sdk.cli.letters import invitations_option, write_letters
+from party_sdk.cli.letters import invitations_option
+from party_sdk.cli.notify import notify_coordinator
 from party_sdk.cli.options import (
     ca_option,
     home_option,
@@ -34,6 +36,8 @@ from party_sdk.cli.releasing import (
 )
 from party_sdk.cli.session_pages import export, report
 from party_sdk.cli.standing import result_document, show_status, show_summary
+from party_sdk.cli.tables import aligned
+from party_sdk.letters import write_letters
 
 if TYPE_CHECKING:
     from party_sdk.coordinator import Coordinator
@@ -75,6 +79,7 @@ session.add_command(create)
 session.add_command(repeat)
 session.add_command(report)
 session.add_command(export)
+session.add_command(notify_coordinator)
 
 
 @session.command()
@@ -115,13 +120,26 @@ def invite(
 @json_option
 @pass_coordinator
 def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
-    """List the sessions of this key."""
+    """List the sessions of this key, the newest first."""
     found = coordinator.sessions()
     if as_json:
         say(json.dumps([line.model_dump(mode="json") for line in found]))
         return
-    for line in found:
-        say(f"{line.id}  {line.state}  {line.title}")
+    rows = [["SESSION", "STATE", "ROUND", "OPENED (UTC)", "TITLE"]]
+    rows += [
+        [
+            line.id,
+            line.state.value,
+            str(line.round or ""),
+            f"{line.created_at.astimezone(UTC):%Y-%m-%d %H:%M}",
+            line.title,
+        ]
+        for line in sorted(found, key=lambda line: line.created_at, reverse=True)
+    ]
+    for text in aligned(rows) if found else ():
+        say(text)
+    if not found:
+        say("There are no sessions of this key.", err=True)
 
 
 @session.command()
@@ -261,11 +279,14 @@ def extend(
 
 @session.command()
 @click.argument("session_id")
+@click.option("--reason", default="", help="What the parties read, in one line.")
 @json_option
 @pass_coordinator
-def cancel(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
-    """End a session; parties learn it at their next request."""
-    status = coordinator.session(session_id).cancel()
+def cancel(
+    coordinator: Coordinator, session_id: str, reason: str, *, as_json: bool
+) -> None:
+    """End a session; parties read why."""
+    status = coordinator.session(session_id).cancel(reason)
     say(status.model_dump_json() if as_json else progress_line(status))
 
 

@@ -10,8 +10,9 @@ import click
 
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.output import json_option, say
-from party_sdk.cli.outputs import force_option, keep_others
-from party_sdk.cli.paging import html_option, show_report, write_page, write_whole
+from party_sdk.cli.outputs import force_option
+from party_sdk.cli.paging import html_option, show_report, write_page
+from party_sdk.outputs import keep_others, write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog

@@ -15,13 +15,13 @@ from party_sdk.cli.options import (
     SEED,
     column_groups_option,
     param_option,
-    read_values,
     row_groups_option,
 )
 from party_sdk.cli.output import json_option, say
-from party_sdk.cli.outputs import force_option, keep_others, try_outputs
+from party_sdk.cli.outputs import force_option
 from party_sdk.cli.preparing import missing_option, preparation_option
 from party_sdk.cli.table_options import reading_options
+from party_sdk.outputs import keep_others, try_outputs
 
 if TYPE_CHECKING:
     from party_sdk.tables import How
@@ -79,7 +79,7 @@ def simulate(
     counts. 'coterie compare' tries several methods and splits.
     """
     from party_sdk.cli import simulating
-    from party_sdk.cli.session_values import read_preparation
+    from party_sdk.session_values import read_preparation, read_values
 
     schemas = None if how.schema is None else [how.schema]
     prepared = read_preparation(preparation_files, missing, schemas)

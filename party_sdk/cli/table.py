@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from party_sdk.cli.output import json_option, say
-from party_sdk.cli.outputs import force_option, keep_others, try_outputs
+from party_sdk.cli.outputs import force_option
 from party_sdk.cli.table_options import reading_options
+from party_sdk.outputs import keep_others, try_outputs
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, How

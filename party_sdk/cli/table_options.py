@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from party_sdk.cli.output import say
-from party_sdk.cli.outputs import try_outputs
+from party_sdk.named_tables import NamedTable
+from party_sdk.outputs import try_outputs
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
-    from clustering_protocols.terms import Terms
     from party_sdk.arriving import Agreed
-    from party_sdk.tables import CheckReport, How
+    from party_sdk.tables import How
 
 Command = Callable[..., Any]
 
@@ -85,53 +84,24 @@ def reading_options(command: Command) -> Command:
     return id_option(gathered)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenTable:
-    """A table as the command line names it, not read yet."""
-
-    path: str
-    how: How
-    long_form: str | None
-    objects_file: Path | None
+class GivenTable(NamedTable):
+    """A table as the command line names it, which says what its rows are."""
 
     def open(
         self, agreed: Agreed | None = None, columns: Sequence[str] | None = None
     ) -> DataSource:
-        """Return its rows, and say what they are.
+        """Return its rows, and say what they are; see :class:`NamedTable`."""
+        from party_sdk.tables import Table
 
-        Parameters
-        ----------
-        agreed : Agreed, optional
-            What the terms say of the fields, which counts instead of the operator's.
-        columns : sequence of str, optional
-            Of the session, where the operator names none.
-        """
-        how = self._by(agreed)
-        how = replace(how, columns=how.columns or columns or None)
-        return _opened(self.path, how, self.long_form, self.objects_file)
-
-    def checked(self, terms: Terms, slot: str) -> CheckReport:
-        """Return what hinders the table from taking part at a slot."""
-        from clustering_protocols.errors import GuardRefused, InvalidData
-        from party_sdk.arriving import agreed_in, arrival_of
-        from party_sdk.tables import examine
-        from party_sdk.tables.report import Finding
-
-        report, read = examine(self.path, self._by(agreed_in(terms, slot)))
-        found = () if read is None else tuple(read.unfit.shown)
-        if read is not None and not found:
-            try:
-                arrival_of(terms, slot, read)
-            except (GuardRefused, InvalidData) as refused:
-                found = (Finding(what=refused.detail),)
-        return report.model_copy(update={"problems": (*report.problems, *found)})
-
-    def _by(self, agreed: Agreed | None) -> How:
-        if agreed is None or agreed.dictionary is None:
-            return self.how
-        return replace(
-            self.how, schema=agreed.dictionary, preparation=agreed.preparation
-        )
+        data = NamedTable.open(self, agreed, columns)
+        if not isinstance(data, Table):
+            _show(data, f"named by {(self.long_form or '').partition(',')[0]!r}")
+            return data
+        names = ", ".join(map(repr, data.naming))
+        _show(data, f"named by {names}" if names else "not named")
+        for warning in data.report.warnings:
+            say(f"warning: {warning}", err=True)
+        return data
 
 
 def data_options(command: Command) -> Command:
@@ -185,27 +155,6 @@ def _data_options(command: Command, *, required: bool) -> Command:
         return command(*args, rows=rows, **rest)
 
     return gathered
-
-
-def _opened(
-    path: str, how: How, long_form: str | None, objects_file: Path | None
-) -> DataSource:
-    if long_form is not None:
-        from party_sdk.tables.long_form import LongForm, open_long, read_objects
-
-        form = LongForm.parse(long_form)
-        objects = read_objects(objects_file) if objects_file else None
-        data: DataSource = open_long(Path(path), form, objects, how.dialect)
-        _show(data, f"named by {form.object!r}")
-        return data
-    from party_sdk.tables import open_as
-
-    table = open_as(path, how)
-    names = ", ".join(map(repr, table.naming))
-    _show(table, f"named by {names}" if names else "not named")
-    for warning in table.report.warnings:
-        say(f"warning: {warning}", err=True)
-    return table
 
 
 def _show(data: DataSource, named: str) -> None:

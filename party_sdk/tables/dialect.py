@@ -92,6 +92,15 @@ class Dialect:
         told.pop("between")
         return {name: value for name, value in told.items() if value not in (0, ())}
 
+    def words(self) -> Iterator[str]:
+        """Yield texts that :meth:`parse` reads as this dialect."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "missing":
+                yield from (f"missing={code}" for code in value)
+            elif value != each.default:
+                yield f"{each.name}={value}"
+
     @property
     def codes(self) -> frozenset[str]:
         """Return the cells that stand for no value."""

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from clustering_protocols.errors import InvalidData, explain
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.explaining import explain
 from clustering_protocols.schema import Field, Level, Schema, normal
 from party_sdk.tables.columns import texts
 from party_sdk.tables.decoding import kind_of

@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 
 from clustering_protocols.data import SparseSource
 from clustering_protocols.errors import InvalidData
+from clustering_protocols.explaining import did_you_mean
 from party_sdk.tables.columns import Column
 from party_sdk.tables.dialect import from_mapping
 from party_sdk.tables.opening import How, opened, read_again
@@ -110,7 +111,8 @@ def open_long(
 def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Return for each line the number of its name, and the names."""
     if name not in table.column_names:
-        raise InvalidData(f"There is no column {name!r}.")
+        hint = did_you_mean(name, table.column_names)
+        raise InvalidData(f"There is no column {name!r}.{hint}")
     column = compute.cast(table[name], pa.string()).combine_chunks()
     if column.null_count:
         raise InvalidData(f"{column.null_count} lines have no {name!r}.")
@@ -125,7 +127,8 @@ def _counts(table: pa.Table, name: str | None) -> np.ndarray[Any, Any]:
     if name is None:
         return np.ones(len(table))
     if name not in table.column_names:
-        raise InvalidData(f"There is no column {name!r}.")
+        hint = did_you_mean(name, table.column_names)
+        raise InvalidData(f"There is no column {name!r}.{hint}")
     try:
         counts = compute.cast(table[name], pa.float64()).combine_chunks()
     except pa.ArrowInvalid:

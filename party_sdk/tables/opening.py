@@ -15,6 +15,7 @@ import numpy as np
 
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import InvalidData
+from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
 from party_sdk.tables import duck, guards, names as named
@@ -267,7 +268,8 @@ def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
     said = how.columns
     if how.schema is not None:
         if unknown := sorted(set(said or ()) - set(how.schema.names)):
-            raise InvalidData(f"The dictionary does not describe {unknown[0]!r}.")
+            hint = did_you_mean(unknown[0], how.schema.names)
+            raise InvalidData(f"The dictionary does not describe {unknown[0]!r}.{hint}")
         said = said or how.schema.names
     wanted = named.chosen(source.names, naming, said)
     kinds = dict(zip(source.names.all, source.kinds, strict=True))

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 from pydantic import ValidationError
 
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
-from clustering_protocols.errors import InvalidParameters, explain
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.explaining import explain
 from clustering_protocols.terms import Layout
 
 Lattice: TypeAlias = tuple[int, int]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from clustering_protocols.evaluation import Evaluation
 
 _RANGE = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
+_LIST = re.compile(r"\s*\d{1,5}\s*(?:,\s*\d{1,5}\s*)+")
 _MOST = 1000  # whatever a range says: far above what a session may have
 
 
@@ -20,7 +21,7 @@ def read_runs(
 ) -> tuple[dict[str, Any], Evaluation | None]:
     """Return parameters with one n_clusters, and the runs where several were given.
 
-    Several are a list or range, or a text such as ``2..8``.
+    Several are a list or range, or a text such as ``2..8`` or ``2, 3, 5``.
 
     Raises
     ------
@@ -29,8 +30,9 @@ def read_runs(
     """
     from pydantic import ValidationError
 
-    from clustering_protocols.errors import InvalidParameters, explain
+    from clustering_protocols.errors import InvalidParameters
     from clustering_protocols.evaluation import Evaluation
+    from clustering_protocols.explaining import explain
 
     numbers = _several(params.get("n_clusters"))
     if numbers is None or len(numbers) == 1:
@@ -50,6 +52,8 @@ def read_runs(
 
 def _several(given: Any) -> list[Any] | None:
     """Return the numbers of a list or a range; None for anything else."""
+    if isinstance(given, str) and _LIST.fullmatch(given):
+        given = [int(number) for number in given.split(",")]
     if isinstance(given, range):
         return sorted(given[:_MOST])
     if isinstance(given, list):

@@ -21,9 +21,8 @@ from clustering_protocols.suitability import Exposure, RoundBudget
 from clustering_protocols.terms import Layout
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
-from party_sdk.cli.options import read_values
 from party_sdk.cli.session import create
-from party_sdk.cli.session_values import read_layout
+from party_sdk.session_values import read_layout, read_values
 
 PARTITIONINGS = ("horizontal", "vertical", "mixed")
 SITUATIONS = [

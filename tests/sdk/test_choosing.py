@@ -26,8 +26,8 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.states import SessionState
-from party_sdk.advice import evidence
-from party_sdk.cli.runs import rounds_line, table_lines
+from party_sdk.advice import evidence, rounds_line
+from party_sdk.cli.runs import table_lines
 from party_sdk.cli.runs_picture import draw
 from party_sdk.coordinator import CoordinatedSession
 from party_sdk.trials.runs import read_runs
@@ -180,8 +180,7 @@ def test_the_table_says_where_there_are_no_clusters() -> None:
 def test_what_several_runs_cost_is_said_before_the_session_opens(
     params: Any, layout: Layout, said: str, way: str
 ) -> None:
-    known = registry.protocol(registry.name_of(params))
-    line = rounds_line(known, params, layout, Evaluation(n_clusters=KS))
+    line = rounds_line(params, layout, Evaluation(n_clusters=KS))
     assert said in line
     rounds = [
         row["rounds"]
@@ -197,8 +196,7 @@ def test_what_several_runs_cost_is_said_before_the_session_opens(
 
 def test_nothing_is_said_of_what_was_not_measured() -> None:
     params, layout = LosslessFederated(n_clusters=4), Layout.lattice(2, 2)
-    known = registry.protocol("llf")
-    line = rounds_line(known, params, layout, Evaluation(n_clusters=KS))
+    line = rounds_line(params, layout, Evaluation(n_clusters=KS))
     assert line.endswith("time of one.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -132,6 +133,7 @@ def test_every_problem_has_an_exit_code_of_the_list(problem: Problem) -> None:
         "cancelled",
     }
     others = {"invalid-data": 5, "invalid-parameters": 5, "unavailable": 6}
+    others["invitation-unreadable"] = 5
     expected = dict.fromkeys(at_home, 3) | dict.fromkeys(ended, 4) | others
     assert exit_code(problem) == expected.get(problem.slug, 7)
 
@@ -410,7 +412,8 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     document = json.loads(done.stdout)
     assert (document["session"], document["n_rows"]) == (session, 12)
     assert len(document["safety_number"].split()) == 12
-    assert "the analyst prepares the first round" in done.stderr, "progress is shown"
+    # which of its stages is seen is a matter of when it looks
+    assert re.search(r"stage \d/4 |prepares the first round", done.stderr)
     assert done.stderr.endswith("completed\n")
     written = read(labels)
     assert [line["id"] for line in written] == [f"p{n:02}" for n in range(12)]

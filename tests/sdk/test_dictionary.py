@@ -177,7 +177,7 @@ def test_a_table_is_checked_against_an_invitation_without_joining(
     from party_sdk.cli import main
     from party_sdk.cli.party_options import PartyOptions
 
-    monkeypatch.setattr(PartyOptions, "_transport", lambda *_: two.api.transport())
+    monkeypatch.setattr(PartyOptions, "transport", lambda *_: two.api.transport())
     session = two.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="checked", dictionary=[SCHEMA]
     )

@@ -327,9 +327,13 @@ ROWS = [X[:75], X[75:]]
         (
             FederatedKMeans(0, layout="rows"),
             ROWS,
-            "n_clusters: .* greater than or equal",
+            "n_clusters: give at least 1",
         ),
-        (FederatedKMeans("many", layout="rows"), ROWS, "n_clusters: .* valid integer"),
+        (
+            FederatedKMeans("many", layout="rows"),
+            ROWS,
+            "n_clusters: give a whole number",
+        ),
         (
             FederatedKMeans(3, params={"scalin": "none"}),
             ROWS,

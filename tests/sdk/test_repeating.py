@@ -21,8 +21,8 @@ from clustering_protocols.release import Release
 from clustering_protocols.schema import numbers
 from clustering_protocols.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
-from party_sdk.cli.letters import letter, write_letters
 from party_sdk.invitations import Invitation
+from party_sdk.letters import letter, write_letters
 from party_sdk.repeating import like
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ def test_an_invitation_with_another_secret_is_refused_whatever_is_said(
 def test_an_address_that_is_none_makes_no_invitation(guest: Guest, url: str) -> None:
     with pytest.raises(Exception, match="not an invitation") as refused:
         Invitation.parse(guest.invitation(url))
-    assert type(refused.value).__name__ == "InvalidParameters"
+    assert type(refused.value).__name__ == "InvitationUnreadable"
 
 
 def shut_out(guest: Guest) -> None:

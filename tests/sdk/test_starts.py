@@ -54,12 +54,15 @@ SERVICE = (
     | {
         "annotated_doc",
         "anyio",
+        "certifi",
         "cython_runtime",  # of uvloop
         "dotenv",
         "fastapi",
         "greenlet",
         "h11",
+        "httpcore",  # what tells people
         "httptools",
+        "httpx",
         "idna",
         "opentelemetry",
         "prometheus_client",
@@ -257,8 +260,8 @@ Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
     [
         (Dummy(), "prepared", set()),
         (DataCollaboration(n_clusters=2), "began", set()),
-        (DataCollaboration(n_clusters=2), "prepared", {"scipy", "sklearn"}),
-        (LosslessFederated(n_clusters=2), "prepared", {"scipy", "sklearn", "numba"}),
+        (DataCollaboration(n_clusters=2), "prepared", {"numba", "scipy", "sklearn"}),
+        (LosslessFederated(n_clusters=2), "prepared", {"numba", "scipy"}),
     ],
     ids=["dummy", "dc, begun", "dc", "llf"],
 )

@@ -22,7 +22,7 @@ from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParame
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Field, Schema
 from party_sdk.cli import main
-from party_sdk.cli.outputs import keep_others, remembered, try_outputs
+from party_sdk.outputs import keep_others, remembered, try_outputs
 from party_sdk.results import Result
 from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
 from party_sdk.tables.dictionaries import infer, read_schema
@@ -160,7 +160,9 @@ def test_a_dictionary_that_is_none_is_refused(tmp_path: Path) -> None:
         read_schema(tmp_path / "none.json")
     path = tmp_path / "bad.json"
     path.write_text('{"fields": [{"name": "x", "typ": "number"}]}')
-    with pytest.raises(InvalidData, match=r"fields.0.typ: Extra inputs"):
+    with pytest.raises(
+        InvalidData, match=r"fields number 1, typ: nothing has this name"
+    ):
         read_schema(path)
 
 

@@ -57,7 +57,7 @@ PROBLEM = "application/problem+json"
         (1, 0, 200, None, None),
         (1, 0, 400, None, None),
         (1, 0, 409, None, None),
-        (1, 0, 507, None, None),
+        (1, 0, 507, None, 0.2),  # a disk that is full is not for long
         # the analyst may ask for more time, not for less
         (1, 0, 503, "7", 7.0),
         (1, 0, 503, "0", 0.2),
@@ -88,7 +88,7 @@ def test_the_next_attempt_follows_from_what_has_happened(
 
 def test_an_answer_is_final_unless_its_status_may_pass() -> None:
     passing = {s for s in range(100, 600) if next_delay(1, 0, 100, s, None)}
-    assert passing == RETRYABLE == {408, 425, 429, 500, 502, 503, 504}
+    assert passing == RETRYABLE == {408, 425, 429, 500, 502, 503, 504, 507}
 
 
 # What a refusal becomes
@@ -404,3 +404,18 @@ def test_problems_and_their_urns_are_one_to_one() -> None:
     assert len({problem.urn for problem in Problem}) == len(Problem)
     for problem in Problem:
         assert Problem.of_slug(problem.urn) is Problem.of_slug(problem.slug) is problem
+
+
+def test_an_analyst_without_room_is_waited_for_and_that_is_said(hand: Hand) -> None:
+    answers = iter((507, 507, 503, 200))
+    told: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        del request
+        return httpx.Response(next(answers))
+
+    http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
+    with Transport(URL, http=http, on_outage=told.append) as sending:
+        assert sending.send("PUT", "/x", headers={}).status_code == 200
+    assert told == ["has no room left", "cannot be reached", ""]
+    assert len(hand.slept) == 3

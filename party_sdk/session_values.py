@@ -1,9 +1,10 @@
-"""How the texts that `coterie session …` is given are read."""
+"""How the texts are read by which people ask for a session: at a terminal, or in a form."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -13,21 +14,25 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from clustering_protocols.recipe import Preparation
+    from clustering_protocols.release import Release
     from clustering_protocols.schema import Schema
     from clustering_protocols.terms import About, Deadlines, Layout
     from party_sdk.identities import Acquaintances
 
+Readers = Literal["members", "everybody"]
 _M = TypeVar("_M", bound="BaseModel")
 _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 
 
 def read_layout(slots: tuple[str, ...]) -> Layout:
     """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
-    from clustering_protocols.terms import Layout
-
     places = [_PLACE.fullmatch(text) for text in slots]
     if not all(places):
         raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
+    if low := next((p[0] for p in places if p and "0" in (p[2], p[3])), None):
+        raise InvalidParameters(
+            f"Rows and columns of slots count from 1: {low!r} says 0."
+        )
     named = [
         {
             "name": place[1],
@@ -38,8 +43,15 @@ def read_layout(slots: tuple[str, ...]) -> Layout:
         for place in places
         if place
     ]
-    named.sort(key=lambda slot: (slot["row"], slot["column"]))
-    return _checked(Layout, {"slots": named})
+    return layout_of(named)
+
+
+def layout_of(named: Iterable[Mapping[str, Any]]) -> Layout:
+    """Return the layout of slots in any order, each as name, title, row and column."""
+    from clustering_protocols.terms import Layout
+
+    slots = sorted(named, key=lambda slot: (slot["row"], slot["column"]))
+    return _checked(Layout, {"slots": slots})
 
 
 def read_deadlines(join_within: int | None, answer_within: int | None) -> Deadlines:
@@ -47,7 +59,8 @@ def read_deadlines(join_within: int | None, answer_within: int | None) -> Deadli
     from clustering_protocols.terms import Deadlines
 
     waits = {"recruiting": join_within, "round": answer_within}
-    return Deadlines(**{name: s for name, s in waits.items() if s is not None})
+    given = {name: s for name, s in waits.items() if s is not None}
+    return _checked(Deadlines, given)
 
 
 def read_expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str]:
@@ -105,7 +118,7 @@ def read_preparation(
 def _read_preparation(path: Path) -> Preparation:
     from pydantic import ValidationError
 
-    from clustering_protocols.errors import explain
+    from clustering_protocols.explaining import explain
     from clustering_protocols.recipe import Preparation
 
     try:
@@ -115,6 +128,26 @@ def _read_preparation(path: Path) -> Preparation:
     except ValidationError as error:
         said = explain(error)
         raise InvalidParameters(f"{path.name!r} is no preparation: {said}") from None
+
+
+def read_release(profiles: Readers | None, rows: int | None) -> Release | None:
+    """Return what the terms release; None for labels alone.
+
+    Raises
+    ------
+    InvalidParameters
+        If rows are given for profiles that nobody reads.
+    """
+    if profiles is None:
+        if rows is not None:
+            from clustering_protocols.errors import InvalidParameters
+
+            raise InvalidParameters("profile_rows: say who reads them, --profiles.")
+        return None
+    from clustering_protocols.release import Release
+
+    more = {} if rows is None else {"min_cluster_rows": rows}
+    return _checked(Release, {"profiles": profiles, **more})
 
 
 def read_about(words: Mapping[str, str]) -> About:
@@ -128,9 +161,36 @@ def _checked(model: type[_M], values: Mapping[str, Any]) -> _M:
     """Return a model of values; :class:`InvalidParameters` names what does not fit."""
     from pydantic import ValidationError
 
-    from clustering_protocols.errors import explain
+    from clustering_protocols.explaining import explain
 
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise InvalidParameters(explain(error)) from None
+
+
+def read_values(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return values from NAME=VALUE texts; a dot reaches into a part.
+
+    Values are JSON where they parse as JSON, texts otherwise.
+    """
+    values: dict[str, Any] = {}
+    for text in given:
+        name, found, value = text.partition("=")
+        if not found:
+            raise InvalidParameters(f"{text!r} is not NAME=VALUE.")
+        *path, last = name.strip().split(".")
+        place = values
+        for part in path:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
+        place[last] = _value(value)
+    return values
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

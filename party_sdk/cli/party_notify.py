@@ -1,0 +1,32 @@
+"""`coterie party notify`: addresses at which a party is told."""
+
+from __future__ import annotations
+
+import click
+
+from party_sdk.cli.notify import address_options, answer
+from party_sdk.cli.output import json_option
+from party_sdk.cli.party_options import PartyOptions, here_options
+
+
+@click.command("notify")
+@click.argument("session_id")
+@click.argument("slot")
+@address_options
+@here_options()
+@json_option
+def notify_party(
+    session_id: str,
+    slot: str,
+    here: PartyOptions,
+    *,
+    as_json: bool,
+    **asked: str | None,
+) -> None:
+    """Be told when it is your turn, and how it ends.
+
+    Also when half of a deadline has passed. By webhook or by mail, as the analyst's administrator has set it up; without an
+    option, list who is told and what failed. For a party that has joined.
+    """
+    with here.receivers(session_id, slot) as receivers:
+        answer(receivers, asked, as_json=as_json)

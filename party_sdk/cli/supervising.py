@@ -1,0 +1,212 @@
+"""`coterie party order, serve, answer, withdraw`: parties that run in the background."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from party_sdk._files import default_home
+from party_sdk.cli.options import home_option
+from party_sdk.cli.output import say
+from party_sdk.cli.outputs import force_option
+from party_sdk.cli.party_options import PartyOptions, here_options, read_invitation
+from party_sdk.cli.policy_options import choice_option
+from party_sdk.cli.table_options import GivenTable, data_options
+
+if TYPE_CHECKING:
+    from party_sdk.supervisor import OrderedTable, Question
+
+
+@click.command()
+@click.argument("session", callback=read_invitation)
+@click.argument("slot", required=False)
+@data_options
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    help="Where to write the labels (CSV, Parquet or Excel, by its ending).",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write the report of your run, as one HTML file.",
+)
+@force_option
+@choice_option
+@click.option(
+    "--confirm",
+    is_flag=True,
+    help="Each contribution waits for your yes (party answer) before it is sent.",
+)
+@here_options()
+def order(
+    session: str,
+    slot: str | None,
+    rows: GivenTable,
+    labels: Path | None,
+    report: Path | None,
+    choices: Mapping[str, Any],
+    here: PartyOptions,
+    *,
+    force: bool,
+    confirm: bool,
+) -> None:
+    """Let 'party serve' take part for you.
+
+    SESSION is your invitation (@FILE, or - for standard input), or the id of a session
+    whose invitation is here already, with SLOT.
+    """
+    from party_sdk.supervisor import Order, Orders
+    from party_sdk.supervisor.files import OrderFiles
+
+    invitation = session
+    if "#" not in session:
+        if slot is None:
+            raise click.UsageError("Name the slot beside the session.")
+        invitation = OrderFiles(here.home, session, slot).order().invitation
+    placed = Orders(here.home).place(
+        Order(
+            invitation=invitation,
+            table=_ordered(rows),
+            choices=dict(choices),
+            labels=None if labels is None else labels.absolute(),
+            report=None if report is None else report.absolute(),
+            confirm=confirm,
+            ca_file=here.ca_file,
+            allow_http=here.allow_http,
+            force=force,
+        )
+    )
+    say(f"{placed.session} {placed.slot}: {placed.state.value}")
+    if not _is_served(here.home):
+        say("Nothing runs in the background here yet: coterie party serve", err=True)
+
+
+@click.command()
+@click.option(
+    "--inbox",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder: each file *.invitation in it is taken and becomes an order. Which "
+    "table it gets stands in policy.toml ([[orders]]); otherwise it waits for you.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="How many parties run at a time.",
+)
+@home_option
+def serve(inbox: Path | None, parallel: int, home: Path | None) -> None:
+    """Run this home's orders, until it is stopped.
+
+    What your policy covers runs by itself; the rest waits for you (party list, party
+    answer). Started again, it goes on with everything that has not ended.
+    """
+    from party_sdk.supervisor import Supervisor
+
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    supervisor = Supervisor(
+        home or default_home(), parallel, inbox, lambda line: say(line, err=True)
+    )
+    say("Waiting for orders. Ctrl-C stops; nothing is lost by that.", err=True)
+    supervisor.run(stop)
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("slot")
+@click.option("--yes/--no", "yes", default=None, help="Decide without being asked.")
+@click.option("--reason", default="", help="A line for the others, or for yourself.")
+@here_options()
+def answer(
+    session_id: str, slot: str, here: PartyOptions, *, yes: bool | None, reason: str
+) -> None:
+    """Read, and decide, what a background party asks.
+
+    Without --yes or --no it is only shown. A no stands: the party stops, and where its slot is free the others read the reason.
+    """
+    from party_sdk.supervisor import Orders
+
+    orders = Orders(here.home)
+    asked = orders.question(session_id, slot)
+    if asked is None:
+        say("Nothing is asked of you here.")
+        return
+    if yes is None:
+        for line in question_lines(asked):
+            say(line)
+        return
+    said = orders.answer(session_id, slot, asked.id, yes, reason)
+    say(f"{said.session} {said.slot}: {said.state.value}")
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("slot")
+@click.option("--reason", default="", help="A line for the coordinator to read.")
+@here_options()
+def withdraw(session_id: str, slot: str, here: PartyOptions, *, reason: str) -> None:
+    """End an order for good: nothing more is sent."""
+    from party_sdk.supervisor import Orders
+
+    Orders(here.home).withdraw(session_id, slot, reason)
+    say("Withdrawn: nothing more is sent from here.", err=True)
+
+
+def question_lines(asked: Question) -> Iterator[str]:
+    """Yield what a person has to decide, and the command that does."""
+    yield asked.sentence
+    for code, sentence in asked.risks.items():
+        yield f"  risk {code}: {sentence}"
+    for member in asked.members:
+        known = "" if member.known else " (you do not know this key)"
+        yield (
+            f"  {member.slot}: {member.name or 'gives no name'}{known}, "
+            f"{member.n_rows} rows; {member.fingerprint}"
+        )
+    if asked.safety_number:
+        yield f"  safety number {asked.safety_number}"
+    found = asked.contribution
+    if found is not None:
+        yield f"  stage {found.stage}, round {found.round}: {found.n_bytes:,} bytes"
+        for array in found.arrays:
+            shape = " × ".join(map(str, array.shape))
+            size = f"{shape} {array.dtype}, {array.n_bytes:,} bytes"
+            lies = f", from {array.minimum:.4g} to {array.maximum:.4g}"
+            yield f"    array {array.name}: {size}{lies * (array.minimum is not None)}"
+        for envelope in found.envelopes:
+            size = f"{envelope.n_bytes:,} bytes"
+            yield f"    sealed for {envelope.receiver}: {envelope.kind}, {size}"
+
+
+def _ordered(rows: GivenTable) -> OrderedTable:
+    from party_sdk.supervisor import OrderedTable
+
+    how = rows.how
+    path = rows.path if "://" in rows.path else str(Path(rows.path).absolute())
+    objects = rows.objects_file
+    return OrderedTable(
+        path=path,
+        id_column=tuple(how.id_column or ()),
+        columns=tuple(how.columns or ()),
+        csv=tuple(how.dialect.words()),
+        dictionary=how.schema,
+        query=how.query,
+        allow=tuple(how.allow),
+        long_form=rows.long_form,
+        objects_file=None if objects is None else objects.absolute(),
+    )
+
+
+def _is_served(home: Path) -> bool:
+    from party_sdk.supervisor import running
+
+    return running(home) is not None

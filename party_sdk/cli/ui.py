@@ -1,0 +1,98 @@
+"""`coterie ui`: the desk at home, pages on this machine alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clustering_protocols.errors import InvalidParameters
+from party_sdk.cli.output import json_option, say
+from party_sdk.cli.party_options import PartyOptions, here_options
+
+if TYPE_CHECKING:
+    from party_sdk.desk.serving import Where
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    help="Where to listen, on 127.0.0.1; any port that is free by default.",
+)
+@click.option(
+    "--tables",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path(),
+    help="A folder whose files are offered as tables; this one by default.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the link, and open nothing.")
+@click.option(
+    "--idle-minutes",
+    type=click.IntRange(1, 24 * 60),
+    default=60,
+    show_default=True,
+    help="After how long without anybody the pages ask for a new link.",
+)
+@here_options()
+@json_option
+def ui(
+    port: int,
+    tables: Path,
+    here: PartyOptions,
+    *,
+    no_browser: bool,
+    idle_minutes: int,
+    as_json: bool,
+) -> None:
+    """Open the desk: pages on this machine to take part and coordinate.
+
+    Prints a link that opens it once, and opens a browser. What runs goes on without the
+    browser, until this command is stopped; orders of 'coterie party' are the same ones.
+    Run it again for another link.
+    """
+    _check_installed()
+    from party_sdk.desk.serving import serve
+
+    def opened(where: Where) -> None:
+        _tell(where, as_json=as_json)
+        if not no_browser:
+            click.launch(where.link)
+
+    served = serve(
+        here.home,
+        tables,
+        port=port,
+        idle=timedelta(minutes=idle_minutes),
+        opened=opened,
+        say=lambda line: say(line, err=True),
+        ca_file=here.ca_file,
+        allow_http=here.allow_http,
+    )
+    if served:
+        say("The desk is closed. What was under way goes on when it runs.", err=True)
+
+
+def _tell(where: Where, *, as_json: bool) -> None:
+    if as_json:
+        document = {"process": where.process, "port": where.port, "link": where.link}
+        click.echo(json.dumps(document))
+        return
+    say(where.link)
+    say(
+        f"The desk is process {where.process}. The link opens it once, within five "
+        "minutes; Ctrl-C there closes it, and nothing is lost by that.",
+        err=True,
+    )
+
+
+def _check_installed() -> None:
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise InvalidParameters(
+            "The desk is served with Starlette and uvicorn: install coterie[ui]."
+        )

@@ -1,0 +1,43 @@
+"""The analyst of a desk and the coordinator's key, in this process's memory alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Where an analyst is, and the key that opens sessions there.
+
+    environment: whether the environment of the process gave them.
+    """
+
+    url: str
+    key: str = field(repr=False)
+    environment: bool = False
+
+
+class Connection:
+    """What is known so far: the environment's at first, then what a form says.
+
+    It is written nowhere: it ends with the process.
+    """
+
+    def __init__(self, known: Known | None = None) -> None:
+        self.known = known
+
+    @classmethod
+    def given(cls) -> Self:
+        """Return what ``COTERIE_URL`` and ``COTERIE_KEY`` say, where both are set."""
+        url, key = (os.environ.get(f"COTERIE_{name}", "") for name in ("URL", "KEY"))
+        return cls(Known(url, key, environment=True) if url and key else None)
+
+    def keep(self, url: str, key: str) -> None:
+        """Know another analyst and key from now on."""
+        self.known = Known(url, key)
+
+    def forget(self) -> None:
+        """Know none."""
+        self.known = None

@@ -1,0 +1,234 @@
+"""What every request is held against, before any page is made."""
+
+from __future__ import annotations
+
+import hmac
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clustering_protocols.errors import (
+    Forbidden,
+    InvalidParameters,
+    Unauthenticated,
+)
+from coterie_pages.models.screens import Refusal
+from coterie_pages.served import HEADERS, asset
+from party_sdk.desk.answers import Desk, Form, framed
+
+COOKIE: Final = "coterie-desk"
+MOST_BYTES: Final = 65_536
+_MOST_FIELDS: Final = 2_000  # a tick for each column of a table
+_OPEN: Final = "/open/"
+_STATIC: Final = "/static/"
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+class Refused(Exception):
+    """A request that gets no page but this one."""
+
+    def __init__(self, status: int, title: str, detail: str, remedy: str) -> None:
+        super().__init__(title)
+        self.status = status
+        self.told = Refusal(title=title, detail=detail, remedy=remedy)
+
+
+class Gate:
+    """Lets requests of the one visitor through, and answers all others itself.
+
+    Parameters
+    ----------
+    app : ASGI application
+        All pages.
+    desk : Desk
+    say : callable
+        Called with a line about a defect of a page: its kind and place, no value.
+    """
+
+    def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
+        self._app, self._desk, self._say = app, desk, say
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except Refused as no:
+            answer = framed(self._desk, no.told, None, status=no.status)
+        except ClientDisconnect:
+            return
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, _guarded(send))
+        except Exception as error:  # noqa: BLE001  the page of it is on its way
+            self._say(_place_of(error))
+
+    async def _answer(self, request: Request) -> Response | None:
+        """Return the answer; None where it is a page that makes it."""
+        path = request.url.path
+        self._check_host(request)
+        if request.method not in {"GET", "POST"}:
+            raise Refused(405, "Pages are read and forms are sent", "Nothing else.", "")
+        if request.method == "GET" and path.startswith(_OPEN):
+            return self._opened(path.removeprefix(_OPEN))
+        if request.method == "GET" and (found := _static(path, self._desk.root)):
+            return found
+        if not path.startswith(f"{self._desk.root}/"):
+            raise Refused(
+                404,
+                "Nothing has this address",
+                "Pages of the desk are behind the link that the terminal shows.",
+                "Run 'coterie ui' again: it shows a new link.",
+            )
+        await self._let_in(request)
+        return None
+
+    def _check_host(self, request: Request) -> None:
+        """Refuse names that are made to lead here: a browser says which it asked for."""
+        named = request.headers.getlist("host")
+        if len(named) == 1 and named[0] in self._desk.hosts:
+            return
+        raise Refused(
+            421,
+            "This is the desk of another name",
+            "It is asked for as 127.0.0.1 alone, from this machine.",
+            "Open the link that the terminal shows.",
+        )
+
+    def _opened(self, token: str) -> Response:
+        try:
+            self._desk.openings.take(token)
+        except Unauthenticated as error:
+            raise Refused(
+                401,
+                "This link opens nothing",
+                error.detail,
+                "Run 'coterie ui' again: it shows a new link.",
+            ) from None
+        response = RedirectResponse(
+            f"{self._desk.root}/", status_code=303, headers=dict(HEADERS)
+        )
+        response.set_cookie(
+            COOKIE,
+            self._desk.visits.begin(),
+            path=f"{self._desk.root}/",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    async def _let_in(self, request: Request) -> None:
+        try:
+            visitor = self._desk.visits.visitor(
+                request.cookies.get(COOKIE, ""),
+                by_itself="hx-request" in request.headers,
+            )
+        except Unauthenticated:
+            raise Refused(
+                401,
+                "This visit has ended",
+                "Nobody was here for a while, or the desk was opened again. What runs "
+                "goes on.",
+                "Run 'coterie ui' again: it shows a new link.",
+            ) from None
+        request.state.visitor = visitor
+        request.state.form = Form()
+        if request.method == "POST":
+            self._check_origin(request)
+            fields = await _read(request)
+            try:
+                visitor.check(fields.one("token"))
+            except (Forbidden, InvalidParameters) as error:
+                raise Refused(
+                    403, "This form is not sent", error.detail, _BACK
+                ) from None
+            request.state.form = fields
+
+    def _check_origin(self, request: Request) -> None:
+        """Refuse what another site makes a browser send: browsers say whose page it was."""
+        origin = request.headers.get("origin", "")
+        here = f"http://{request.headers['host']}"
+        if not hmac.compare_digest(origin.encode(), here.encode()):
+            raise Refused(
+                403,
+                "This form is not sent",
+                "It was sent from a page of another site.",
+                _BACK,
+            )
+
+
+_BACK: Final = "Go back, and send the form from the page itself."
+
+
+async def _read(request: Request) -> Form:
+    """Return the form in a request of bounded size."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
+        raise Refused(415, "This form is not sent", "It has no form's type.", _BACK)
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise Refused(
+                413,
+                "This form is too large",
+                f"A form holds {MOST_BYTES // 1024} KiB at most.",
+                "Name a table by its path: files are not sent.",
+            )
+    try:
+        pairs = parse_qsl(
+            body.decode(),
+            keep_blank_values=True,
+            strict_parsing=True,
+            max_num_fields=_MOST_FIELDS,
+            errors="strict",
+        )
+    except ValueError:
+        raise Refused(400, "This is no form", "It cannot be read.", _BACK) from None
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return Form(fields)
+
+
+def _static(path: str, root: str) -> Response | None:
+    """Return a script or a style, the same for everybody."""
+    name = path.removeprefix(root).removeprefix(_STATIC)
+    found = asset(name) if path in {f"{root}{_STATIC}{name}", _STATIC + name} else None
+    return None if found is None else Response(found.content, headers=found.headers)
+
+
+def _guarded(send: Send) -> Send:
+    """Return what sends an answer with the headers of all pages, whoever made it."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            said = {name.lower() for name, _ in message["headers"]}
+            message["headers"] = [
+                *message["headers"],
+                *(
+                    (name.lower().encode(), value.encode())
+                    for name, value in HEADERS.items()
+                    if name.lower().encode() not in said
+                ),
+            ]
+        await send(message)
+
+    return sent
+
+
+def _place_of(error: Exception) -> str:
+    """Return where a defect is; its text may hold what was on a form."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"defect: {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}"
+    )

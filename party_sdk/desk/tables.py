@@ -1,0 +1,293 @@
+"""A table is chosen: which file, how it is read, and whether it fits the terms."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.errors import CoterieError, InvalidData, NotReady
+from clustering_protocols.terms import Terms
+from coterie_pages.models.desk import ColumnChoice, TableChoice, TableFile
+from coterie_pages.models.frame import Notice
+from party_sdk.arriving import agreed_in
+from party_sdk.desk.answers import Form, bad, desk_of, form_of, shown, to
+from party_sdk.desk.kept import Kept, kept_of
+from party_sdk.supervisor import Order, OrderedTable, OrderState
+
+if TYPE_CHECKING:
+    from party_sdk.tables import CheckReport, Table
+
+_MOST_FILES: Final = 200
+_ENDINGS: Final = frozenset(
+    [
+        ".csv",
+        ".tsv",
+        ".txt",
+        ".gz",
+        ".parquet",
+        ".pq",
+        ".xlsx",
+        ".xlsm",
+        ".xlsb",
+        ".xls",
+        ".ods",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".sav",
+        ".zsav",
+        ".por",
+        ".sas7bdat",
+        ".xpt",
+        ".dta",
+    ]
+)
+_WAIT_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a form says of a table.
+
+    columns: ticked ones; None where nobody was asked yet, which stands for all.
+    checked: whether it is to be held against the terms.
+    """
+
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    checked: bool = False
+    confirm: bool
+
+    @classmethod
+    def of(cls, form: Form, folder: Path) -> Chosen:
+        """Return what was chosen; a path counts from the folder of tables."""
+        path, seen = form.one("path").strip(), bool(form.one("seen"))
+        if path and "://" not in path:
+            path = str(folder / Path(path).expanduser())
+        ids = tuple(form.all("id"))
+        ticked = tuple(name for name in form.all("column") if name not in ids)
+        return cls(
+            path=path,
+            csv=form.one("csv").strip(),
+            ids=ids,
+            columns=ticked if seen else None,
+            checked=seen,
+            confirm=bool(form.one("confirm")),
+        )
+
+    def ordered(self) -> OrderedTable:
+        """Return the table as an order names it."""
+        if not self.path:
+            raise InvalidData("Name a table.")
+        if "://" in self.path:
+            raise InvalidData(
+                "Rows of a database are named on the command line: coterie party order."
+            )
+        if self.columns is not None and not self.columns:
+            raise InvalidData("No column is ticked to be clustered.")
+        try:
+            words = tuple(shlex.split(self.csv))
+        except ValueError:
+            raise InvalidData("How it is written: a quote stays open.") from None
+        return OrderedTable(
+            path=self.path, id_column=self.ids, columns=self.columns or (), csv=words
+        )
+
+
+def get_table(request: Request) -> Response:
+    """Show the files to choose from, or how the chosen one is read."""
+    kept = kept_of(request)
+    fields: dict[str, list[str]] = {}
+    for name, value in parse_qsl(request.url.query, keep_blank_values=True):
+        fields.setdefault(name, []).append(value)
+    chosen = Chosen.of(Form({"confirm": ["yes"], **fields}), desk_of(request).tables)
+    return table_page(request, kept, chosen)
+
+
+def post_order(request: Request) -> Response:
+    """Place the order on a table that fits the terms."""
+    kept = kept_of(request)
+    chosen = Chosen.of(form_of(request), kept.desk.tables)
+    try:
+        terms = kept.terms()
+        table = fitted(chosen.ordered(), terms, kept.slot)
+        if table.named().checked(terms, kept.slot).problems:
+            return table_page(request, kept, chosen)
+        _place(kept, table, confirm=chosen.confirm)
+    except CoterieError as error:
+        return table_page(request, kept, chosen, bad(error))
+    return to(request, kept.address)
+
+
+def _place(kept: Kept, table: OrderedTable, *, confirm: bool) -> None:
+    """Place an order; one that was just asking for its table is waited for."""
+    before = kept.order or Order(
+        invitation=str(kept.invitation),
+        ca_file=kept.desk.ca_file,
+        allow_http=kept.desk.allow_http,
+    )
+    update = {
+        "table": table,
+        "labels": before.labels or kept.files.folder.path / "labels.csv",
+        "confirm": confirm,
+        "withdrawn": None,
+    }
+    order = before.model_copy(update=update)
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            kept.desk.orders.place(order)
+        except NotReady:
+            asks = before.table is None and (
+                kept.files.status().state is OrderState.RUNNING
+            )
+            if not asks or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+def table_page(
+    request: Request,
+    kept: Kept,
+    chosen: Chosen,
+    notice: Notice | None = None,
+) -> Response:
+    """Show what there is to choose, and how what was chosen is read."""
+    said: dict[str, Any] = {}
+    if chosen.path:
+        try:
+            said = _read(kept, chosen)
+        except CoterieError as error:
+            notice = notice or bad(error)
+    files = list(_files(kept.desk.tables))
+    model = TableChoice(
+        title=kept.title(),
+        session=kept.session,
+        slot=kept.slot,
+        folder=str(kept.desk.tables),
+        files=tuple(files[:_MOST_FILES]),
+        more_files=max(0, len(files) - _MOST_FILES),
+        path=chosen.path,
+        csv=chosen.csv,
+        confirm=chosen.confirm,
+        **said,
+    )
+    return shown(request, model, notice=notice)
+
+
+def _read(kept: Kept, chosen: Chosen) -> dict[str, Any]:
+    """Return how a table is read, and with its columns chosen whether it fits."""
+    from party_sdk.tables import examine
+    from party_sdk.tables.columns_of_files import column_names
+
+    terms = kept.terms()
+    table = fitted(chosen.ordered(), terms, kept.slot)
+    named = table.named()
+    dictionary = agreed_in(terms, kept.slot).dictionary
+    names = column_names(Path(table.path), list(table.csv))
+    look, read = examine(table.path, named.how)
+    report = named.checked(terms, kept.slot) if chosen.checked else look
+    described = None if dictionary is None else dictionary.names
+    columns = _choices(names, chosen, look, read, described)
+    return {
+        "n_rows": look.rows,
+        "dialect": {name: _shown(value) for name, value in look.dialect.items()},
+        "columns": tuple(columns),
+        "described": dictionary is not None,
+        "checked": chosen.checked,
+        "problems": tuple(each.sentence(report.counts) for each in report.problems),
+        "more_problems": report.more_problems,
+        "warnings": tuple(_further(report)),
+    }
+
+
+def _further(report: CheckReport) -> Iterator[str]:
+    """Yield the warnings that say something else than the problems."""
+    for warning in report.warnings:
+        if not any(problem.what in warning for problem in report.problems):
+            yield warning
+
+
+def fitted(table: OrderedTable, terms: Terms, slot: str) -> OrderedTable:
+    """Return a table without a choice of columns where the dictionary makes it."""
+    if agreed_in(terms, slot).dictionary is None:
+        return table
+    return table.model_copy(update={"columns": ()})
+
+
+def _choices(
+    names: Sequence[str],
+    chosen: Chosen,
+    look: CheckReport,
+    read: Table | None,
+    described: Sequence[str] | None,
+) -> Iterator[ColumnChoice]:
+    known = {column.name: column for column in look.columns}
+    # before the ids are named, a range could be one of ids
+    ranges = _ranges(read) if read is not None and chosen.checked else {}
+    for name in names:
+        column = known.get(name)
+        low, high = ranges.get(name, ("", ""))
+        yield ColumnChoice(
+            name=name,
+            kind="" if column is None else column.type,
+            missing=0 if column is None else column.missing,
+            low=low,
+            high=high,
+            role=_role(name, chosen, described),
+        )
+
+
+def _role(name: str, chosen: Chosen, described: Sequence[str] | None) -> Any:
+    if name in chosen.ids:
+        return "id"
+    if described is not None:
+        return "in" if name in described else "out"
+    return "in" if chosen.columns is None or name in chosen.columns else "out"
+
+
+def _ranges(read: Table) -> dict[str, tuple[str, str]]:
+    """Return the least and the largest value of each column of numbers."""
+    kinds = {column.name: column.type for column in read.report.columns}
+    low = np.full(len(read.columns), np.inf)
+    high = -low
+    for batch in read.batches():
+        low = np.fmin(low, np.fmin.reduce(batch, axis=0, initial=np.inf))
+        high = np.fmax(high, np.fmax.reduce(batch, axis=0, initial=-np.inf))
+    found = zip(read.columns, low.tolist(), high.tolist(), strict=True)
+    return {
+        name: (f"{least:.6g}", f"{most:.6g}")
+        for name, least, most in found
+        if least <= most and kinds.get(name) in {"number", "integer"}
+    }
+
+
+def _files(folder: Path) -> Iterator[TableFile]:
+    """Yield the files of a folder that may be tables, by name."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        found = []
+    for path in found:
+        if path.suffix.lower() in _ENDINGS and path.is_file():
+            size = path.stat().st_size
+            yield TableFile(name=path.name, path=str(path), size=size)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(map(repr, value))
+    return repr(value) if isinstance(value, str) and len(value) < 3 else str(value)

@@ -1,0 +1,134 @@
+"""One person at a time: a link that opens once, and the visit that it begins."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from hmac import compare_digest, digest as hmac_digest
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from clustering_protocols.errors import Forbidden, Unauthenticated
+from party_sdk._files import private_folder, write_private
+from party_sdk.supervisor.clock import now
+
+OPENS_FOR: Final = timedelta(minutes=5)
+_FORMS: Final = b"coterie/desk/form/1"
+
+Clock = Callable[[], datetime]
+
+
+class Openings:
+    """Links that open the desk of a home: each once, and for minutes.
+
+    A file that its owner alone reads holds the digest of the last one, so that another
+    process of the owner can make a link.
+
+    Parameters
+    ----------
+    home : Path
+    clock : callable, optional
+        Returns the time.
+    """
+
+    def __init__(self, home: Path, clock: Clock = now) -> None:
+        self._path = home / "desk-link.json"
+        self._clock = clock
+        self._lock = Lock()
+
+    def make(self) -> str:
+        """Return a new token; the one before it opens nothing any more."""
+        token = secrets.token_urlsafe(32)
+        until = self._clock() + OPENS_FOR
+        content = {"digest": _digest(token), "until": until.isoformat()}
+        private_folder(self._path.parent)
+        write_private(self._path, json.dumps(content).encode())
+        return token
+
+    def take(self, token: str) -> None:
+        """Use a token up; :class:`Unauthenticated` if it opens nothing."""
+        with self._lock:
+            try:
+                kept = json.loads(self._path.read_bytes())
+            except (FileNotFoundError, ValueError):  # none, or a file that is none
+                kept = {"digest": ""}
+            if not compare_digest(kept["digest"], _digest(token)):
+                raise Unauthenticated("It was used already, or there is a newer one.")
+            self._path.unlink()
+        if self._clock() > datetime.fromisoformat(kept["until"]):
+            raise Unauthenticated("It is older than five minutes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks.
+
+    token: what the forms of this visit send back; it follows from the cookie, and the
+        cookie does not follow from it.
+    """
+
+    token: str = field(repr=False)
+
+    def check(self, token: str) -> None:
+        """Raise :class:`Forbidden` unless a form is one of this visit's own."""
+        if not compare_digest(token.encode(), self.token.encode()):
+            raise Forbidden("The form is not one of this visit.")
+
+
+class Visits:
+    """The visit that goes on, if any: a new one ends the one before.
+
+    Parameters
+    ----------
+    idle : timedelta
+        After how long without anybody a visit ends.
+    clock : callable, optional
+        Returns the time.
+    """
+
+    def __init__(self, idle: timedelta, clock: Clock = now) -> None:
+        self._idle, self._clock = idle, clock
+        self._digest = ""
+        self._last = clock()
+
+    def begin(self) -> str:
+        """Return the secret of a new visit, which this process does not keep."""
+        secret = secrets.token_urlsafe(32)
+        self._digest, self._last = _digest(secret), self._clock()
+        return secret
+
+    def visitor(self, secret: str, *, by_itself: bool = False) -> Visitor:
+        """Return who looks.
+
+        Parameters
+        ----------
+        by_itself : bool
+            Whether a page asks again that nobody touched: no sign of a person.
+
+        Raises
+        ------
+        Unauthenticated
+            If the visit is not the one that goes on, or nobody was there for too long.
+        """
+        if not self._digest or not compare_digest(self._digest, _digest(secret)):
+            raise Unauthenticated("This is no visit that goes on.")
+        at = self._clock()
+        if at - self._last > self._idle:
+            self.end()
+            raise Unauthenticated("Nobody was here for too long.")
+        if not by_itself:
+            self._last = at
+        return Visitor(hmac_digest(secret.encode(), _FORMS, sha256).hex())
+
+    def end(self) -> None:
+        """End the visit."""
+        self._digest = ""
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()

@@ -1,0 +1,176 @@
+"""One session at its coordinator's desk: where it stands, and what may be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.errors import CoterieError, InvalidParameters, Unavailable
+from clustering_protocols.proofs import SignedLog
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.states import SlotState
+from coterie_pages.following import may, progress_of
+from coterie_pages.models import SessionReport
+from coterie_pages.models.desk_coordinator import Watched
+from coterie_pages.models.frame import Notice
+from coterie_pages.models.screens import Chain, Refusal
+from coterie_pages.pages import page as file_of
+from coterie_pages.timelines import timeline_of
+from party_sdk.coordinator import CoordinatedSession, Coordinator
+from party_sdk.desk.answers import bad, file, form_of, shown, to
+from party_sdk.desk.coordinating import SESSIONS, coordinated, numbered, session_in
+from party_sdk.session_reports import archive, session_report
+from party_sdk.supervisor.clock import now
+
+_SECONDS: Final = 4  # after which a session that goes on is shown anew
+_AWAY_SECONDS: Final = 3
+_MOST_LINES: Final = 200
+_DAY: Final = 86_400
+_MOST_DAYS: Final = 366
+
+
+@coordinated
+def get_session(request: Request, coordinator: Coordinator) -> Response:
+    """Show where a session stands; shown anew while it goes on."""
+    return _page(request, coordinator)
+
+
+@coordinated
+def get_report(request: Request, coordinator: Coordinator) -> Response:
+    """Show the report of a session."""
+    report, _ = _report(coordinator, session_in(request, coordinator))
+    return shown(request, report)
+
+
+@coordinated
+def get_report_file(request: Request, coordinator: Coordinator) -> Response:
+    """Return the report as a file that needs nothing else."""
+    opened = session_in(request, coordinator)
+    report, _ = _report(coordinator, opened)
+    content = file_of(report).encode()
+    return file(content, f"{opened.id}-report.html", "text/html; charset=utf-8")
+
+
+@coordinated
+def get_audit(request: Request, coordinator: Coordinator) -> Response:
+    """Return the whole audit, signed: `coterie verify` reads it."""
+    opened = session_in(request, coordinator)
+    content = opened.audit().model_dump_json().encode()
+    return file(content, f"{opened.id}-audit.json", "application/json")
+
+
+@coordinated
+def get_archive(request: Request, coordinator: Coordinator) -> Response:
+    """Return everything that a coordinator may read, as `coterie session export` does."""
+    opened = session_in(request, coordinator)
+    report, log = _report(coordinator, opened)
+    content = archive(opened, report, file_of(report), log)
+    return file(content, f"{opened.id}.zip", "application/zip")
+
+
+@coordinated
+def post_cancel(request: Request, coordinator: Coordinator) -> Response:
+    """End a session for everybody."""
+    return _changed(request, coordinator, lambda opened, _: opened.cancel())
+
+
+@coordinated
+def post_deadline(request: Request, coordinator: Coordinator) -> Response:
+    """Wait some days longer for whoever is awaited."""
+
+    def extend(opened: CoordinatedSession, days: int) -> None:
+        if days > _MOST_DAYS:
+            raise InvalidParameters(f"days: at most {_MOST_DAYS}.")
+        opened.extend(days * _DAY)
+
+    return _changed(request, coordinator, extend, "days")
+
+
+@coordinated
+def post_choice(request: Request, coordinator: Coordinator) -> Response:
+    """Choose the run whose labels parties get."""
+    return _changed(
+        request, coordinator, lambda opened, k: opened.choose(k), "n_clusters"
+    )
+
+
+def _changed(
+    request: Request,
+    coordinator: Coordinator,
+    change: Callable[[CoordinatedSession, int], object],
+    name: str = "",
+) -> Response:
+    """Change a session, by a number in the form; what hinders it is said on its page."""
+    opened = session_in(request, coordinator)
+    try:
+        number = numbered(form_of(request).one(name), name) if name else 0
+        change(opened, number)
+    except CoterieError as error:
+        return _page(request, coordinator, bad(error))
+    return to(request, f"{SESSIONS}/{opened.id}")
+
+
+def _report(
+    coordinator: Coordinator, opened: CoordinatedSession
+) -> tuple[SessionReport, SignedLog]:
+    log = opened.audit()
+    return session_report(opened, log, coordinator.acquaintances), log
+
+
+def _page(
+    request: Request, coordinator: Coordinator, notice: Notice | None = None
+) -> Response:
+    opened = session_in(request, coordinator)
+    try:
+        report, log = _report(coordinator, opened)
+        standing = opened.status()
+    except Unavailable as error:
+        return _away(request, error)
+    page = watched(opened, standing, report, log)
+    seconds = 0 if standing.over else _SECONDS
+    return shown(request, page, notice=notice, seconds=seconds)
+
+
+def watched(
+    opened: CoordinatedSession,
+    status: SessionStatus,
+    report: SessionReport,
+    log: SignedLog,
+) -> Watched:
+    """Return the page of a session, from its checked audit and what it says itself."""
+    entries, at = log.entries(), now()
+    lines = report.audit[-_MOST_LINES:]
+    return Watched(
+        report=report.model_copy(update={"audit": lines}),
+        stage=status.stage or "",
+        stage_index=status.stage_index,
+        n_stages=status.n_stages,
+        round=status.round,
+        attempt=status.attempt,
+        awaited=tuple(status.awaited),
+        since=status.waiting_since,
+        deadline=status.deadline,
+        now=at,
+        over=status.over,
+        progress=progress_of(status.progress),
+        timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
+        chain=Chain(lines=len(entries)),
+        may=tuple(may(status)),
+        n_clusters=tuple(run.n_clusters for run in status.runs),
+        here=opened.is_ours,
+        free=sum(slot.state is not SlotState.JOINED for slot in status.slots),
+    )
+
+
+def _away(request: Request, error: Unavailable) -> Response:
+    """Show that the analyst is away; the page asks again by itself."""
+    page = Refusal(
+        title="The analyst cannot be reached",
+        detail=error.detail,
+        remedy="It is asked again by itself, every few seconds. Nothing is lost: the "
+        "session is where it was, and waits until its deadline.",
+    )
+    return shown(request, page, seconds=_AWAY_SECONDS)

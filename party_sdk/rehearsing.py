@@ -1,0 +1,214 @@
+"""A session played at home, to read what would leave: nothing of it is sent.
+
+All roles run in this process: the analyst, the own party with its own table, and others
+with made-up ones. What others hold is drawn from the own table, column by column, and
+from the terms' dictionary where they hold other columns; so figures and labels mean
+nothing, while names, shapes, types and sizes are those of a real session whose others
+are as large.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from clustering_protocols import engine, registry, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import DataSource, MatrixSource, matrix
+from clustering_protocols.schema import Field, Schema
+from clustering_protocols.terms import Terms
+from party_sdk.inspection import Inspection
+
+_SEED = 1
+
+
+class Rehearsed(BaseModel):
+    """What would leave in one round, or in several rounds of one kind.
+
+    Attributes
+    ----------
+    first, last, n : int
+        The first and the last of these rounds, from 1, and how many there are.
+    example : Inspection
+        The contribution of the first.
+    n_bytes : int
+        Of all of them.
+    """
+
+    first: int
+    last: int
+    n: int
+    example: Inspection
+    n_bytes: int
+
+
+class Rehearsal(BaseModel):
+    """How a rehearsal went.
+
+    Attributes
+    ----------
+    n_rows : int
+        Of the own table, as it arrives.
+    seconds : float
+        Of the own party, on this machine.
+    notes : dict
+        What protocols tell their operator: self-checks.
+    asks : tuple of str
+        What a person would have to agree to by name.
+    """
+
+    session: str
+    slot: str
+    protocol: str
+    n_rows: int
+    rounds: int
+    n_bytes: int
+    seconds: float
+    left: tuple[Rehearsed, ...]
+    notes: dict[str, Any]
+    asks: tuple[str, ...]
+
+
+def rehearse(
+    terms: Terms,
+    slot: str,
+    data: DataSource,
+    choices: Mapping[str, Any] | None = None,
+) -> Rehearsal:
+    """Play a session of these terms in this process; return what would leave.
+
+    Parameters
+    ----------
+    data : DataSource
+        The own table, read by the terms' dictionary.
+
+    Raises
+    ------
+    CoterieError
+        With what the own party, or the protocol, would refuse.
+    """
+    played = _Played(terms, slot, data, choices or {})
+    played.to_the_end()
+    found = [Inspection.of(a.contribution, a.notes, a.asks) for a in played.answers]
+    return Rehearsal(
+        session=terms.session,
+        slot=slot,
+        protocol=terms.protocol.name,
+        n_rows=played.data[slot].n_rows,
+        rounds=0 if played.last is None else played.last.round,
+        n_bytes=sum(each.n_bytes for each in found),
+        seconds=played.costs[slot].seconds,
+        left=tuple(_grouped(found)),
+        notes={name: value for each in found for name, value in each.notes.items()},
+        asks=tuple(each.asks for each in found if each.asks),
+    )
+
+
+class _Played(simulation.Session):
+    """A session that keeps what one of its parties answers."""
+
+    def __init__(
+        self, terms: Terms, slot: str, data: DataSource, choices: Mapping[str, Any]
+    ) -> None:
+        self.answers: list[engine.Answer] = []
+        self._own = slot
+        super().__init__(
+            registry.check_terms(terms),
+            terms.layout,
+            _tables(terms, slot, data),
+            _SEED,
+            choices={slot: choices},
+            timer=time.monotonic,
+            session=terms.session,
+            dictionary=terms.dictionary,
+            preparation=terms.preparation,
+            evaluation=terms.evaluation,
+            release=terms.release,
+        )
+
+    def ask(self, slot: str, task: bytes) -> engine.Answer:
+        answer = super().ask(slot, task)
+        if slot == self._own:
+            self.answers.append(answer)
+        return answer
+
+
+def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
+    """Return the own table, and made-up ones of the others."""
+    rng = np.random.default_rng(_SEED)
+    values, place = matrix(data), terms.layout.slot(own)
+    tables: dict[str, DataSource] = {}
+    for slot in terms.layout.slots:
+        if slot.name == own:
+            tables[own] = data
+            continue
+        names: Sequence[str] = data.columns
+        drawn = _resampled(values, rng)
+        if slot.column != place.column:
+            schema = terms.dictionary_of(slot.name)
+            if schema is None:
+                names = [f"made_up_{number}" for number in range(1, len(names) + 1)]
+            else:
+                names, drawn = schema.names, _by_dictionary(schema, len(values), rng)
+        ids = data.ids
+        if ids is not None and slot.row != place.row:
+            ids = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
+        tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
+    return tables
+
+
+def _resampled(values: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return as many rows, each column drawn from its own values."""
+    places = rng.integers(0, len(values), values.shape)
+    return np.take_along_axis(values, places, axis=0)
+
+
+def _by_dictionary(schema: Schema, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    return np.column_stack([_field(each, n_rows, rng) for each in schema.fields])
+
+
+def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    """Return made-up values of a field: within its bounds, whole where it is whole."""
+    low, high = field.extremes
+    if not np.isfinite(low) or not np.isfinite(high):
+        middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0
+        spread = 50.0 if field.type in {"integer", "date"} else 1.0
+        drawn = middle + spread * np.abs(rng.normal(size=n_rows))
+        drawn = np.clip(
+            drawn if not np.isfinite(high) else 2 * middle - drawn, low, high
+        )
+    else:
+        drawn = rng.uniform(low, high, n_rows)
+    return drawn if field.type == "number" else np.clip(np.round(drawn), low, high)
+
+
+def _grouped(found: Sequence[Inspection]) -> Iterator[Rehearsed]:
+    """Yield contributions of one kind and form that follow each other as one."""
+    group: list[Inspection] = []
+    for each in found:
+        if group and _form(group[0]) != _form(each):
+            yield _one(group)
+            group = []
+        group.append(each)
+    if group:
+        yield _one(group)
+
+
+def _one(group: Sequence[Inspection]) -> Rehearsed:
+    return Rehearsed(
+        first=group[0].round,
+        last=group[-1].round,
+        n=len(group),
+        example=group[0],
+        n_bytes=sum(each.n_bytes for each in group),
+    )
+
+
+def _form(found: Inspection) -> Any:
+    arrays = [(each.name, each.shape, each.dtype) for each in found.arrays]
+    envelopes = [(each.receiver, each.kind) for each in found.envelopes]
+    return found.stage, found.kind, arrays, envelopes, sorted(found.values)

@@ -1,0 +1,198 @@
+"""The two kinds of files that are carried, and what refuses a wrong one.
+
+Each is an array file (:mod:`clustering_protocols.codec`) whose header names session,
+slot and number, with the SHA-256 of all of it in front. An answer is signed by the
+institution that gave it: the connected machine learns its key from the line with which
+it joined, and sends nothing that another has signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, Self
+
+import numpy as np
+
+from clustering_protocols import codec
+from clustering_protocols.errors import CoterieError, InvalidData, KeyNotAuthentic
+from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.secrecy.identities import Institution, check_signature
+
+_MAGIC: Final = b"coterie-step-1\n"
+_DIGEST_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A response of the analyst."""
+
+    method: str
+    path: str
+    status: int
+    media_type: str
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFile:
+    """What the analyst said, for the machine without network.
+
+    Attributes
+    ----------
+    number : int
+        Counts from 1, for each party.
+    has_joined : bool
+        Whether the slot was taken with what the other machine gave.
+    said : tuple of Said
+    """
+
+    session: str
+    slot: str
+    number: int
+    has_joined: bool
+    said: tuple[Said, ...] = field(repr=False)
+
+    def written(self) -> bytes:
+        """Return the bytes of the file."""
+        header = {
+            "kind": "task",
+            "session": self.session,
+            "slot": self.slot,
+            "number": self.number,
+            "has_joined": self.has_joined,
+            "said": [
+                [each.method, each.path, each.status, each.media_type]
+                for each in self.said
+            ],
+        }
+        return _written(header, [each.body for each in self.said])
+
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """Return the task in a file; :class:`InvalidData` if there is none."""
+        header, bodies = _read(content, "task")
+        with _told():
+            said = [
+                Said(
+                    method=method,
+                    path=path,
+                    status=status,
+                    media_type=media_type,
+                    body=body,
+                )
+                for (method, path, status, media_type), body in zip(
+                    header["said"], bodies, strict=True
+                )
+            ]
+            return cls(
+                session=header["session"],
+                slot=header["slot"],
+                number=header["number"],
+                has_joined=header["has_joined"],
+                said=tuple(said),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFile:
+    """What is to be sent for the machine without network.
+
+    Attributes
+    ----------
+    number : int
+        That of the task which it answers.
+    media_type : str
+        Of the body.
+    key, signature : str
+        The institution's, and its signature under all the rest.
+    """
+
+    session: str
+    slot: str
+    number: int
+    method: str
+    path: str
+    media_type: str
+    body: bytes = field(repr=False)
+    key: str = ""
+    signature: str = ""
+
+    def signed(self, own: Institution) -> bytes:
+        """Return the bytes of the file, signed by the institution that answers."""
+        header = {
+            "kind": "answer",
+            "session": self.session,
+            "slot": self.slot,
+            "number": self.number,
+            "method": self.method,
+            "path": self.path,
+            "media_type": self.media_type,
+            "key": own.key,
+            "signature": own.sign(self._covered),
+        }
+        return _written(header, [self.body])
+
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """Return the answer in a file.
+
+        Raises
+        ------
+        InvalidData
+            If there is none.
+        KeyNotAuthentic
+            If it was changed since it was signed.
+        """
+        header, bodies = _read(content, "answer")
+        with _told():
+            [body] = bodies
+            answer = cls(**{k: v for k, v in header.items() if k != "kind"}, body=body)
+        try:
+            check_signature(answer.key, answer._covered, answer.signature)
+        except CoterieError:
+            raise KeyNotAuthentic(
+                "This answer was changed since the other machine signed it."
+            ) from None
+        return answer
+
+    @property
+    def _covered(self) -> bytes:
+        place = (self.session, self.slot, str(self.number), self.method, self.path)
+        return length_prefixed(
+            "coterie/step/1", *place, self.media_type, sha256(self.body).hexdigest()
+        )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say in a sentence that a header does not hold what it should."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError):
+        raise InvalidData("This file was written by another release.") from None
+
+
+def _written(header: Mapping[str, Any], bodies: list[bytes]) -> bytes:
+    arrays = {
+        f"body.{number}": np.frombuffer(body, np.uint8)
+        for number, body in enumerate(bodies)
+    }
+    content = codec.encode(header, arrays)
+    return _MAGIC + sha256(content).digest() + content
+
+
+def _read(content: bytes, kind: str) -> tuple[dict[str, Any], list[bytes]]:
+    start = len(_MAGIC) + _DIGEST_BYTES
+    if not content.startswith(_MAGIC):
+        raise InvalidData("This is no file of 'party step'.")
+    if sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
+        raise InvalidData("This file was changed or cut off on its way: copy it again.")
+    header, arrays = codec.decode(content[start:])
+    if header.get("kind") != kind:
+        other = {"task": "an answer", "answer": "a task"}[kind]
+        raise InvalidData(f"This file holds {other}, not {kind}.")
+    bodies = [arrays[f"body.{number}"].tobytes() for number in range(len(arrays))]
+    return header, bodies

@@ -1,0 +1,133 @@
+"""The files of an order in the folder of its party."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from clustering_protocols.errors import NotReady
+from party_sdk._files import private_folder, waiting
+from party_sdk.memory import PartyFolder
+from party_sdk.sealing import SecretFiles
+from party_sdk.supervisor.clock import now
+from party_sdk.supervisor.models import Answers, Order, OrderStatus, Question
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+class OrderFiles:
+    """Reads and writes what is kept of the order of one party."""
+
+    def __init__(self, home: Path, session: str, slot: str) -> None:
+        self.folder = PartyFolder(home, session, slot)
+        self.session, self.slot = session, slot
+        self._files = SecretFiles(home)
+
+    @property
+    def exists(self) -> bool:
+        """Return whether the party has an order."""
+        return self._order.exists()
+
+    def order(self) -> Order:
+        """Return the order; :class:`NotReady` if there is none."""
+        found = self._read(Order, self._order)
+        if found is None:
+            raise NotReady(f"There is no order for {self.session} {self.slot}.")
+        return found
+
+    def save_order(self, order: Order) -> None:
+        """Keep an order."""
+        self._write(self._order, order)
+
+    def status(self) -> OrderStatus:
+        """Return where the order stands."""
+        at = now()
+        fresh = OrderStatus(
+            session=self.session, slot=self.slot, placed_at=at, changed_at=at
+        )
+        return self._read(OrderStatus, self._status) or fresh
+
+    def tell(self, **changes: Any) -> OrderStatus:
+        """Change where the order stands, and return it; nothing is written for no news."""
+        before = self.status()
+        after = before.model_copy(update=changes)
+        if after != before or not self._status.exists():
+            after = after.model_copy(update={"changed_at": now()})
+            self._write(self._status, after)
+        return after
+
+    def question(self) -> Question | None:
+        """Return what a person has to decide, if anything."""
+        return self._read(Question, self._question)
+
+    def ask(self, question: Question) -> None:
+        """Keep a question."""
+        self._write(self._question, question)
+
+    def unask(self) -> None:
+        """Remove the question: it was answered, or is asked no more."""
+        self._question.unlink(missing_ok=True)
+
+    def answers(self) -> Answers:
+        """Return all answers so far."""
+        return self._read(Answers, self._answers) or Answers()
+
+    def save_answers(self, answers: Answers) -> None:
+        """Keep all answers."""
+        self._write(self._answers, answers)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let one process at a time place, answer or withdraw."""
+        with waiting(self.folder.path / "order.lock"):
+            yield
+
+    @property
+    def moved_at(self) -> int:
+        """Return when order or status were written last (ns), to see whether it is news."""
+        return max(_written_at(self._order), _written_at(self._status))
+
+    def _read(self, model: type[_M], path: Path) -> _M | None:
+        try:
+            return model.model_validate_json(self._files.read(path))
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            raise NotReady(f"{path.name} was written by another release.") from None
+
+    def _write(self, path: Path, content: BaseModel) -> None:
+        private_folder(self.folder.path)
+        self._files.write(path, content.model_dump_json().encode())
+
+    @property
+    def _order(self) -> Path:
+        return self.folder.path / "order.json"
+
+    @property
+    def _status(self) -> Path:
+        return self.folder.path / "status.json"
+
+    @property
+    def _question(self) -> Path:
+        return self.folder.path / "question.json"
+
+    @property
+    def _answers(self) -> Path:
+        return self.folder.path / "answers.json"
+
+
+def _written_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def orders_in(home: Path) -> Iterator[OrderFiles]:
+    """Yield the orders of a home, by session and slot."""
+    for path in sorted((home / "parties").glob("*/*/order.json")):
+        yield OrderFiles(home, path.parent.parent.name, path.parent.name)

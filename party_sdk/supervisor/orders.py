@@ -1,0 +1,230 @@
+"""Placing, reading, answering and withdrawing orders; nothing is started here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.wire.states import SlotState
+from party_sdk._transport import Transport
+from party_sdk.client import AnalystClient
+from party_sdk.invitations import Invitation
+from party_sdk.leaving import leave
+from party_sdk.memory import PartyFolder
+from party_sdk.supervisor.clock import now
+from party_sdk.supervisor.files import OrderFiles, orders_in
+from party_sdk.supervisor.models import (
+    Answer,
+    Answers,
+    Order,
+    OrderState,
+    OrderStatus,
+    Question,
+    QuestionKind,
+    Trouble,
+)
+
+_SQL = ("postgresql://", "postgres://")
+
+
+class Orders:
+    """The orders of a home.
+
+    Parameters
+    ----------
+    home : Path
+        The folder that holds the parties; sealed, a passphrase has to be at hand
+        (``COTERIE_PASSPHRASE_FILE``), or each call raises :class:`NotReady`.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def place(self, order: Order) -> OrderStatus:
+        """Keep an order, to be run by the supervisor; return where it stands.
+
+        An order that failed, was declined or waits is placed anew: what was answered
+        with yes stands, a no is asked again.
+
+        Raises
+        ------
+        InvalidParameters
+            If the invitation is none, or a file of the table is not there.
+        GuardRefused
+            If there is an order with another invitation.
+        NotReady
+            If an order is under way, or completed.
+        """
+        invitation = Invitation.parse(order.invitation)
+        files = OrderFiles(self.home, invitation.session, invitation.slot)
+        order = order.model_copy(update={"invitation": str(invitation)})
+        if order.table is not None:
+            update = {"table_digest": digest_of(order.table.path)}
+            order = order.model_copy(update=update)
+        with files.alone():
+            if files.exists:
+                self._check_replaceable(files, order)
+            files.save_order(order)
+            files.save_answers(files.answers().but_noes())
+            files.unask()
+            at = now()
+            fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
+            return files.tell(state=OrderState.QUEUED, placed_at=at, **fresh)
+
+    def all(self) -> Iterator[OrderStatus]:
+        """Yield where each order stands, by session and slot."""
+        for files in orders_in(self.home):
+            yield files.status()
+
+    def status(self, session: str, slot: str) -> OrderStatus:
+        """Return where an order stands; :class:`NotReady` if there is none."""
+        return self._files(session, slot).status()
+
+    def question(self, session: str, slot: str) -> Question | None:
+        """Return what a person has to decide, or None if nothing."""
+        return self._files(session, slot).question()
+
+    def answer(
+        self,
+        session: str,
+        slot: str,
+        question_id: str,
+        yes: bool,  # noqa: FBT001  the desk passes what a form said
+        reason: str = "",
+    ) -> OrderStatus:
+        """Decide; a no stands, and ends the order.
+
+        A no before the slot is taken is for the others to read, with the reason.
+
+        Raises
+        ------
+        NotReady
+            If this is not what is asked now: it was answered, or is asked no more.
+        InvalidParameters
+            If a yes does not answer it: the order wants a table.
+        """
+        files = self._files(session, slot)
+        with files.alone():
+            asked = files.question()
+            if asked is None or asked.id != question_id:
+                raise NotReady("This question is not open: it was answered already.")
+            if yes and asked.kind is QuestionKind.TABLE:
+                raise InvalidParameters(
+                    "Name the table: place the order again with one (party order "
+                    f"{session} {slot} --data FILE)."
+                )
+            answer = Answer(
+                question=asked.id,
+                kind=asked.kind,
+                yes=yes,
+                reason=reason,
+                at=now(),
+            )
+            given = (*files.answers().given, answer)
+            files.save_answers(Answers(given=given))
+            files.unask()
+            # the no is carried out by the order's own process: it tells the others
+            return files.tell(state=OrderState.QUEUED, question=None)
+
+    def withdraw(self, session: str, slot: str, reason: str = "") -> OrderStatus:
+        """End an order for good: decline a slot that is free, leave one that is taken.
+
+        Nothing more is sent, whether the others can be told or not. Where its process is
+        at work, the supervisor stops it first.
+
+        Raises
+        ------
+        NotReady
+            If it is completed.
+        CoterieError
+            If the analyst cannot be told; the order is withdrawn all the same.
+        """
+        files = self._files(session, slot)
+        with files.alone():
+            if files.status().state is OrderState.COMPLETED:
+                raise NotReady("This session is completed: nothing more is sent.")
+            order = files.order().model_copy(update={"withdrawn": reason})
+            files.save_order(order)
+            files.unask()
+        if not is_free(files.folder):
+            return files.tell(question=None)
+        return carry_out(files, order)
+
+    def _files(self, session: str, slot: str) -> OrderFiles:
+        files = OrderFiles(self.home, session, slot)
+        if not files.exists:
+            raise NotReady(f"There is no order for {session} {slot}.")
+        return files
+
+    def _check_replaceable(self, files: OrderFiles, order: Order) -> None:
+        kept, status = files.order(), files.status()
+        if Invitation.parse(kept.invitation).secret != (
+            Invitation.parse(order.invitation).secret
+        ):
+            raise GuardRefused(
+                "There is an order with another invitation of this session and slot."
+            )
+        looks_for_a_table = kept.table is None and order.table is not None
+        if status.state is OrderState.RUNNING and looks_for_a_table:
+            return  # nothing has begun: see Asking.ask
+        if status.state in {OrderState.RUNNING, OrderState.COMPLETED}:
+            raise NotReady(f"This order is {status.state.value}.")
+
+
+def is_free(folder: PartyFolder) -> bool:
+    """Return whether no process runs this party."""
+    try:
+        with folder.locked():
+            return True
+    except NotReady:
+        return False
+
+
+def carry_out(files: OrderFiles, order: Order) -> OrderStatus:
+    """Withdraw: stop the party for good, and tell the others where the slot is free."""
+    reason = order.withdrawn or ""
+    detail = f"You withdrew this order{f': {reason}' if reason else ''}."
+    trouble = Trouble(
+        headline="Withdrawn", detail=detail, remedy="Nothing: nothing more is sent."
+    )
+    try:
+        _tell_the_others(files, order, reason)
+    finally:  # killed before this, it is withdrawn again
+        told = files.tell(
+            state=OrderState.DECLINED, question=None, ended_at=now(), trouble=trouble
+        )
+    return told
+
+
+def _tell_the_others(files: OrderFiles, order: Order, reason: str) -> None:
+    parsed = Invitation.parse(order.invitation)
+    with Transport(
+        parsed.url, ca_file=order.ca_file, allow_http=order.allow_http, patience=10
+    ) as transport:
+        if files.folder.exists:
+            leave(files.folder, transport, reason)
+        else:
+            client = AnalystClient(transport)
+            client.decline(parsed.code, SlotState.DECLINED, reason)
+
+
+def digest_of(path: str) -> str | None:
+    """Return the SHA-256 of a table's file; None of a database's address.
+
+    Raises
+    ------
+    InvalidParameters
+        If the file cannot be read.
+    """
+    if path.startswith(_SQL):
+        return None
+    digest = sha256()
+    try:
+        with Path(path).open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    except OSError:
+        raise InvalidParameters(f"{Path(path).name!r} cannot be read.") from None
+    return digest.hexdigest()

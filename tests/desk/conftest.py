@@ -1,0 +1,62 @@
+"""Desks in this process, with and without an analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.analyst_process import Analyst
+from support.desks import DeskBrowser, desk_at
+from support.in_process import HandClock
+from support.terminal import Terminal
+
+from coterie import Coordinator
+
+
+@pytest.fixture
+def online(
+    monkeypatch: pytest.MonkeyPatch, analyst: Analyst, tmp_path: Path
+) -> Terminal:
+    """A terminal of the same home, beside a running analyst."""
+    monkeypatch.chdir(tmp_path)
+    terminal = Terminal(monkeypatch, tmp_path)
+    terminal.environment |= {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
+    return terminal
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """A clock whose hand a test moves."""
+    return HandClock()
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, clock: HandClock) -> Iterator[DeskBrowser]:
+    """A browser at a desk that it has not opened."""
+    home, tables = tmp_path / "home", tmp_path / "tables"
+    home.mkdir()
+    tables.mkdir()
+    with desk_at(home, tables, clock) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(stranger: DeskBrowser) -> DeskBrowser:
+    """A browser at a desk that it has opened."""
+    stranger.open()
+    return stranger
+
+
+@pytest.fixture
+def desk(browser: DeskBrowser, analyst: Analyst) -> DeskBrowser:
+    """A desk that knows analyst and key."""
+    browser.desk.connection.keep(analyst.url, analyst.key)
+    return browser
+
+
+@pytest.fixture
+def coordinator(desk: DeskBrowser, analyst: Analyst) -> Iterator[Coordinator]:
+    """The same home, without pages."""
+    with analyst.coordinator(desk.desk.home) as found:
+        yield found

@@ -1,0 +1,330 @@
+"""A coordinator at the desk, form by form, beside a real analyst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.analyst_process import Analyst
+from support.browsing import texts, tree
+from support.desks import DeskBrowser
+from support.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
+
+from clustering_protocols.terms import digest
+from coterie import Coordinator
+from party_sdk.desk.connection import Connection
+from party_sdk.identities import Acquaintances, OwnIdentity
+from party_sdk.invitations import Invitation
+from party_sdk.offers import offered_sheet
+
+# Analyst and key
+
+
+def test_a_key_is_taken_once_and_never_shown(
+    browser: DeskBrowser, analyst: Analyst
+) -> None:
+    first = browser.get("/sessions")
+    assert first.headers["location"].endswith("/sessions/-/analyst")
+    form = {"url": analyst.url, "key": analyst.key}
+    assert "No valid credential" in texts(
+        browser.post("/sessions/-/analyst", {**form, "key": "ck_wrong"})
+    )
+    listed = browser.follow(browser.post("/sessions/-/analyst", form))
+    assert analyst.url in texts(listed)
+    pages = [listed, browser.get("/sessions/-/analyst"), browser.get(NEW)]
+    for page in pages:
+        assert analyst.key not in page.text
+    assert analyst.key not in repr(browser.desk)
+    kept = [path for path in browser.desk.home.rglob("*") if path.is_file()]
+    assert all(analyst.key.encode() not in path.read_bytes() for path in kept)
+    assert browser.said == []
+    browser.post("/sessions/-/analyst/forget", {})
+    assert browser.get("/sessions").status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("analyst.example", "begins with https://"),
+        ("http://analyst.example", "Plain http would show the token"),
+    ],
+)
+def test_an_address_that_is_none_stays_in_its_field(
+    browser: DeskBrowser, url: str, said: str
+) -> None:
+    page = browser.post("/sessions/-/analyst", {"url": url, "key": "ck_x"})
+    assert said in wrong(page)["url"]
+    [field] = [e for e in tree(page).iter("input") if e.attrib.get("name") == "url"]
+    assert field.attrib["value"] == url
+
+
+def test_an_analyst_with_another_key_is_refused_until_somebody_says_so(
+    browser: DeskBrowser, analyst: Analyst
+) -> None:
+    kept = browser.desk.home / "analysts.json"
+    kept.write_text(f'{{"{analyst.url}": "{"0" * 64}"}}')
+    form = {"url": analyst.url, "key": analyst.key}
+    page = browser.post("/sessions/-/analyst", form)
+    assert "shows the key" in wrong(page)["url"]
+    assert browser.desk.connection.known is None
+    again = browser.post("/sessions/-/analyst", {**form, "changed": "yes"})
+    assert again.status_code == 303
+
+
+def test_the_environment_gives_analyst_and_key(
+    monkeypatch: pytest.MonkeyPatch, analyst: Analyst
+) -> None:
+    monkeypatch.delenv("COTERIE_KEY", raising=False)
+    monkeypatch.setenv("COTERIE_URL", analyst.url)
+    assert Connection.given().known is None
+    monkeypatch.setenv("COTERIE_KEY", analyst.key)
+    known = Connection.given().known
+    assert known is not None
+    assert (known.url, known.key, known.environment) == (
+        analyst.url,
+        analyst.key,
+        True,
+    )
+    assert analyst.key not in repr(known)
+
+
+def test_a_key_that_was_revoked_is_asked_for_again(desk: DeskBrowser) -> None:
+    known = desk.desk.connection.known
+    assert known is not None
+    desk.desk.connection.keep(known.url, "ck_gone")
+    page = desk.get("/sessions")
+    assert "No valid credential" in wrong(page)["key"]
+
+
+# Advice
+
+
+def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
+    asked = (
+        "/sessions/-/advice?partitioning=vertical&parties=4&clusters=5&collusion=yes"
+    )
+    page = desk.get(asked)
+    assert "Why the others do not fit" in texts(page)
+    links = [
+        each.attrib["href"]
+        for each in tree(page).iter("a")
+        if "new?" in each.attrib["href"]
+    ]
+    form = desk.get(links[0], at_root=False)
+    values = {
+        each.attrib["name"]: each.attrib.get("value", "")
+        for each in tree(form).iter("input")
+    }
+    assert values["param.n_clusters"] == "5"
+    columns = [
+        each.attrib["value"]
+        for each in tree(form).iter("input")
+        if each.attrib["name"] == "slot.column"
+    ]
+    assert columns == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [("partitioning=horizontal&parties=one", "parties"),
+     ("partitioning=horizontal&parties=3&clusters=-1", "clusters")],
+)  # fmt: skip
+def test_an_answer_that_is_none_is_said_at_its_question(
+    desk: DeskBrowser, query: str, name: str
+) -> None:
+    page = desk.get(f"/sessions/-/advice?{query}")
+    assert "whole number" in wrong(page)[name]
+
+
+def test_answers_that_nobody_offered_are_refused(desk: DeskBrowser) -> None:
+    page = desk.get("/sessions/-/advice?partitioning=diagonal&parties=3")
+    assert "partitioning is one of" in texts(page)
+
+
+# The form
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "said"),
+    [
+        ({"title": ""}, "title", "Say in a line"),
+        ({"title": "x" * 201}, "title", "at most 200"),
+        ({"param_n_clusters": "0"}, "param.n_clusters", "at least 1"),
+        ({"param_n_clusters": "many"}, "param.n_clusters", "whole number"),
+        ({"param_tol": "-1"}, "param.tol", "at least 0"),
+        ({"choose": "later"}, "choose", "Give several"),
+        (
+            {"param_n_clusters": "2..4", "choose": "silhouette"},
+            "choose",
+            "no 'silhouette' here",
+        ),
+        ({"join_days": "soon"}, "join_days", "number of days"),
+        ({"answer_days": "367"}, "answer_days", "number of days"),
+        ({"minimum_rows": "few"}, "minimum_rows", "whole number"),
+        ({"profile_rows": "7"}, "profile_rows", "Say who reads them"),
+        ({"profiles": "members"}, "profiles", "need a dictionary"),
+        ({"missing": "drop"}, "missing", "needs a dictionary"),
+        ({"dictionary_1": "no.json"}, "dictionary.1", "no dictionary 'no.json'"),
+        ({"table_1": "no.csv"}, "dictionary.1", "no.csv"),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field_and_what_was_typed_stays(
+    desk: DeskBrowser,
+    coordinator: Coordinator,
+    changed: dict[str, str],
+    name: str,
+    said: str,
+) -> None:
+    before = len(coordinator.sessions())
+    page = desk.post(NEW, plan(purpose="Care & cure", **changed))
+    assert said in wrong(page)[name]
+    values = [each.attrib.get("value") for each in tree(page).iter("input")]
+    assert "Care & cure" in values
+    typed = next(iter(changed.values()))
+    assert typed in values or name in {"choose", "profiles", "missing"} or not typed
+    assert len(coordinator.sessions()) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"slot_name": ["north", "North", "west"]}, "Place 2: its name has"),
+        ({"slot_row": ["1", "x", "3"]}, "Place 2, rows"),
+        ({"slot_row": ["1", "1", "2"]}, "one per cell"),
+        ({"slot_row": ["1", "2", "4"]}, "without gaps"),
+        ({"slot_name": ["north", "north", "west"]}, "Two slots have one name"),
+        ({"slot_expected": ["nobody", "", ""]}, "that institution is not known"),
+    ],
+)
+def test_places_that_make_no_layout_are_said(
+    desk: DeskBrowser, changed: dict[str, Any], said: str
+) -> None:
+    assert said in texts(desk.post(NEW, plan(**changed)))
+
+
+def test_more_places_keep_what_was_typed(desk: DeskBrowser) -> None:
+    page = desk.post(NEW, plan(do="places", title="kept"))
+    names = [
+        each.attrib["value"]
+        for each in tree(page).iter("input")
+        if each.attrib.get("name") == "slot.name"
+    ]
+    assert names[:3] == ["north", "south", "west"]
+    assert len(names) == 6
+    assert wrong(page) == {}
+
+
+# Opening
+
+
+def test_the_terms_that_were_shown_are_those_that_are_opened(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    other = OwnIdentity(desk.desk.home / "other").make("Institute <b>")
+    Acquaintances(desk.desk.home).trust(other.card)
+    told = {
+        "purpose": HOSTILE,
+        "param_n_clusters": "2..4",
+        "choose": "later",
+        "join_days": "0,5",
+        "slot_expected": ["Institute <b>", "", ""],
+        "minimum_rows": "7",
+        "param_tol": "0.001",
+    }
+    review = desk.post(NEW, plan(**told))
+    said = texts(review)
+    assert "Institute <b>" in said
+    assert "key not known" not in said
+    assert "document.title" in said
+    assert "<script>document" not in review.text
+    assert "3 runs, one after the other" in said
+    assert "llf.runs-single-out-rows" in said
+    again = hidden(review)
+    assert coordinator.acquaintances.read()
+    page = desk.post(NEW, {**again, "do": "open"})
+    made = invitations(page)
+    assert [each.slot for each in made] == ["north", "south", "west"]
+    opened = coordinator.session(made[0].session)
+    assert digest(opened.terms_text) == again["digest"][0]
+    terms = opened.terms
+    assert terms.deadlines.recruiting == 43_200
+    assert terms.guards.minimum_rows == 7
+    assert terms.protocol.params == {"n_clusters": 4, "tol": 0.001}
+    assert terms.identities.slots == {"north": other.key}
+    sheet = offered_sheet(made[0], opened.terms_text, desk.desk.home, None)
+    assert sheet.places[0].expected is not None
+    assert sheet.places[0].expected.name == "Institute <b>"
+    assert terms.evaluation is not None
+    assert (terms.evaluation.n_clusters, terms.evaluation.choose) == (
+        (2, 3, 4),
+        "later",
+    )
+
+
+def test_sent_twice_it_is_one_session(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    form = {**hidden(desk.post(NEW, plan())), "do": "open"}
+    before = len(coordinator.sessions())
+    first, second = (invitations(desk.post(NEW, form)) for _ in range(2))
+    assert first[0].session == second[0].session
+    assert first[0].code != second[0].code
+    assert len(coordinator.sessions()) == before + 1
+
+
+def test_a_table_that_changed_meanwhile_opens_nothing(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    table = desk.desk.tables / "pilot.csv"
+    table.write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
+    review = desk.post(NEW, plan(table_1="pilot.csv", ids_1="id"))
+    assert "number" in texts(review)
+    table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
+    before = len(coordinator.sessions())
+    page = desk.post(NEW, {**hidden(review), "do": "open"})
+    assert "a file has changed" in texts(page)
+    assert len(coordinator.sessions()) == before
+    made = invitations(desk.post(NEW, {**hidden(page), "do": "open"}))
+    terms = coordinator.session(made[0].session).terms
+    assert terms.dictionary is not None
+    assert [field.name for field in terms.dictionary[0].fields] == ["a", "c"]
+
+
+def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) -> None:
+    rows = "\n".join(f"{n / 7},{'secret-word' if n % 2 else 'other'}" for n in range(9))
+    (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
+    page = desk.post(NEW, plan(table_1="pilot.csv"))
+    assert "secret-word" not in page.text
+    assert "left out" in texts(page)
+    ticked = desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes"))
+    assert "secret-word" in ticked.text
+
+
+def test_invitations_are_written_into_a_folder_for_this_user_alone(
+    desk: DeskBrowser,
+) -> None:
+    form = {**hidden(desk.post(NEW, plan())), "do": "open"}
+    blocked = desk.desk.tables / "file"
+    blocked.write_text("")
+    refused = desk.post(NEW, {**form, "folder": "file/letters"})
+    assert "cannot be made or used" in wrong(refused)["folder"]
+    page = desk.post(NEW, {**form, "folder": "letters"})
+    assert "#coterie" not in page.text
+    letters = desk.desk.tables / "letters"
+    assert sorted(path.name for path in letters.iterdir()) == [
+        "north.invitation",
+        "north.md",
+        "south.invitation",
+        "south.md",
+        "west.invitation",
+        "west.md",
+    ]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in letters.iterdir())
+    Invitation.parse((letters / "north.invitation").read_text())
+
+
+def test_a_form_that_is_no_plan_is_a_page(desk: DeskBrowser) -> None:
+    forged = {**hidden(desk.post(NEW, plan())), "do": "open", "seed": "-1"}
+    assert "whole number" in texts(desk.post(NEW, forged))
+    empty = desk.post(NEW, {"do": "review"})
+    assert "title" in wrong(empty)

@@ -1,0 +1,302 @@
+"""A party's way at the desk, form by form, beside a real analyst and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from support.analyst_process import wait_for as wait_longer
+from support.browsing import texts, tree
+from support.desks import DeskBrowser
+from support.standing import supervised
+from support.terminal import ACCEPT, Terminal, opened, read
+
+from party_sdk.supervisor import OrderState
+
+RISKS = list(ACCEPT[1::2])
+PLACE = "/parties/{}/r1c1"
+wait_for = partial(wait_longer, seconds=60)
+HOSTILE = (
+    "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>&amp;\u202e"
+)
+
+
+@pytest.fixture
+def rows(browser: DeskBrowser) -> Path:
+    """A small table in the folder of tables."""
+    return table(browser, "rows.csv")
+
+
+def table(browser: DeskBrowser, name: str, gap: int | None = None) -> Path:
+    lines = [f"p{n:02},{'' if n == gap else n},{n % 3}" for n in range(12)]
+    path = browser.desk.tables / name
+    path.write_text("\n".join(["id,x,y", *lines]))
+    return path
+
+
+def given(browser: DeskBrowser, invitation: str) -> httpx.Response:
+    """The page to which an invitation leads."""
+    return browser.follow(browser.post("/invitations", {"invitation": invitation}))
+
+
+def accepted(browser: DeskBrowser, session: str) -> httpx.Response:
+    terms = f"{PLACE.format(session)}/terms"
+    return browser.follow(browser.post(terms, {"risk": RISKS}))
+
+
+def ordered(
+    browser: DeskBrowser, session: str, path: Path, **more: str
+) -> httpx.Response:
+    fields = {"path": path.name, "seen": "1", "id": "id", "column": ["x", "y"], **more}
+    return browser.follow(browser.post(f"{PLACE.format(session)}/order", fields))
+
+
+def boxes(response: httpx.Response, name: str) -> Iterator[ElementTree.Element]:
+    for each in tree(response).iter("input"):
+        if each.attrib.get("name") == name:
+            yield each
+
+
+def test_a_party_goes_from_its_invitation_to_its_labels(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    assert "You take part in nothing yet" in texts(browser.get("/"))
+    terms = given(browser, f"Dear all,\n\n  {invitation[:60]}\n{invitation[60:]}\n")
+    assert "Who learns what" in texts(terms)
+    assert not any("checked" in box.attrib for box in boxes(terms, "risk"))
+    assert [box.attrib["value"] for box in boxes(terms, "risk")] == sorted(RISKS)
+    files = accepted(browser, session)
+    assert rows.name in texts(files)
+    place = PLACE.format(session)
+    read_as = browser.get(f"{place}/table?path=rows.csv")
+    assert "12" in texts(read_as)
+    assert "11" not in [each.text for each in tree(read_as).iter("td")]  # no range yet
+    wrong = browser.get(f"{place}/table?path=rows.csv&seen=1&column=id&column=x")
+    assert "'id' holds words" in texts(wrong)
+    fits = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
+    assert "p11" not in fits.text  # an id, anywhere
+    assert "11" in [each.text for each in tree(fits).iter("td")]
+    chosen = {"path": rows.name, "seen": "1", "id": "id", "column": ["x", "y"]}
+    rehearsed = browser.post(f"{place}/rehearsal", chosen)
+    assert "Nothing was sent" in texts(rehearsed)
+    assert "positions" in texts(rehearsed)
+    assert "p11" not in rehearsed.text
+    [confirm] = boxes(fits, "confirm")
+    assert "checked" in confirm.attrib
+    assert "queued" in texts(ordered(browser, session, rows))
+    states = browser.desk.orders
+    with supervised(browser.desk.home):
+        wait_for(lambda: states.status(session, "r1c1").is_over)
+    result = browser.get(place)
+    assert "Your rows, drawn" in result.text
+    assert "What left" in texts(result)
+    labels = browser.get(f"{place}/labels")
+    assert "attachment" in labels.headers["Content-Disposition"]
+    kept = browser.desk.home / "copy.csv"
+    kept.write_bytes(labels.content)
+    assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
+    report = browser.get(f"{place}/report.html")
+    assert "attachment" in report.headers["Content-Disposition"]
+    assert "Ended" in texts(browser.get("/"))
+    assert "completed" in online("party", "list").stdout
+    assert browser.said == []
+
+
+def test_nothing_is_accepted_where_a_risk_has_no_tick(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    place = PLACE.format(session)
+    for ticked in ([], RISKS[:1], ["other.risk"]):
+        response = browser.follow(browser.post(f"{place}/terms", {"risk": ticked}))
+        assert "Nothing was accepted" in texts(response)
+    folder = browser.desk.home / "parties" / session / "r1c1"
+    assert not (folder / "identity.json").exists()
+    assert browser.get(place).headers["location"].endswith("/terms")
+
+
+def test_a_party_declines_with_a_reason_and_comes_back(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    place = PLACE.format(session)
+    reason = {"reason": "no vote of the ethics board yet"}
+    left = browser.follow(browser.post(f"{place}/decline", reason))
+    assert reason["reason"] in texts(left)
+    assert reason["reason"] in online("session", "show", session).stdout
+    assert "declined" in texts(browser.get("/"))
+    accepted(browser, session)
+    ordered(browser, session, rows)
+    with supervised(browser.desk.home):
+        state = browser.desk.orders
+        wait_for(lambda: state.status(session, "r1c1").state is OrderState.COMPLETED)
+
+
+def test_findings_say_lines_and_what_to_do(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    accepted(browser, session)
+    gaps = table(browser, "gaps.csv", gap=4)
+    refused = ordered(browser, session, gaps)
+    assert "line 6, x: empty" in texts(refused)
+    assert browser.desk.orders.status(session, "r1c1").state is not OrderState.RUNNING
+    for path, said in {
+        "none.csv": "none.csv",
+        "postgresql://db/rows": "command line",
+        "": "Name a table",
+    }.items():
+        fields = {"path": path, "seen": "1", "column": "x"}
+        place = f"{PLACE.format(session)}/order"
+        assert said in texts(browser.post(place, fields)), path
+
+
+def test_what_leaves_is_asked_and_a_question_is_answered_once(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    accepted(browser, session)
+    ordered(browser, session, rows, confirm="yes")
+    place = PLACE.format(session)
+    orders = browser.desk.orders
+
+    def asked() -> str:
+        wait_for(lambda: orders.question(session, "r1c1"))
+        question = orders.question(session, "r1c1")
+        assert question is not None
+        return question.id
+
+    with supervised(browser.desk.home):
+        first = asked()
+        assert "keyed digests" in texts(browser.get(place))
+        assert "Waiting for you" in texts(browser.get("/"))
+        yes = {"question": first, "answer": "yes"}
+        browser.follow(browser.post(f"{place}/answer", yes))
+        second = asked()
+        shown = browser.get(place)
+        assert [each.text for each in tree(shown).iter("th")].count("Array") == 1
+        again = browser.post(f"{place}/answer", yes)
+        assert "answered already" in texts(again)
+        assert "Say yes or no" in texts(
+            browser.post(f"{place}/answer", {"question": second})
+        )
+        no = {"question": second, "answer": "no", "reason": "too much"}
+        browser.follow(browser.post(f"{place}/answer", no))
+        wait_for(lambda: orders.status(session, "r1c1").is_over)
+    ended = texts(browser.get(place))
+    assert "too much" in ended
+    assert "Try again as it was" in ended
+    assert "queued" in texts(browser.follow(browser.post(f"{place}/again", {})))
+
+
+def test_the_desk_goes_on_where_the_command_line_stopped(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    assert "goes on here with a table" in texts(browser.get("/"))
+    place = PLACE.format(session)
+    assert rows.name in texts(browser.follow(browser.get(place)))
+    assert "Go on" in texts(browser.get(f"{place}/terms"))
+    ordered(browser, session, rows)
+    assert session in online("party", "list").stdout
+    # and the reverse: the command line places the order anew, and answers
+    online("party", "order", session, "r1c1", "--data", rows, "--id-column", "id")
+    with supervised(browser.desk.home):
+        state = browser.desk.orders
+        wait_for(lambda: state.status(session, "r1c1").state is OrderState.COMPLETED)
+    assert "complete" in texts(browser.get(place))
+
+
+def test_risks_that_an_order_asks_about_are_ticked_one_by_one(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    """An order of the command line, whose risks nobody has accepted."""
+    session, invitation = opened(online)
+    online("party", "order", invitation, "--data", rows, "--id-column", "id")
+    place, orders = PLACE.format(session), browser.desk.orders
+    with supervised(browser.desk.home):
+        wait_for(lambda: orders.question(session, "r1c1"))
+        shown = browser.follow(browser.get(place))
+        assert len(list(boxes(shown, "risk"))) == 2
+        [question] = boxes(shown, "question")
+        fields = {"question": question.attrib["value"], "answer": "yes"}
+        missed = browser.post(f"{place}/answer", fields | {"risk": RISKS[:1]})
+        assert "has no tick" in texts(missed)
+        assert orders.question(session, "r1c1") is not None
+        browser.follow(browser.post(f"{place}/answer", fields | {"risk": RISKS}))
+        wait_for(lambda: orders.status(session, "r1c1").state is OrderState.COMPLETED)
+
+
+@pytest.mark.threat(114)
+def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    """Titles, purposes, reasons, names of files and columns: each page is XML still."""
+    title = HOSTILE.replace("\u202e", "")  # which no terms may hold
+    words = ("session", "create", title, "--purpose", title)
+    document = online.json(*words, "--protocol", "dummy")
+    session, [invitation] = document["id"], document["invitations"].values()
+    place = PLACE.format(session)
+    path = table(browser, f"{HOSTILE.replace('/', '|')}.csv")
+    path.write_text(path.read_text().replace("x", HOSTILE.replace('"', ""), 1))
+    pages = [given(browser, invitation), accepted(browser, session)]
+    pages.append(browser.get(f"{place}/table?{urlencode({'path': path.name})}"))
+    pages.append(browser.post(f"{place}/order", {"path": path.name, "id": HOSTILE}))
+    pages.append(browser.follow(browser.post(f"{place}/decline", {"reason": HOSTILE})))
+    pages.append(browser.get("/"))
+    pages.append(browser.post("/invitations", {"file": HOSTILE}))
+    for page in pages:
+        assert "owned" in texts(page)
+        assert "\u202e" not in page.text
+        scripts = [each.attrib for each in tree(page).iter("script")]
+        assert all(set(each) == {"src", "defer"} for each in scripts)
+        assert not list(tree(page).iter("img"))
+        assert not [
+            name
+            for each in tree(page).iter()
+            for name in each.attrib
+            if name[:2] == "on"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Paste the invitation"),
+        ({"invitation": "hello"}, "not an invitation"),
+        ({"file": "none.invitation"}, "cannot be read"),
+        ({"file": "/dev/zero"}, "cannot be read"),
+        ({"file": "\0"}, "cannot be read"),
+        ({"file": "."}, "cannot be read"),
+    ],
+)
+def test_what_is_no_invitation_is_said_above_the_form(
+    browser: DeskBrowser, fields: dict[str, str], said: str
+) -> None:
+    assert said in texts(browser.post("/invitations", fields))
+    assert not (browser.desk.home / "parties").exists()
+
+
+def test_another_invitation_for_the_same_slot_is_refused(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    assert "Who learns what" in texts(given(browser, invitation))  # the same one again
+    url, _, rest = invitation.partition("#")
+    words = rest.split("/")
+    words[4] = "0" * 64
+    other = f"{url}#{'/'.join(words)}"
+    assert "another invitation" in texts(given(browser, other))
+    assert browser.desk.orders.status(session, "r1c1").state is OrderState.QUEUED

@@ -1,0 +1,117 @@
+"""One session at its coordinator's desk: watched, changed, filed and repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from support.analyst_process import Analyst
+from support.browsing import texts
+from support.desks import DeskBrowser
+from support.plans import HOSTILE, hidden, invitations, opened
+
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from coterie import Coordinator
+from party_sdk.desk import answers
+
+
+def test_a_session_is_watched_extended_reported_and_cancelled(
+    desk: DeskBrowser, coordinator: Coordinator, tmp_path: Path
+) -> None:
+    made = opened(desk, title=HOSTILE)
+    session = made[0].session
+    here = f"/sessions/{session}"
+    page = desk.get(here)
+    said = texts(page)
+    assert HOSTILE in said
+    assert "<script>document" not in page.text
+    assert "north, south, west" in said
+    assert "North Clinic" in said
+    assert "the chain holds" in said
+    assert 'data-hx-get="/drawn/sessions' in page.text
+    before = coordinator.session(session).status().deadline
+    assert desk.post(f"{here}/deadline", {"days": "7"}).status_code == 303
+    after = coordinator.session(session).status().deadline
+    assert (after - before).days == 7
+    assert "at most 366" in texts(desk.post(f"{here}/deadline", {"days": "367"}))
+    assert "whole number" in texts(desk.post(f"{here}/deadline", {"days": "-1"}))
+    early = desk.post(f"{here}/choice", {"n_clusters": "3"})
+    assert 'class="notice bad"' in early.text
+    assert HOSTILE in texts(desk.get(f"{here}/report"))
+    archived = desk.get(f"{here}/archive.zip")
+    assert archived.headers["content-disposition"].startswith("attachment")
+    (tmp_path / "a.zip").write_bytes(archived.content)
+    assert f"{session}/terms.json" in ZipFile(tmp_path / "a.zip").namelist()
+    assert desk.get(f"{here}/audit.json").json()["log"] == "audit"
+    assert b"owned" in desk.get(f"{here}/report.html").content
+    over = desk.follow(desk.post(f"{here}/cancel", {}))
+    assert "cancelled" in texts(over)
+    assert "data-hx-get" not in over.text
+    assert HOSTILE in texts(desk.get("/sessions"))
+
+
+def test_new_invitations_end_the_earlier_ones(
+    desk: DeskBrowser,
+) -> None:
+    made = opened(desk)
+    here = f"/sessions/{made[0].session}/invitations"
+    assert "North Clinic" in texts(desk.get(here))
+    assert "Tick a place" in texts(desk.post(here, {}))
+    [again] = invitations(desk.post(here, {"slot": "north"}))
+    assert (again.slot, again.code != made[0].code) == ("north", True)
+    assert again.secret == made[0].secret
+
+
+def test_a_session_is_repeated_without_a_party(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    first = opened(desk, param_tol="0.001")[0].session
+    here = f"/sessions/{first}/repeat"
+    assert "North Clinic" in texts(desk.get(here))
+    nobody = {"title": "Again", "without": ["north", "south", "west"], "do": "review"}
+    assert "Nobody is left" in texts(desk.post(here, nobody))
+    review = desk.post(here, {"title": "Again", "do": "review"})
+    assert "<h1>Again</h1>" in review.text
+    one, two, _ = invitations(desk.post(here, {**hidden(review), "do": "open"}))
+    assert one.session == two.session != first
+    old, new = (coordinator.session(each).terms for each in (first, one.session))
+    kept = {"session", "seed", "about"}
+    assert new.model_dump(exclude=kept) == old.model_dump(exclude=kept)
+    back = desk.post(here, {**hidden(review), "do": "change"})
+    assert "The same again" in texts(back)
+
+
+def test_sessions_of_others_and_of_no_name_are_not_there(
+    desk: DeskBrowser, tmp_path: Path, analyst: Analyst
+) -> None:
+    assert desk.get("/sessions/nothing").status_code == 404
+    assert desk.get("/sessions/..%2f..%2fetc").status_code == 404
+    assert desk.get("/sessions/UPPER").status_code == 404
+    with analyst.coordinator(tmp_path / "elsewhere") as other:
+        away = other.create_session("Elsewhere", Dummy(), Layout.lattice(2))
+    page = desk.get(f"/sessions/{away.id}")
+    assert "opened elsewhere" in texts(page)
+    assert desk.get(f"/sessions/{away.id}/invitations").status_code == 409
+
+
+def test_nothing_is_done_by_an_address_alone(desk: DeskBrowser) -> None:
+    session = opened(desk)[0].session
+    for what in ("cancel", "deadline", "choice"):
+        assert desk.get(f"/sessions/{session}/{what}").status_code in {404, 405}
+    refused = desk.post(f"/sessions/{session}/cancel", {"token": "wrong"})
+    assert refused.status_code == 403
+
+
+def test_an_analyst_that_is_away_is_asked_again_by_itself(
+    desk: DeskBrowser, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = opened(desk)[0].session
+    monkeypatch.setattr(answers, "_PATIENCE", 0.1)
+    analyst.kill()
+    page = desk.get(f"/sessions/{session}")
+    assert "cannot be reached" in texts(page)
+    assert "every 3s" in page.text
+    analyst.start()
+    assert "the chain holds" in texts(desk.get(f"/sessions/{session}"))

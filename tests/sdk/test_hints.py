@@ -1,0 +1,164 @@
+"""Names that are nearly right, and places that are counted from 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from support.analyst_process import Analyst
+from support.terminal import ACCEPT, Terminal, opened
+
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.explaining import did_you_mean, explain, in_words
+from clustering_protocols.registry import catalogue, parse_params
+from clustering_protocols.terms import Layout
+from party_sdk._transport import Transport
+
+
+def test_a_near_name_is_offered_and_a_far_one_is_not() -> None:
+    assert did_you_mean("Nroth", ["north", "south"]) == " Did you mean 'north'?"
+    assert did_you_mean("elsewhere", ["north", "south"]) == ""
+
+
+def test_a_slot_and_a_session_that_are_misspelled(online: Terminal) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    leave = online("party", "leave", session, "r1c2", expect=7)
+    assert "Did you mean 'r1c1'?" in leave.stderr
+    leave = online("party", "leave", session[:-1], "r1c1", expect=7)
+    assert f"Did you mean {session!r}?" in leave.stderr
+
+
+def test_a_column_that_is_misspelled_beside_a_dictionary(
+    terminal: Terminal, rows: Path
+) -> None:
+    infer = ("schema", "infer", rows, "--id-column", "id", "--out", "lab.json")
+    terminal(*infer)
+    table = ("table", rows, "--id-column", "id", "--schema", "lab.json")
+    wrong = terminal(*table, "--columns", "x,yy", expect=5)
+    assert "Did you mean 'y'?" in wrong.stdout + wrong.stderr
+
+
+def test_run_remembers_what_was_accepted(online: Terminal, rows: Path) -> None:
+    _, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    online("party", "run", invitation, *data, *ACCEPT, "--remember")
+    _, again = opened(online)
+    online("party", "run", again, *data, "--force")
+
+
+def test_members_of_lists_are_counted_from_one() -> None:
+    slots = [{"name": "a", "row": 0, "column": 0}, {"name": "b", "row": "x"}]
+    with pytest.raises(ValidationError) as raised:
+        Layout.model_validate({"slots": slots})
+    assert explain(raised.value).startswith("slots number 2, ")
+
+
+def test_an_analyst_that_is_away_is_told_with_the_time(
+    online: Terminal, rows: Path
+) -> None:
+    _, invitation = opened(online)
+    address, mark, secrets = invitation.partition("#")
+    away = f"{address.rpartition(':')[0]}:9{mark}{secrets}"
+    data = ("--data", rows, "--id-column", "id", "--patience", "0.5")
+    said = online("party", "run", away, *data, expect=6).stderr
+    assert said.count("cannot be reached; trying again since") == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        (
+            {"n_cluster": 3},
+            "n_cluster: nothing has this name here. Did you mean 'n_clusters'?",
+        ),
+        ({}, "n_clusters: it is needed."),
+        ({"n_clusters": "many"}, "n_clusters: give a whole number."),
+        ({"n_clusters": 0}, "n_clusters: give at least 1."),
+        (
+            {"n_clusters": 2, "algorithm": "kmean"},
+            "algorithm: give 'kmeans' or 'spectral'.",
+        ),
+        ({"n_clusters": 2, "predictor": "perhaps"}, "predictor: give true or false."),
+    ],
+)
+def test_a_wrong_parameter_is_told_in_words_for_people(
+    params: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InvalidParameters) as refused:
+        parse_params("dc", params)
+    assert refused.value.detail == said
+
+
+def test_no_words_of_the_validator_reach_a_person() -> None:
+    """Of every rule that our models use, and that a person may break."""
+    for protocol in catalogue().values():
+        with pytest.raises(ValidationError) as raised:
+            protocol.params.model_validate(
+                dict.fromkeys(protocol.params.model_fields, object())
+            )
+        for finding in raised.value.errors(include_url=False):
+            said = in_words(finding)
+            for word in ("Input", "Value error", "should be", "permitted"):
+                assert word not in said, (finding["type"], said)
+
+
+def test_slots_count_from_one(online: Terminal) -> None:
+    refused = online(
+        "session", "create", "t", "--param", "n_clusters=2", "--slot", "a=0,1", expect=5
+    )
+    assert "count from 1: 'a=0,1' says 0" in refused.stderr
+    refused = online(
+        "session",
+        "create",
+        "t",
+        "--param",
+        "n_clusters=2",
+        "--slot",
+        "Nörd=1,1",
+        expect=5,
+    )
+    assert "use a-z, 0-9" in refused.stderr
+
+
+def test_a_broken_invitation_is_called_one(online: Terminal) -> None:
+    _, invitation = opened(online)
+    refused = online("party", "join", invitation[:-7], expect=5)
+    assert "This cannot be used as an invitation" in refused.stderr
+    assert "coterie protocols" not in refused.stderr
+
+
+def test_sessions_are_listed_with_a_header_the_newest_first(online: Terminal) -> None:
+    names = [opened(online)[0] for _ in range(2)]
+    header, *lines = online("session", "list").stdout.splitlines()
+    assert header.split() == ["SESSION", "STATE", "ROUND", "OPENED", "(UTC)", "TITLE"]
+    assert {line.split()[0] for line in lines} >= set(names)
+
+
+def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) -> None:
+    session, invitation = opened(online)
+    online("session", "cancel", session, "--reason", "The purpose has changed.")
+    ended = online(
+        "party",
+        "run",
+        invitation,
+        "--data",
+        rows,
+        "--id-column",
+        "id",
+        *ACCEPT,
+        expect=4,
+    )
+    assert "The coordinator says: The purpose has changed." in ended.stderr
+    refused = online("session", "cancel", session, "--reason", "a\nb", expect=5)
+    assert "reason: write it in one line." in refused.stderr
+
+
+def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:
+    secure = analyst.url.replace("http:", "https:")
+    with (
+        Transport(secure, patience=300) as transport,
+        pytest.raises(InvalidParameters, match="speaks no TLS"),
+    ):
+        transport.send("GET", "/healthz", headers={})

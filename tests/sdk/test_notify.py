@@ -1,0 +1,113 @@
+"""`session notify` and `party notify`, and an analyst that knows neither."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from support.in_process import Api
+
+from clustering_protocols import simulation
+from clustering_protocols.errors import NotFound, VersionMismatch
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from party_sdk import _transport
+from party_sdk._transport import Transport
+from party_sdk.cli import main
+from party_sdk.client import AnalystClient
+from party_sdk.participant import Party
+from party_sdk.policy import Policy
+from party_sdk.receivers import OwnReceivers
+
+StartApi = Callable[..., AbstractContextManager[Api]]
+PARTS = simulation.split(
+    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
+)
+A, B = PARTS.layout.names
+POLICY = Policy(
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    def invoke(api: Api, *words: str, expect: int = 0) -> Result:
+        monkeypatch.setattr(_transport, "Transport", lambda *_, **__: api.transport())
+        found = CliRunner().invoke(main, words)
+        assert found.exit_code == expect, found.output
+        return found
+
+    return invoke
+
+
+def test_a_coordinator_and_a_party_leave_list_and_remove_addresses(
+    start_api: StartApi, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    on = {"notices_webhooks": True, "smtp_host": "h", "smtp_from": "a@b.example"}
+    with start_api(**on) as api:
+        session = api.open(Dummy(), PARTS)
+        with Party.join(
+            session.invitation(A), policy=POLICY, home=home, transport=api.transport()
+        ) as party:
+            party.enrol(PARTS.data[A])
+        asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
+        own = ("party", "notify", session.id, A, "--home", str(home))
+        for words in ((*asked, "notify", session.id), own):
+            made = run(api, *words, "--webhook", "https://hooks.example/x/secret")
+            assert "whsec_" in made.stdout
+            run(api, *words, "--mail", "desk@ward.example")
+            listed = run(api, *words)
+            assert "https://hooks.example/…" in listed.stdout
+            assert "secret" not in listed.stdout
+            found = json.loads(run(api, *words, "--json").stdout)["receivers"]
+            assert {line["way"] for line in found} == {"webhook", "mail"}
+            for line in found:
+                run(api, *words, "--remove", line["id"])
+            assert run(api, *words).stdout == ""
+            run(api, *words, "--mail", "a@b.example", "--remove", "x", expect=2)
+            refused = run(api, *words, "--mail", "nobody", expect=5)
+            assert "one address of mail" in refused.output
+
+
+def test_an_analyst_that_tells_nobody_says_so(
+    api: Api, run: Callable[..., Result]
+) -> None:
+    session = api.open(Dummy(), PARTS)
+    asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
+    listed = run(api, *asked, "notify", session.id)
+    assert "neither webhooks nor mail" in listed.output
+    words = (*asked, "notify", session.id, "--mail", "a@b.example")
+    assert "COTERIE_SMTP_HOST" in run(api, *words, expect=7).output
+
+
+def test_an_older_analyst_is_told_from_a_session_that_is_not_there(api: Api) -> None:
+    """It answers 404 to what it does not know, and works with us in all else."""
+    session = api.open(Dummy(), PARTS)
+    inner = api.client._transport
+
+    class Older(httpx.BaseTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            if "/receivers" in request.url.path:
+                request.url = request.url.copy_with(path="/v1/unknown")
+            return inner.handle_request(request)
+
+    http = httpx.Client(base_url="http://127.0.0.1", transport=Older())
+    with Transport("http://127.0.0.1", http=http, patience=1) as transport:
+        client = AnalystClient(transport, session.key)
+        receivers = OwnReceivers(client, session.id)
+        for ask in (
+            receivers.list,
+            lambda: receivers.add("a@b.example"),
+            lambda: receivers.remove("0" * 32),
+        ):
+            with pytest.raises(VersionMismatch, match="older release"):
+                ask()
+        with pytest.raises(NotFound):
+            OwnReceivers(client, "s-unknown").list()

@@ -1,0 +1,110 @@
+"""A rehearsal: what would leave, read before anybody joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.analyst_process import Crowd
+from support.examples import begun, dealt
+from support.terminal import Terminal, opened
+
+from clustering_protocols import registry, simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms import Layout
+from party_sdk.inspection import Inspection
+from party_sdk.rehearsing import rehearse
+
+ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
+    [[0], [9], [18]], 20, 0
+)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [DataCollaboration(n_clusters=3), LosslessFederated(n_clusters=3)],
+    ids=["dc", "llf"],
+)
+def test_what_is_told_is_what_a_session_of_these_terms_sends(
+    gather: Callable[..., Crowd], params: Params
+) -> None:
+    parts = simulation.split(ROWS, Layout.lattice(3), 7)
+    crowd = gather(params, parts)
+    crowd.start()
+    crowd.labels()
+    slot = parts.layout.names[0]
+    told = rehearse(crowd.session.terms, slot, parts.data[slot])
+    sent = [
+        Inspection.of(each.payload, {})
+        for each in crowd.simulated().sent
+        if each.sender == slot
+    ]
+
+    def forms(found: list[Inspection]) -> set[Any]:
+        return {
+            (each.stage, each.kind, array.name, array.shape, array.dtype)
+            for each in found
+            for array in each.arrays
+        } | {
+            (each.stage, envelope.kind, envelope.receiver)
+            for each in found
+            for envelope in each.envelopes
+        }
+
+    assert forms([each.example for each in told.left]) == forms(sent)
+    assert told.n_rows == parts.data[slot].n_rows
+    assert sum(each.n for each in told.left) > 0
+
+
+@pytest.mark.parametrize("name", sorted(registry.catalogue()))
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param(slice(1), id="the first"),
+        pytest.param(
+            slice(1, None), id="the others", marks=pytest.mark.thorough(only=True)
+        ),
+    ],
+)
+def test_every_example_of_every_protocol_can_be_rehearsed(
+    name: str, which: slice
+) -> None:
+    for example in registry.protocol(name).examples()[which]:
+        played = begun(example, 3, simulation.Session)
+        slot = example.layout.names[-1]
+        data = dealt(example, 3).data[slot]
+        told = rehearse(played.session.terms, slot, data)
+        assert told.n_bytes > 0
+
+
+def test_the_command_sends_the_question_alone(online: Terminal, rows: Path) -> None:
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    said = online("party", "rehearse", invitation, *data)
+    assert "Nothing was sent." in said.stdout
+    assert "12 rows" in said.stdout
+    assert "p01" not in said.stdout
+    assert "has not joined" in online("session", "show", session).stdout
+    assert not (Path(online.environment["COTERIE_HOME"]) / "parties" / session).exists()
+    document = online.json("party", "rehearse", invitation, *data)
+    assert document["n_rows"] == 12
+    online("party", "rehearse", *data, expect=2)
+
+
+def test_terms_in_a_file_do_without_a_network(terminal: Terminal, rows: Path) -> None:
+    parts = simulation.split(ROWS, Layout.lattice(2), 7)
+    played = simulation.Session(
+        DataCollaboration(n_clusters=2), parts.layout, parts.data, 7
+    )
+    written = played.session.terms.model_dump_json()
+    file = terminal.file("terms.json", written)
+    data = ("--data", rows, "--id-column", "id", "--terms", file)
+    assert "slot" in terminal("party", "rehearse", *data, expect=5).stderr
+    slot = parts.layout.names[0]
+    said = terminal("party", "rehearse", *data, "--slot", slot)
+    assert "Nothing was sent." in said.stdout

@@ -1,0 +1,613 @@
+"""Standing orders: run in the background, asked in files, killed anywhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support.analyst_process import Analyst, wait_for as wait_longer
+from support.standing import Served, an_order, supervised
+from support.terminal import ACCEPT, Terminal, opened, read
+
+from clustering_protocols.errors import (
+    GuardRefused,
+    InvalidParameters,
+    NotReady,
+    StorageFull,
+)
+from party_sdk import _files
+from party_sdk.supervisor import (
+    Orders,
+    OrderState,
+    QuestionKind,
+    Supervisor,
+    background,
+    child,
+    running,
+)
+from party_sdk.supervisor.background import Background, End
+from party_sdk.supervisor.files import OrderFiles
+
+RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\n'
+
+
+@pytest.fixture
+def home(online: Terminal) -> Path:
+    path = Path(online.environment["COTERIE_HOME"])
+    path.mkdir(exist_ok=True)
+    return path
+
+
+@pytest.fixture
+def accepting(home: Path) -> Path:
+    (home / "policy.toml").write_text(RISKS)
+    return home
+
+
+wait_for = partial(wait_longer, seconds=45)
+
+
+def until(
+    orders: Orders, session: str, *states: OrderState, slot: str = "r1c1"
+) -> None:
+    def reached() -> bool:
+        status = orders.status(session, slot)
+        done = status.state in states
+        assert done or not status.is_over, status
+        return done
+
+    wait_for(reached)
+
+
+def test_an_order_runs_by_itself_to_labels_and_a_report(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    labels, page = tmp_path / "out" / "labels.csv", tmp_path / "report.html"
+    placed = orders.place(an_order(invitation, rows, labels=labels, report=page))
+    assert placed.state is OrderState.QUEUED
+    with supervised(accepting):
+        until(orders, session, OrderState.COMPLETED)
+    assert len(read(labels)) == 12
+    assert "<html" in page.read_text()
+    status = orders.status(session, "r1c1")
+    assert status.title == "Wards"
+    assert status.round is not None
+    assert status.ended_at is not None
+    with pytest.raises(NotReady, match="completed"):
+        orders.place(an_order(invitation, rows))
+
+
+def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    """Whoever began with the one before it asks for no table, and brings none back."""
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, None))
+    begun = Background(accepting, session, "r1c1")
+    orders.place(an_order(invitation, rows))
+    assert begun.run() is End.OVER
+    assert orders.status(session, "r1c1").state is OrderState.COMPLETED
+
+
+def test_a_table_that_is_named_while_one_is_looked_for_is_taken(
+    online: Terminal, rows: Path, accepting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, None))
+    read = background.read_rules
+
+    def named_meanwhile(home: Path) -> object:
+        found = read(home)
+        orders.place(an_order(invitation, rows))
+        return found
+
+    begun = Background(accepting, session, "r1c1")
+    with monkeypatch.context() as patch:
+        patch.setattr(background, "read_rules", named_meanwhile)
+        assert begun.run() is End.AWAITS_A_PERSON
+    assert orders.status(session, "r1c1").state is OrderState.QUEUED
+    assert orders.question(session, "r1c1") is None
+    assert Background(accepting, session, "r1c1").run() is End.OVER
+
+
+def test_risks_are_a_question_and_a_yes_goes_on(
+    online: Terminal, rows: Path, home: Path, tmp_path: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(home)
+    orders.place(an_order(invitation, rows, labels=tmp_path / "labels.csv"))
+    with supervised(home):
+        until(orders, session, OrderState.WAITING)
+        asked = orders.question(session, "r1c1")
+        assert asked is not None
+        assert asked.kind is QuestionKind.RISKS
+        assert set(asked.risks) == set(ACCEPT[1::2])
+        assert "answer" in online("party", "list").stdout
+        shown = online("party", "answer", session, "r1c1").stdout
+        assert "dummy.row-count-is-known" in shown
+        online("party", "answer", session, "r1c1", "--yes")
+        with pytest.raises(NotReady, match="answered"):
+            orders.answer(session, "r1c1", asked.id, yes=True)
+        until(orders, session, OrderState.COMPLETED)
+
+
+def test_a_no_is_told_to_the_others_and_stands(
+    online: Terminal, rows: Path, home: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(home)
+    orders.place(an_order(invitation, rows))
+    with supervised(home):
+        until(orders, session, OrderState.WAITING)
+        online("party", "answer", session, "r1c1", "--no", "--reason", "no ethics vote")
+        until(orders, session, OrderState.DECLINED)
+        wait_for(lambda: "no ethics vote" in online("session", "show", session).stdout)
+    trouble = orders.status(session, "r1c1").trouble
+    assert trouble is not None
+    assert "no ethics vote" in trouble.detail
+    with supervised(home):
+        assert orders.status(session, "r1c1").state is OrderState.DECLINED
+
+
+def test_each_contribution_can_be_asked_for_and_a_no_sends_nothing_more(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, rows, confirm=True))
+    kinds = []
+    with supervised(accepting):
+        while True:
+            until(orders, session, OrderState.WAITING)
+            asked = orders.question(session, "r1c1")
+            assert asked is not None
+            kinds.append(asked.kind)
+            yes = asked.kind is QuestionKind.AGREEING
+            orders.answer(session, "r1c1", asked.id, yes)
+            if not yes:
+                break
+        until(orders, session, OrderState.DECLINED)
+    assert kinds == [QuestionKind.AGREEING, QuestionKind.CONTRIBUTION]
+    found = asked.contribution
+    assert found is not None
+    assert found.n_bytes > 0
+    resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    assert "--confirm" in online(*resume, expect=3).stderr
+    # placed anew, a person is asked again
+    orders.place(an_order(invitation, rows))
+    with supervised(accepting):
+        until(orders, session, OrderState.WAITING)
+
+
+def child_of(process: int) -> int | None:
+    """Return the process that a process has started, as Linux tells it."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def is_gone(process: int) -> bool:
+    """Return whether a process has ended, whoever reads its end."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(") ")[1][0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param("queued", marks=pytest.mark.thorough(only=True)),
+        "recruiting",
+        pytest.param("round", marks=pytest.mark.thorough(only=True)),
+        pytest.param("labels", marks=pytest.mark.thorough(only=True)),
+    ],
+)
+def test_a_killed_process_is_started_again_and_ends_with_the_same_labels(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path, stage: str
+) -> None:
+    """The other party comes late, so that each stage can be met."""
+    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
+    session = document["id"]
+    orders = Orders(accepting)
+    labels = tmp_path / "labels.csv"
+    if stage == "labels":
+        labels.mkdir()  # so that the run ends and cannot write
+    orders.place(an_order(document["invitations"]["r1c1"], rows, labels=labels))
+    if stage == "labels":
+        labels.rmdir()
+    served = Served(accepting, tmp_path / "log")
+    try:
+        wait_for(lambda: child_of(served.process.pid))
+        if stage != "queued":
+            files = OrderFiles(accepting, session, "r1c1").folder
+            wait_for(lambda: files.exists and files.load_identity().token)
+        if stage in {"round", "labels"}:
+            orders.place(an_order(document["invitations"]["r2c1"], rows))
+            wait_for(files.load_agreement)
+        for _ in range(2):
+            child = child_of(served.process.pid)
+            if child is not None:
+                os.kill(child, signal.SIGKILL)
+            wait_for(lambda: "died" in served.log.read_text())
+        if stage == "queued" or stage == "recruiting":
+            orders.place(an_order(document["invitations"]["r2c1"], rows))
+        for slot in ("r1c1", "r2c1"):
+            until(orders, session, OrderState.COMPLETED, slot=slot)
+        assert len(read(labels)) == 12
+        assert orders.status(session, "r1c1").restarts > 0 or stage == "labels"
+    finally:
+        served.end(signal.SIGTERM)
+    assert "p01" not in served.log.read_text()
+
+
+def test_a_killed_supervisor_takes_its_processes_along_and_the_next_goes_on(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
+    session, orders = document["id"], Orders(accepting)
+    orders.place(an_order(document["invitations"]["r1c1"], rows))
+    served = Served(accepting, tmp_path / "log")
+    wait_for(lambda: child_of(served.process.pid))
+    child = child_of(served.process.pid)
+    assert child is not None
+    assert running(accepting) == served.process.pid
+    served.end(signal.SIGKILL)
+    wait_for(lambda: is_gone(child))
+    assert running(accepting) is None
+    orders.place(an_order(document["invitations"]["r2c1"], rows))
+    with supervised(accepting):
+        for slot in ("r1c1", "r2c1"):
+            until(orders, session, OrderState.COMPLETED, slot=slot)
+
+
+def test_stopping_stops_the_processes_and_leaves_the_order_queued(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
+    session, orders = document["id"], Orders(accepting)
+    orders.place(an_order(document["invitations"]["r1c1"], rows))
+    served = Served(accepting, tmp_path / "log")
+    wait_for(lambda: orders.status(session, "r1c1").awaited)
+    child = child_of(served.process.pid)
+    assert child is not None
+    assert served.end(signal.SIGTERM) == 0
+    assert is_gone(child)
+    status = orders.status(session, "r1c1")
+    assert status.state is OrderState.QUEUED
+    assert status.restarts == 0
+
+
+def test_orders_that_wait_for_others_make_room(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(document["invitations"]["r1c1"], rows))
+    with supervised(accepting, parallel=1, turn=0.2):
+        wait_for(lambda: orders.status(document["id"], "r1c1").awaited)
+        orders.place(an_order(invitation, rows))
+        until(orders, session, OrderState.COMPLETED)
+        wait_for(lambda: orders.status(document["id"], "r1c1").awaited)
+
+
+def test_a_second_supervisor_says_which_process_is_at_work(
+    accepting: Path, tmp_path: Path
+) -> None:
+    with supervised(accepting):
+        wait_for(lambda: running(accepting))
+        second = Served(accepting, tmp_path / "log")
+        assert second.process.wait(60) == 7
+        assert f"process {os.getpid()}" in second.log.read_text()
+    assert running(accepting) is None
+
+
+def test_a_table_that_changed_is_refused(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, rows))
+    rows.write_text(rows.read_text().replace("p01,1,1", "p01,1,2"))
+    with supervised(accepting):
+        wait_for(lambda: orders.status(session, "r1c1").state is OrderState.FAILED)
+    trouble = orders.status(session, "r1c1").trouble
+    assert trouble is not None
+    assert "changed since" in trouble.detail
+
+
+def test_an_order_of_a_missing_table_or_a_second_invitation_is_refused(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    with pytest.raises(InvalidParameters, match=r"none\.csv"):
+        orders.place(an_order(invitation, tmp_path / "none.csv"))
+    orders.place(an_order(invitation, rows))
+    forged = invitation.split("/")
+    forged[6] = "0" * 64  # the session secret, which nobody signed
+    with pytest.raises(GuardRefused, match="another invitation"):
+        orders.place(an_order("/".join(forged), rows))
+    with pytest.raises(NotReady):
+        orders.status(session, "elsewhere")
+
+
+def test_files_of_an_order_are_for_their_owner_and_hold_no_row(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, rows))
+    with supervised(accepting) as said:
+        until(orders, session, OrderState.COMPLETED)
+    folder = OrderFiles(accepting, session, "r1c1").folder.path
+    for path in folder.iterdir():
+        if path.is_file() and path.name != "lock" and path.suffix != ".lock":
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    told = (folder / "status.json").read_text() + "\n".join(said)
+    secrets = invitation.partition("#")[2].split("/")
+    for hidden in ("p01", secrets[3], secrets[4], secrets[7]):
+        assert hidden not in told
+
+
+def test_a_sealed_home_needs_its_passphrase(
+    online: Terminal,
+    rows: Path,
+    accepting: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, rows))
+    online.environment["COTERIE_PASSPHRASE"] = "correct horse"
+    online("seal")
+    assert invitation.encode() not in b"".join(
+        path.read_bytes() for path in accepting.rglob("*") if path.is_file()
+    )
+    refused = Served(accepting, tmp_path / "log")
+    assert refused.process.wait(60) == 7
+    assert "COTERIE_PASSPHRASE_FILE" in refused.log.read_text()
+    monkeypatch.setenv("COTERIE_PASSPHRASE", "correct horse")
+    with supervised(accepting):
+        until(Orders(accepting), session, OrderState.COMPLETED)
+
+
+def test_an_outage_is_told_and_waited_for(
+    online: Terminal, rows: Path, accepting: Path, analyst: Analyst
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    analyst.kill()
+    orders.place(an_order(invitation, rows))
+    with supervised(accepting):
+        wait_for(lambda: orders.status(session, "r1c1").outage_since)
+        assert not orders.status(session, "r1c1").is_over
+        analyst.start()
+        until(orders, session, OrderState.COMPLETED)
+    assert orders.status(session, "r1c1").outage_since is None
+
+
+def test_a_withdrawn_order_sends_nothing_more(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
+    session, orders = document["id"], Orders(accepting)
+    free, taken = document["invitations"].values()
+    orders.place(an_order(free, rows))
+    online("party", "withdraw", session, "r1c1", "--reason", "not now")
+    assert orders.status(session, "r1c1").state is OrderState.DECLINED
+    assert "not now" in online("session", "show", session).stdout
+    orders.place(an_order(taken, rows))
+    with supervised(accepting):
+        wait_for(lambda: orders.status(session, "r2c1").awaited)
+        orders.withdraw(session, "r2c1", "never mind")
+        wait_for(lambda: orders.status(session, "r2c1").state is OrderState.DECLINED)
+    resume = ("party", "resume", session, "r2c1", "--data", rows, "--id-column", "id")
+    assert "You left" in online(*resume, expect=3).stderr
+
+
+# The inbox
+
+
+RULE = """
+[[orders]]
+coordinator = "{key}"
+title = "War*"
+protocol = "dummy"
+data = "{rows}"
+id_column = "id"
+labels = "results/{{session}}-{{slot}}.csv"
+"""
+
+
+@pytest.fixture
+def put(online: Terminal, tmp_path: Path) -> Callable[..., str]:
+    def create(title: str) -> str:
+        create = ("session", "create", title, "--protocol", "dummy")
+        words = ("--invitations", tmp_path / "inbox")
+        session: str = online.json(*create, *words)["id"]
+        return session
+
+    return create
+
+
+def key_of(inbox: Path) -> str:
+    [invitation] = inbox.glob("*.invitation")
+    return invitation.read_text().split("/")[-2]
+
+
+def test_an_inbox_runs_what_a_rule_covers_and_queues_the_rest(
+    online: Terminal,
+    rows: Path,
+    accepting: Path,
+    tmp_path: Path,
+    put: Callable[..., str],
+) -> None:
+    inbox, orders = tmp_path / "inbox", Orders(accepting)
+    session = put("Wards")
+    policy = RISKS + RULE.format(key=key_of(inbox), rows=rows)
+    (accepting / "policy.toml").write_text(policy)
+    (inbox / "a.invitation").write_text("https://analyst#coterie-2/garbage")
+    (inbox / "b.invitation").write_bytes(b"\xff\x00" * 100)
+    (inbox / "c.invitation").symlink_to(rows)
+    os.mkfifo(inbox / "d.invitation")
+    with supervised(accepting, inbox=inbox) as said:
+        wait_for(lambda: list(orders.all()))
+        until(orders, session, OrderState.COMPLETED)
+        other = put("Something else")
+        wait_for(lambda: len(list(orders.all())) == 2)
+        until(orders, other, OrderState.WAITING)
+        asked = orders.question(other, "r1c1")
+        assert asked is not None
+        assert asked.kind is QuestionKind.TABLE
+        with pytest.raises(InvalidParameters, match="Name the table"):
+            orders.answer(other, "r1c1", asked.id, yes=True)
+        data = ("--data", rows, "--id-column", "id")
+        online("party", "order", other, "r1c1", *data)
+        until(orders, other, OrderState.COMPLETED)
+    assert not (inbox / "r1c1.invitation").exists()
+    assert len(read(accepting / "results" / f"{session}-r1c1.csv")) == 12
+    for name in "abcd":
+        assert sum(f"'{name}.invitation'" in line for line in said) == 1
+
+
+def test_a_rule_that_cannot_be_read_is_named(accepting: Path) -> None:
+    (accepting / "policy.toml").write_text('[[orders]]\ncoordinater = "x"\n')
+    with pytest.raises(InvalidParameters, match="number 1"), supervised(accepting):
+        pass
+    assert Supervisor(accepting) is not None
+
+
+# What may go wrong at home
+
+
+class FullDisk:
+    """A disk that is full from some write on, until there is room again."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
+        self.left, self.hit = after, False
+        real = _files._write_synced
+
+        def write(path: Path, content: bytes) -> None:
+            self.left -= 1
+            if self.left < 0:
+                self.hit = True
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(path, content)
+
+        patch.setattr(_files, "_write_synced", write)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(n, marks=[] if n in {0, 4, 13} else pytest.mark.thorough)
+        for n in (0, 1, 2, 4, 6, 8, 10, 13, 16)
+    ],
+)
+def test_a_full_disk_is_waited_for_and_nothing_is_lost(
+    online: Terminal,
+    rows: Path,
+    accepting: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    session, invitation = opened(online)
+    orders, labels = Orders(accepting), tmp_path / "labels.csv"
+    orders.place(an_order(invitation, rows, labels=labels))
+    with monkeypatch.context() as patch:
+        disk = FullDisk(patch, after)
+        with suppress(StorageFull):  # which the process answers with the same code
+            assert Background(accepting, session, "r1c1").run() is End.TRY_AGAIN
+        assert disk.hit
+    assert not orders.status(session, "r1c1").is_over
+    assert Background(accepting, session, "r1c1").run() is End.OVER
+    assert orders.status(session, "r1c1").state is OrderState.COMPLETED
+    assert len(read(labels)) == 12
+
+
+def test_an_unexpected_error_is_told_without_its_text(
+    online: Terminal, rows: Path, accepting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, rows))
+    try:
+        float("4711 of Mrs Example")
+    except ValueError as error:
+        child._tell(OrderFiles(accepting, session, "r1c1"), error)
+    told = orders.status(session, "r1c1").model_dump_json() + capsys.readouterr().err
+    assert "4711" not in told
+    assert "ValueError" in told
+    assert orders.status(session, "r1c1").state is OrderState.FAILED
+
+
+def test_a_party_that_runs_at_a_terminal_is_waited_for(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    Orders(accepting).place(an_order(invitation, rows))
+    files = OrderFiles(accepting, session, "r1c1")
+    with files.folder.locked():
+        assert Background(accepting, session, "r1c1").run() is End.TRY_AGAIN
+    assert Background(accepting, session, "r1c1").run() is End.OVER
+
+
+def test_another_safety_number_is_a_question_and_a_no_sends_nothing(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, _invitation = opened(online)
+    (accepting / "policy.toml").write_text(RISKS + "least_known = 1\n")
+    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
+    session, orders = document["id"], Orders(accepting)
+    other = accepting.parent / "other"
+    other.mkdir()
+    (other / "policy.toml").write_text(RISKS)
+    orders.place(an_order(document["invitations"]["r1c1"], rows))
+    Orders(other).place(an_order(document["invitations"]["r2c1"], rows))
+    with supervised(accepting), supervised(other):
+        until(orders, session, OrderState.WAITING)
+        asked = orders.question(session, "r1c1")
+        assert asked is not None
+        assert asked.kind is QuestionKind.SAFETY_NUMBER
+        assert len(asked.members) == 2
+        orders.answer(session, "r1c1", asked.id, yes=False)
+        until(orders, session, OrderState.DECLINED)
+    ledger = OrderFiles(accepting, session, "r1c1").folder.ledger
+    assert all(entry["event"] == "joining" for entry in ledger.read())
+
+
+def test_an_order_that_never_joined_can_be_forgotten(
+    online: Terminal, rows: Path, home: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(home)
+    orders.place(an_order(invitation, rows))
+    with supervised(home) as said:
+        until(orders, session, OrderState.WAITING)
+        online("party", "forget", session, "r1c1", "--yes")
+        other, another = opened(online)
+        orders.place(an_order(another, rows))
+        until(orders, other, OrderState.WAITING)
+    assert not OrderFiles(home, session, "r1c1").folder.path.exists()
+    assert not any("tried again" in line or "begin" in line for line in said)
+    assert [each.session for each in orders.all()] == [other]

@@ -1,0 +1,237 @@
+"""Files carried by hand: a party that never touches the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.analyst_process import Analyst, Crowd
+from support.terminal import ACCEPT, Terminal, opened, read
+
+from clustering_protocols import simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.errors import (
+    CoterieError,
+    GuardRefused,
+    InvalidData,
+    KeyNotAuthentic,
+    NotReady,
+)
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import Layout
+from coterie import Party, Policy
+from party_sdk.stepping import (
+    AnswerFile,
+    Carried,
+    Connected,
+    Leaving,
+    NothingMore,
+    TaskFile,
+)
+
+ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
+    [[0], [9], [18]], 20, 0
+)
+
+
+def carried(crowd: Crowd, slot: str, connected: Path, offline: Path) -> list[int]:
+    """Take part by files alone; return the labels. ``offline`` never sees a transport."""
+    invitation = crowd.invitations[slot]
+    there = Connected.of(connected, invitation)
+    policy = Policy(accepted_risks=frozenset(crowd.session.status().risks))
+    policy = replace(policy, minimum_rows=1)
+    while True:
+        with crowd.analyst.transport() as transport:
+            try:
+                task = there.fetch(transport).written()
+            except NotReady:
+                continue
+        party = Party.join(
+            invitation,
+            home=offline,
+            entropy=crowd.keys[slot],
+            policy=policy,
+            transport=Carried(TaskFile.read(task)),
+        )
+        try:
+            return party.run(crowd.data[slot]).labels.tolist()
+        except Leaving as leaving:
+            answer = leaving.answer.signed(party.identity)
+        except NothingMore:
+            continue
+        with crowd.analyst.transport() as transport:
+            there.send(AnswerFile.read(answer), transport)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [DataCollaboration(n_clusters=3), LosslessFederated(n_clusters=3)],
+    ids=["dc", "llf"],
+)
+def test_a_party_by_files_gets_the_labels_of_a_party_by_network(
+    gather: Callable[..., Crowd], params: Params, tmp_path: Path
+) -> None:
+    parts = simulation.split(ROWS, Layout.lattice(3), 7)
+    crowd = gather(params, parts)
+    first, *others = parts.layout.names
+    crowd.start(*others)
+    found = carried(crowd, first, tmp_path / "connected", tmp_path / "offline")
+    expected = crowd.expected()
+    assert found == expected[first]
+    assert crowd.labels() == {slot: expected[slot] for slot in others}
+
+
+def test_secrets_of_the_group_are_on_one_machine_and_the_token_on_the_other(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    parts = simulation.split(ROWS, Layout.lattice(2), 7)
+    crowd = gather(DataCollaboration(n_clusters=3), parts)
+    crowd.start(*parts.layout.names[1:])
+    connected, offline = tmp_path / "connected", tmp_path / "offline"
+    carried(crowd, parts.layout.names[0], connected, offline)
+
+    def held(home: Path) -> bytes:
+        files = [path for path in home.rglob("*") if path.is_file()]
+        return b"".join(path.read_bytes() for path in files)
+
+    secret = crowd.invitations[parts.layout.names[0]].split("/")[6].encode()
+    assert secret in held(offline)
+    assert secret not in held(connected)
+    token = held(connected).partition(b'"token":"')[2].partition(b'"')[0]
+    assert token
+    assert token not in held(offline)
+    names = {path.name for path in connected.rglob("*") if path.is_file()}
+    assert names == {"carrier.json"}
+
+
+# By commands, and what is refused
+
+
+class Machines:
+    """A connected terminal and one without network, and the files between them."""
+
+    def __init__(self, online: Terminal, rows: Path) -> None:
+        self.online, self.rows = online, rows
+        self.home = online.environment["COTERIE_HOME"]
+        self.task = online.folder / "task.coterie"
+        self.answered = online.folder / "answer.coterie"
+
+    def fetch(self, *words: object, expect: int = 0) -> Any:
+        here = ("--home", self.online.folder / "connected")
+        return self.online(
+            "party", "step", "fetch", *words, "-o", self.task, *here, expect=expect
+        )
+
+    def answer(self, *words: object, expect: int = 0) -> Any:
+        data = ("--data", self.rows, "--id-column", "id", "-o", self.answered)
+        labels = ("--labels", self.online.folder / "labels.csv")
+        step = ("party", "step", "answer", self.task)
+        return self.online(*step, *words, *data, *labels, expect=expect)
+
+    def send(self, expect: int = 0) -> Any:
+        here = ("--home", self.online.folder / "connected")
+        return self.online("party", "step", "send", self.answered, *here, expect=expect)
+
+
+@pytest.fixture
+def machines(online: Terminal, rows: Path) -> Machines:
+    return Machines(online, rows)
+
+
+def test_the_commands_go_from_invitation_to_labels(
+    machines: Machines, online: Terminal
+) -> None:
+    session, invitation = opened(online)
+    machines.fetch(invitation)
+    refused = machines.answer(invitation, expect=3)
+    assert "dummy.row-count-is-known" in refused.stderr
+    assert session in refused.stderr
+    assert "Wards" in refused.stderr
+    machines.answer(invitation, *ACCEPT)
+    machines.send()
+    for _ in range(10):
+        machines.fetch(session, "r1c1")
+        said = machines.answer()
+        if "labels" in said.stdout:
+            break
+        machines.send()
+    assert len(read(online.folder / "labels.csv")) == 12
+
+
+def test_wrong_files_are_refused_with_a_sentence(
+    machines: Machines, online: Terminal
+) -> None:
+    session, invitation = opened(online)
+    machines.fetch(invitation)
+    first = machines.task.read_bytes()
+    machines.answer(invitation, *ACCEPT)
+    joined = machines.answered.read_bytes()
+    machines.send()
+    assert "sent already" in machines.send(expect=3).stderr
+    assert "answered already" in machines.answer(expect=3).stderr
+    machines.fetch(session, "r1c1")
+    second = machines.task.read_bytes()
+    machines.task.write_bytes(first)
+    assert "answered already" in machines.answer(expect=3).stderr
+    machines.task.write_bytes(second[:-1] + bytes([second[-1] ^ 1]))
+    assert "copy it again" in machines.answer(expect=5).stderr
+    machines.task.write_bytes(joined)
+    assert "holds an answer" in machines.answer(expect=5).stderr
+    machines.task.write_bytes(b"nonsense")
+    assert "no file of" in machines.answer(expect=5).stderr
+    other, elsewhere = opened(online)
+    machines.fetch(elsewhere)
+    assert f"for {other}" in machines.answer(invitation, expect=3).stderr
+    machines.task.write_bytes(second)
+    machines.answer()
+    machines.fetch(session, "r1c1")
+    assert "the last that was fetched" in machines.send(expect=3).stderr
+
+
+def test_an_answer_that_another_institution_signed_is_not_sent(
+    machines: Machines, online: Terminal, analyst: Analyst
+) -> None:
+    session, invitation = opened(online)
+    machines.fetch(invitation)
+    machines.answer(invitation, *ACCEPT)
+    machines.send()
+    machines.fetch(session, "r1c1")
+    machines.answer()
+    honest = AnswerFile.read(machines.answered.read_bytes())
+    forger = Institution("", bytes(32))
+    machines.answered.write_bytes(replace(honest, body=b"forged").signed(forger))
+    assert "Another institution" in machines.send(expect=3).stderr
+    connected = Connected(online.folder / "connected", session, "r1c1")
+    elsewhere = replace(honest, path=f"/v1/sessions/{session}/cancel", method="POST")
+    with analyst.transport() as transport, pytest.raises(CoterieError):
+        connected.send(AnswerFile.read(elsewhere.signed(forger)), transport)
+    own = honest.signed(forger)
+    with pytest.raises((KeyNotAuthentic, InvalidData)):
+        AnswerFile.read(own[:-3] + b"xyz")
+
+
+def test_an_answer_cannot_ask_for_anything_else(tmp_path: Path) -> None:
+    own = Institution("", bytes(32))
+    fetched = Connected(tmp_path, "s", "a")
+    path = tmp_path / "parties" / "s" / "a" / "carrier.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        '{"url": "http://localhost", "code": "c", "token": "t", "number": 1}'
+    )
+    answer = AnswerFile(
+        session="s",
+        slot="a",
+        number=1,
+        method="POST",
+        path="/v1/sessions/s/cancel",
+        media_type="application/json",
+        body=b"{}",
+    )
+    with pytest.raises(GuardRefused, match="does not send"):
+        fetched.send(AnswerFile.read(answer.signed(own)), None)  # type: ignore[arg-type]
