@@ -10,6 +10,9 @@ READY := $(VENV)/ready
 .PHONY: demo test thorough lint types imports migrations bench lock sbom clean
 .DELETE_ON_ERROR:
 
+# Tests start Python hundreds of times: let it keep its compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 demo: $(RUNS)
 	$(BIN)/coterie demo
 

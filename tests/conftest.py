@@ -16,6 +16,7 @@ from support import warm
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
+from support.repeats import NEVER_RUN, NIGHTLY
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
@@ -40,11 +41,28 @@ def pytest_configure(config: pytest.Config) -> None:
         warm.stock()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every property draws more cases in `make thorough`."""
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Every property draws more cases in `make thorough`, which alone runs some."""
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.thorough)
+    left = [] if NIGHTLY else [item for item in items if runs_only_on_command(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+    config.stash[NEVER_RUN] = names(left) - names(items)
+
+
+def names(items: list[pytest.Item]) -> set[str]:
+    """Return the tests without their cases."""
+    return {item.nodeid.partition("[")[0] for item in items}
+
+
+def runs_only_on_command(item: pytest.Item) -> bool:
+    """Return whether another case of the same claim is enough for every change."""
+    return any(mark.kwargs.get("only") for mark in item.iter_markers("thorough"))
 
 
 # Databases

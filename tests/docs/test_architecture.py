@@ -78,7 +78,7 @@ def test_the_command_goes_through_these_files(
     X = np.random.default_rng(0).normal(size=(12, 3))
     np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b,c", comments="")
     with traced() as called, start_api(driven=True) as api:
-        monkeypatch.setattr(PartyOptions, "_transport", lambda *_: api.transport())
+        monkeypatch.setattr(PartyOptions, "transport", lambda *_: api.transport())
         parts = simulation.split(X, Layout.lattice(1), seed=0)
         words = ["party", "run", api.open(Dummy(), parts).invitation("r1c1")]
         words += ["--data", str(tmp_path / "rows.csv"), "--home", str(tmp_path / "p")]

@@ -16,7 +16,7 @@ STATES = {state.value for state in (*SessionState, *SlotState)}
 # words that are something else there
 OTHERS = {
     ("clustering_protocols/problems.py", "cancelled"),  # a problem
-    ("party_sdk/cli/session_values.py", "recruiting"),  # a deadline of the terms
+    ("party_sdk/session_values.py", "recruiting"),  # a deadline of the terms
 }
 
 

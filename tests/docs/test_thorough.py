@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.repeats import NEVER_RUN
 
 TESTS = Path(__file__).parents[1]
 REPEATS = re.compile(r"\bthorough\(ci=|\bsome\(|\bin_turn\(|\beach_on_a_database\(")
@@ -25,6 +26,13 @@ def test_a_file_that_repeats_more_often_has_tests_with_the_mark(path: Path) -> N
     """Properties get it from conftest."""
     text = path.read_text()
     assert "@pytest.mark.thorough\n" in text or "@given(" in text
+
+
+def test_what_runs_on_command_alone_has_a_case_that_always_runs(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Of what was collected with this test: all, where all tests run."""
+    assert not request.config.stash[NEVER_RUN]
 
 
 def test_the_makefile_runs_the_mark() -> None:

@@ -21,7 +21,7 @@ from analyst_service.settings import Settings
 
 
 def service_of(settings: Settings) -> Service:
-    blobs = FileBlobStore(settings.blob_dir)
+    blobs = FileBlobStore(settings.blob_place.folder)
     return Service(
         settings=settings,
         clock=SystemClock(),

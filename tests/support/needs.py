@@ -31,7 +31,12 @@ POSTGRESQL = Need(
 NGINX = Need("nginx", "COTERIE_REQUIRE_TOOLS", "install nginx")
 COMPOSE = Need("docker-compose", "COTERIE_REQUIRE_TOOLS", "install docker-compose")
 CHROMIUM = Need("chromium", "COTERIE_REQUIRE_TOOLS", "install chromium")
-ALL = (POSTGRESQL, NGINX, COMPOSE, CHROMIUM)
+CEPH = Need(
+    "Ceph",
+    "COTERIE_REQUIRE_CEPH",
+    "install ceph-mon, ceph-osd, radosgw and ceph-common",
+)
+ALL = (POSTGRESQL, NGINX, COMPOSE, CHROMIUM, CEPH)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:

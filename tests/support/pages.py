@@ -39,6 +39,7 @@ REASONS = frozenset(
         "installs packages",
         "makes an environment of its own",
         "needs Docker",
+        "needs a public name, or the rights of root",
         "runs every test",
         "serves until it is stopped",
         "takes half an hour",

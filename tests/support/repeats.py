@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from itertools import cycle, product
 from typing import Any, TypeVar
 
+import pytest
+
 T = TypeVar("T")
 NIGHTLY = os.environ.get("COTERIE_HYPOTHESIS") == "nightly"
+NEVER_RUN = pytest.StashKey[set[str]]()
+"""Tests that were collected and of which no case runs but on command."""
 
 
 def thorough(*, ci: int, nightly: int) -> int:

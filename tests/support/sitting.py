@@ -166,7 +166,7 @@ def _run(wire: _Counting, session: ByHand, slot: str, home: Path) -> list[int]:
 
 
 def _uploads(api: Api, session: ByHand) -> set[Upload]:
-    blobs = FileBlobStore(api.service.settings.blob_dir)
+    blobs = FileBlobStore(api.service.settings.blob_place.folder)
     of = Contribution
     query = sa.select(of.round, of.attempt, of.slot, of.digest).where(
         of.session_id == session.id

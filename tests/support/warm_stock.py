@@ -12,6 +12,7 @@ import runpy
 import selectors
 import signal
 import socket
+import struct
 import sys
 import threading
 from contextlib import suppress
@@ -21,13 +22,20 @@ from pathlib import Path
 from resource import RUSAGE_SELF
 from typing import Any, NoReturn
 
-from support import times, warm_worker
+from support import times, warm_child, warm_worker
 from support.warm import LENGTH, NUMBER
 
 MOST_FILES = 4
-OURS = ("clustering_protocols", "party_sdk", "analyst_service", "coterie")
+OURS = (
+    "clustering_protocols",
+    "party_sdk",
+    "analyst_service",
+    "coterie_pages",
+    "coterie",
+)
 THEIRS = (
     "alembic.command",
+    "anyio._backends._asyncio",
     "multiprocessing.popen_spawn_posix",
     "psycopg",
     "pyarrow.csv",
@@ -35,7 +43,9 @@ THEIRS = (
     "sqlalchemy.dialects.sqlite",
     "uvicorn.lifespan.on",
     "uvicorn.loops.auto",
+    "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
 )
 
 
@@ -48,6 +58,10 @@ def take_in() -> None:
                 import_module(each.name)
     for name in THEIRS:
         import_module(name)
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()  # what a first compiled function asks for
+    cpu_target.target_context.refresh()
     gc.collect()
     gc.freeze()  # so that a child's collections copy no page of it
 
@@ -63,10 +77,17 @@ class Request:
     cwd: str
 
     @classmethod
-    def received(cls, line: socket.socket) -> Request:
-        size, files, _, _ = socket.recv_fds(line, LENGTH.size, MOST_FILES)
-        with line.makefile("rb") as content:
-            asked = json.loads(content.read(LENGTH.unpack(size)[0]))
+    def received(cls, line: socket.socket) -> Request | None:
+        """Return what was asked; None if whoever asked was killed meanwhile."""
+        files: list[int] = []
+        try:
+            size, files, _, _ = socket.recv_fds(line, LENGTH.size, MOST_FILES)
+            with line.makefile("rb") as content:
+                asked = json.loads(content.read(LENGTH.unpack(size)[0]))
+        except (OSError, struct.error, ValueError):
+            for file in files:
+                os.close(file)
+            return None
         return cls(line, files, **asked)
 
     def close(self) -> None:
@@ -142,6 +163,9 @@ class Stock:
     def _fork(self) -> Request | None:
         line, _ = self.listener.accept()
         request = Request.received(line)
+        if request is None:
+            line.close()
+            return None
         pid = os.fork()
         if pid == 0:
             self._leave()
@@ -195,6 +219,7 @@ def main() -> None:
     del sys.path[0]  # a program has its own folder there
     listener = socket.socket(fileno=int(sys.argv[1]))
     take_in()
+    warm_child.install()
     warm_worker.install()
     request = Stock(listener).next()
     if request is None:

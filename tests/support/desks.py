@@ -1,0 +1,193 @@
+"""A desk as a process or within this one, and what a party brings to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import httpx
+from anyio.from_thread import start_blocking_portal
+
+from clustering_protocols.data import DataSource, matrix
+from coterie_pages.served import HEADERS
+from party_sdk.desk.answers import Desk
+from party_sdk.desk.app import create_app
+from party_sdk.desk.background import Background
+from party_sdk.desk.visits import Openings, Visits
+from support.analyst_process import COTERIE
+from support.browsing import FORM, tree
+from support.in_process import HandClock, InProcess
+
+
+class DeskProcess:
+    """`coterie ui` of a home."""
+
+    def __init__(self, home: Path, tables: Path, log: Path, *words: str) -> None:
+        self.home, self.tables, self.log, self.words = home, tables, log, words
+        self.process: subprocess.Popen[str] | None = None
+        self.link = ""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    @property
+    def address(self) -> str:
+        return self.link.partition("/open/")[0]
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self._command(), *self.words],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        self.link = self._said(self.process.stdout.readline())["link"]
+
+    def another_link(self) -> dict[str, Any]:
+        """What the same command says while the desk runs."""
+        said = subprocess.run(
+            self._command(),
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return self._said(said.stdout)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(30)
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+    def _command(self) -> list[str]:
+        words = ["ui", "--no-browser", "--json", "--home", str(self.home)]
+        return [sys.executable, COTERIE, *words, "--tables", str(self.tables)]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "COTERIE_HIDDEN_PROTOCOLS": ""}
+
+    def _said(self, line: str) -> dict[str, Any]:
+        assert line, self.log.read_text()
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+def written(path: Path, data: DataSource) -> Path:
+    """A source of rows as a file with an id column, messy as files are."""
+    lines = [";".join(["patient", *data.columns])]
+    for number, row in enumerate(matrix(data).tolist()):
+        cells = (repr(value).replace(".", ",") for value in row)
+        lines.append(";".join([f"P-{number:04}", *cells]))
+    path.write_text("\n".join(lines), encoding="cp1252")
+    return path
+
+
+@dataclass
+class DeskBrowser:
+    """A browser without eyes at a desk in this process: it keeps the cookie."""
+
+    client: httpx.Client
+    desk: Desk
+    said: list[str] = field(default_factory=list)
+    cookie: str = ""
+
+    def open(self) -> httpx.Response:
+        """Open the desk by a new link, as far as its first page."""
+        response = self.get(f"/open/{self.desk.openings.make()}", at_root=False)
+        assert response.status_code == 303, response.text
+        self.cookie = response.headers["set-cookie"].partition(";")[0]
+        return response
+
+    def get(self, path: str, *, at_root: bool = True, **headers: str) -> httpx.Response:
+        return self.send("GET", path, at_root=at_root, headers=headers)
+
+    def post(
+        self, path: str, fields: Mapping[str, Any] | bytes, **headers: str
+    ) -> httpx.Response:
+        """Send a form as a page of the desk does, unless headers say otherwise."""
+        if isinstance(fields, bytes):
+            content = fields
+        else:
+            own = {"token": self.token()} if self.cookie else {}
+            content = urlencode({**own, **fields}, doseq=True).encode()
+        origin = str(self.client.base_url).rstrip("/")
+        said = {"Content-Type": FORM, "Origin": origin, **headers}
+        return self.send("POST", path, headers=said, content=content)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        at_root: bool = True,
+        **more: Any,
+    ) -> httpx.Response:
+        said = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.cookie:
+            said.setdefault("Cookie", self.cookie)
+        address = f"{self.desk.root}{path}" if at_root else path
+        response = self.client.request(method, address, headers=said, **more)
+        self.client.cookies.clear()
+        for name, value in HEADERS.items():
+            if name != "Cache-Control":  # scripts and styles are kept
+                assert response.headers[name] == value
+        return response
+
+    def follow(self, response: httpx.Response) -> httpx.Response:
+        """Go where a form leads to, until there is a page."""
+        while response.status_code == 303:
+            response = self.get(response.headers["location"], at_root=False)
+        return response
+
+    def token(self) -> str:
+        """The token that forms of this visit carry."""
+        found = {
+            each.attrib["value"]
+            for each in tree(self.get("/")).iter("input")
+            if each.attrib.get("name") == "token"
+        }
+        [only] = found
+        return only
+
+
+@contextmanager
+def desk_at(home: Path, tables: Path, clock: HandClock) -> Iterator[DeskBrowser]:
+    """Lend a browser at a desk in this process; no orders run by it."""
+    said: list[str] = []
+    desk = Desk(
+        home=home,
+        tables=tables,
+        root="/drawn",
+        hosts=frozenset({"127.0.0.1:8462", "localhost:8462"}),
+        visits=Visits(timedelta(minutes=60), clock.now),
+        openings=Openings(home, clock.now),
+        background=Background(home, said.append),
+    )
+    with start_blocking_portal() as portal:
+        transport = InProcess(create_app(desk, said.append), portal)
+        with httpx.Client(
+            transport=transport, base_url="http://127.0.0.1:8462"
+        ) as client:
+            yield DeskBrowser(client, desk, said)
