@@ -6,8 +6,10 @@ large as the benchmark asks for, and checked as any contribution is.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -17,13 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
 import numpy as np
 
-from analyst_service.auth.service import AuthService, Role
-from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.settings import Settings
+from benchmarks.ways import await_answer
 from clustering_protocols import engine, enrolment, packets, simulation
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.protocols.dummy import Dummy
@@ -32,6 +30,8 @@ from clustering_protocols.wire.answers import SessionStatus
 from party_sdk import _requests
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient
+
+_COMMAND = (sys.executable, "-m", "party_sdk.cli")
 
 
 class Rows:
@@ -74,39 +74,75 @@ class Upload:
 
 
 class AnalystProcess:
-    """`coterie serve` over an empty folder."""
+    """`coterie serve` over an empty folder.
 
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-        self.folder = folder
-        database = Database(Settings(data_dir=folder).database)
-        database.migrate()
-        with database.write() as unit:
-            auth = AuthService(unit, SystemClock())
-            _, self.key = auth.create_key(Role.COORDINATOR, "benchmark", 86_400)
-        database.close()
+    Parameters
+    ----------
+    folder : Path
+    database_url : str, optional
+        An empty database; a file in the folder by default.
+    checkout : Path, optional
+        Another checkout of this project, whose analyst is to serve.
+    tls : bool
+        Whether it serves with the certificate ``tls.pem`` of the folder.
+    environment : mapping, optional
+        More settings.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        database_url: str = "",
+        checkout: Path | None = None,
+        *,
+        tls: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = free_port()
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        self._authority = folder / "tls.pem" if tls else None
+        self.folder, self._checkout = folder, checkout
+        self._environment = os.environ | {
+            "COTERIE_HIDDEN_PROTOCOLS": "",
+            "COTERIE_DATA_DIR": str(folder),
+            "COTERIE_DATABASE_URL": database_url,
+            "COTERIE_REQUEST_BURST": "1000000",
+            **(environment or {}),
+        }
+        if checkout is not None:  # before what is installed
+            self._environment["PYTHONPATH"] = str(checkout)
+        self._said("migrate")
+        key = self._said("key", "create", "--role", "coordinator", "--json")
+        self.key = str(json.loads(key)["key"])
+
+    def _said(self, *words: str) -> str:
+        """Run a command of the analyst's checkout to its end."""
+        return subprocess.run(
+            [*_COMMAND, *words],
+            env=self._environment,
+            cwd=self._checkout,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
 
     def __enter__(self) -> Self:
-        environment = os.environ | {
-            "COTERIE_HIDDEN_PROTOCOLS": "",
-            "COTERIE_DATA_DIR": str(self.folder),
-            "COTERIE_DATABASE_URL": "",
-            "COTERIE_REQUEST_BURST": "1000000",
-        }
-        command = [sys.executable, "-m", "party_sdk.cli", "serve", "--port"]
+        command = [*_COMMAND, "serve", "--port", str(self.port)]
+        if self._authority is not None:
+            command += ["--certificate", str(self._authority)]
+            command += ["--private-key", str(self.folder / "tls.key")]
         with (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, str(self.port)], env=environment, stdout=log, stderr=log
+                command,
+                env=self._environment,
+                cwd=self._checkout,
+                stdout=log,
+                stderr=log,
             )
-        while True:
-            try:
-                httpx.get(f"http://127.0.0.1:{self.port}/readyz").raise_for_status()
-            except httpx.HTTPError:
-                time.sleep(0.05)
-            else:
-                return self
+        authority = self._authority
+        trusted = authority and ssl.create_default_context(cafile=authority)
+        await_answer(f"{self.url}/readyz", trusted)
+        return self
 
     def __exit__(self, *exception: object) -> None:
         self.process.kill()
@@ -122,10 +158,17 @@ class AnalystProcess:
         }
         return {name: size << 10 for name, size in kibibytes.items()}
 
+    def processor_seconds(self) -> tuple[float, float]:
+        """Return the processor time so far: of what serves, and of what steps rounds."""
+        own = self.process.pid
+        threads = Path(f"/proc/{own}/task").glob("*/children")
+        children = [int(pid) for each in threads for pid in each.read_text().split()]
+        return processor_seconds_of(own), sum(map(processor_seconds_of, children))
+
     @contextmanager
     def client(self) -> Iterator[AnalystClient]:
         """Lend a coordinator's client."""
-        transport = Transport(f"http://127.0.0.1:{self.port}", patience=30)
+        transport = Transport(self.url, patience=30, ca_file=self._authority)
         with transport:
             yield AnalystClient(transport, self.key)
 
@@ -134,28 +177,47 @@ class AnalystProcess:
 
         The second round counts rows: 8 bytes for each.
         """
-        layout = Layout.lattice(parties)
         with self.client() as client:
-            body = {
-                "protocol": {"name": "dummy", "params": Dummy().model_dump()},
-                "layout": layout.model_dump(mode="json"),
-            }
-            client.put_session(session, body)
-            codes = client.invite(session, None)
-            keys = simulation.entropies(7, session, layout.names)
-            members = [
-                _Member(client, session, slot, keys, codes[slot], n_rows)
-                for slot in layout.names
-            ]
+            members = join_all(client, session, parties, n_rows)
             _until(client, session, 1)
-            agreement = client.agreement(session)
             for member in members:
-                member.greet(agreement)
+                member.greet()
             _until(client, session, 2)
-            return [member.count(agreement) for member in members]
+            return [member.count() for member in members]
 
 
-class _Member:
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def join_all(
+    client: AnalystClient, session: str, parties: int, n_rows: int
+) -> list[Member]:
+    """Open a session and join all parties; return them once there is an agreement."""
+    layout = Layout.lattice(parties)
+    body = {
+        "protocol": {"name": "dummy", "params": Dummy().model_dump()},
+        "layout": layout.model_dump(mode="json"),
+    }
+    client.put_session(session, body)
+    codes = client.invite(session, None)
+    keys = simulation.entropies(7, session, layout.names)
+    members = [
+        Member(client, session, slot, keys, codes[slot], n_rows)
+        for slot in layout.names
+    ]
+    agreement = client.agreement(session)
+    for member in members:
+        member.agreement = agreement
+    return members
+
+
+class Member:
+    """A party that keeps all it knows in memory."""
+
     def __init__(
         self,
         client: AnalystClient,
@@ -173,27 +235,35 @@ class _Member:
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
         self.journal, self.memory = engine.Journal(), Memory()
+        self.agreement = b""
 
-    def answer(self, agreement: bytes) -> bytes:
-        task = self.client.task(self.session, wait=20) or b""
+    def reply(self, task: bytes) -> bytes:
+        """Return the answer to a task."""
         party = engine.PartyEngine(
-            agreement=agreement, slot=self.slot, entropy=self.entropy
+            agreement=self.agreement, slot=self.slot, entropy=self.entropy
         )
-        self.journal, self.memory, content, _ = party.reply(
+        self.journal, self.memory, content, *_ = party.reply(
             self.journal, self.memory, task, self.rows
         )
         return content
 
-    def greet(self, agreement: bytes) -> None:
-        content = self.answer(agreement)
-        self.client.contribute(self.session, 1, 1, content)
+    def greet(self) -> None:
+        """Answer the first round."""
+        self.client.contribute(self.session, 1, 1, self._answer())
 
-    def count(self, agreement: bytes) -> Upload:
-        content = self.answer(agreement)
+    def count(self) -> Upload:
+        """Return the answer to the second round."""
+        return self.upload(self._answer())
+
+    def upload(self, content: bytes) -> Upload:
+        """Return an answer, ready to be sent."""
         here = packets.read(content).address
         where = f"rounds/{here.round}/attempts/{here.attempt}/contribution"
         path = f"/v1/sessions/{self.session}/{where}"
         return Upload(path=path, token=self.token, content=content)
+
+    def _answer(self) -> bytes:
+        return self.reply(self.client.task(self.session, wait=20) or b"")
 
 
 def _until(client: AnalystClient, session: str, round_: int) -> SessionStatus:
@@ -204,6 +274,12 @@ def _until(client: AnalystClient, session: str, round_: int) -> SessionStatus:
         if status.over:
             raise RuntimeError(f"the session is {status.state}")
         time.sleep(0.05)
+
+
+def processor_seconds_of(pid: int) -> float:
+    """Return the processor time of a process, by the kernel's table of it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def mebibytes(size: float) -> str:

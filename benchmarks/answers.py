@@ -5,6 +5,7 @@
 refusals  no credential, a malformed one, an unknown and a revoked key, in turns: medians,
           and how far they are apart. What differs in time tells what is known.
 lists     the first page of an administrator's sessions, and one from the middle.
+pages     the page of 1,000 sessions that a browser shows, beside its queries alone.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from statistics import median
 import httpx
 import sqlalchemy as sa
 
-from analyst_service.auth.service import AuthService, Role
+from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
-from analyst_service.models import Principal, Session
+from analyst_service.models import Principal, Session, Task
+from analyst_service.sessions.service import SessionService
 from analyst_service.settings import Settings
 from benchmarks.analyst_process import AnalystProcess
+from benchmarks.timing import ratio
 
-GOAL_APART_MS, GOAL_LIST_MS = 2.0, 200.0
+GOAL_APART_MS, GOAL_LIST_MS, GOAL_PAGE = 2.0, 200.0, 3.0
 PATH = "/v1/sessions"
-PAGES = 20
+PAGES, PAGE = 20, 1000
 
 
 def main() -> None:
@@ -44,6 +47,7 @@ def main() -> None:
         with analyst, httpx.Client(base_url=address, timeout=60) as http:
             refusals(http, revoked, options.tries)
             lists(http, administrator, options.sessions)
+            pages(http, administrator, Path(folder))
 
 
 def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
@@ -56,18 +60,19 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
         _, administrator = auth.create_key(Role.ADMINISTRATOR, "benchmark", 86_400)
         owner = transaction.scalars(sa.select(Principal.id)).first()
         transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
+        transaction.execute(sa.insert(Task), tasks(min(PAGE, n_sessions)))
     database.close()
     return revoked, administrator
 
 
 def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, object]]:
-    """Return the rows of sessions that were cancelled."""
+    """Return the rows of sessions: the first wait for answers, others were cancelled."""
     now = clock.now()
     numbers = ("round", "attempt", "stage_index", "n_stages", "quorum")
     same = {
         "owner_id": owner,
         "title": "",
-        "terms": b"{}",
+        "terms": b'{"protocol":{"name":"dc"}}',
         "state": "cancelled",
         **dict.fromkeys(numbers, 0),
         "deadline": now + timedelta(days=1),
@@ -75,7 +80,26 @@ def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, obje
         "changed_at": now,
     }
     names = [f"s-{number:06}" for number in range(n_sessions)]
-    return [{"id": name, "name": name, **same} for name in names]
+    first = {"state": "collecting", "round": 3, "attempt": 1}
+    return [
+        {"id": name, "name": name, **same, **(first if number < PAGE else {})}
+        for number, name in enumerate(names)
+    ]
+
+
+def tasks(n_sessions: int) -> list[dict[str, object]]:
+    """Return what the parties of the first sessions are asked."""
+    return [
+        {
+            "session_id": f"s-{number:06}",
+            "round": 3,
+            "attempt": 1,
+            "slot": slot,
+            "digest": "0" * 64,
+        }
+        for number in range(n_sessions)
+        for slot in ("north", "south", "west", "east")
+    ]
 
 
 def refusals(http: httpx.Client, revoked: str, tries: int) -> None:
@@ -118,6 +142,28 @@ def lists(http: httpx.Client, administrator: str, n_sessions: int) -> None:
             f"list of {n_sessions} sessions, {name} page of {n_shown}: "
             f"{median(took):.1f} ms  (goal: under {GOAL_LIST_MS:.0f})"
         )
+
+
+def pages(http: httpx.Client, administrator: str, folder: Path) -> None:
+    """Print how long a page of many sessions takes, as a ratio to its queries."""
+    origin = {"Origin": str(http.base_url)}
+    http.post("/ui/sign-in", data={"key": administrator}, headers=origin)
+    database, clock = Database(Settings(data_dir=folder).database), SystemClock()
+    caller = Caller("benchmark", Role.ADMINISTRATOR)
+
+    def queries() -> None:
+        with database.read() as transaction:
+            sessions = SessionService(transaction, clock)
+            found = sessions.page(caller, "", PAGE)
+            sessions.all_awaited(found)
+
+    def shown() -> None:
+        http.get("/ui/sessions", params={"limit": PAGE}).raise_for_status()
+
+    queries(), shown()
+    times = ratio(shown, queries, PAGES)
+    database.close()
+    print(f"page of {PAGE} sessions: {times:.2f} × its queries  (goal: {GOAL_PAGE})")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ Each ratio is the median over interleaved runs.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ from sklearn.decomposition import PCA
 from benchmarks.datasets import MissingDataError, load
 from benchmarks.timing import ratio, seconds
 from clustering_protocols import registry, simulation
+from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.data import matrix
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
 from clustering_protocols.terms import Layout
@@ -98,7 +100,9 @@ def sessions(n_rows: int) -> None:
 
     def session() -> None:
         state["run"] = simulation.run(
-            PARAMS, parts.layout, parts.data, 0, timer=time.perf_counter
+            *(PARAMS, parts.layout, parts.data, 0),
+            timer=time.perf_counter,
+            runs_on=LocalEngine(os.cpu_count() or 1),
         )
 
     def pooled() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,38 @@ EXPONENTS = {"llf": "fuzzifier", "omnifc": "fuzziness"}
 
 Row = dict[str, Any]
 
+# By distances to landmarks nothing else is learnt, and nothing is advised otherwise: they
+# are rows of the tables, and no ways of their own.
+LANDMARKS = ("kmeans", "fuzzy_cmeans", "spectral", "dbscan", "hdbscan")
+DENSITY = {"algorithm": "hdbscan"}
+
+
+def landmark_ways() -> list[Method]:
+    """Return the ways of `omnifc` that run on coordinates, by distances to landmarks."""
+    known = registry.protocol("omnifc").methods
+    dbscan = next(way for way in known if way.name == "dbscan")
+    hdbscan = replace(dbscan, name="hdbscan", params=DENSITY)
+    return [
+        replace(
+            way,
+            name=f"{way.name}, landmarks",
+            params={**way.params, "distances": "landmarks"},
+        )
+        for way in (*known, hdbscan)
+        if way.name in LANDMARKS
+    ]
+
+
+def further_cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Return what is measured beside the ways that are advised."""
+    return [
+        ("omnifc", way.name, partitioning, each)
+        for way in landmark_ways()
+        for partitioning in way.partitionings
+        for each in sets
+        if each not in ONLY_COUNTS
+    ]
+
 
 def cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return protocol, way, partitioning and set of all that is to be measured."""
@@ -68,10 +101,8 @@ def here(sets: Sequence[str]) -> list[str]:
 
 def way_of(protocol: str, name: str, partitioning: str) -> Method:
     """Return the way of a name."""
-    methods = registry.protocol(protocol).methods
-    return next(
-        w for w in methods if w.name == name and partitioning in w.partitionings
-    )
+    known = (*registry.protocol(protocol).methods, *landmark_ways())
+    return next(w for w in known if w.name == name and partitioning in w.partitionings)
 
 
 def parameters(protocol: str, way: Method, X: Any, classes: Any) -> dict[str, Any]:
@@ -143,8 +174,9 @@ def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
 
 def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
     """Yield what is measured of all cases, in their order, on two processors."""
+    wanted = [*cases(sets), *further_cases(sets)]
     with ProcessPoolExecutor(2) as pool:
-        waiting = [pool.submit(measure, each, seeds, rows) for each in cases(sets)]
+        waiting = [pool.submit(measure, each, seeds, rows) for each in wanted]
         for future in waiting:
             yield future.result()
 

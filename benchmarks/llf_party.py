@@ -2,7 +2,8 @@
 
 Reads its invitation and the risks that it accepts, says that it is ready, waits for a
 line, runs, and prints seconds as JSON: on its rows, on its disk, for its uploads (which
-wait for the next task), waiting otherwise, and of processor time in all and on its rows.
+wait for the next task), waiting otherwise; and of processor time for each of these, for
+joining, and for all but joining and its rows.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ TIMED = (
 def main() -> None:
     """Take part once."""
     folder, slot = Path(sys.argv[1]), sys.argv[2]
-    spent = {name: 0.0 for _, _, name in TIMED}
+    names = [name for _, _, name in TIMED]
+    spent = dict.fromkeys([*names, *(f"processor: {name}" for name in names)], 0.0)
     for owner, method, name in TIMED:
         setattr(owner, method, _timed(getattr(owner, method), name, spent))
     invitation = sys.stdin.readline().strip()
@@ -49,8 +51,12 @@ def main() -> None:
     policy = Policy(accepted_risks=risks)
     begin = time.process_time()
     with Party.join(invitation, policy=policy, home=folder / slot) as party:
+        party.enrol(data)
+        joined = time.process_time()
         party.run(data)
-    print(json.dumps({**spent, "processor": time.process_time() - begin}))
+    spent["processor: joining"] = joined - begin
+    beside = time.process_time() - joined - spent["processor: rows"]
+    print(json.dumps({**spent, "processor: beside its rows": beside}))
 
 
 def _compile(width: int) -> None:
@@ -62,11 +68,12 @@ def _compile(width: int) -> None:
 
 def _timed(method: Any, name: str, spent: dict[str, float]) -> Any:
     def call(*args: Any, **options: Any) -> Any:
-        begin = time.perf_counter()
+        begin, idle = time.perf_counter(), time.process_time()
         try:
             return method(*args, **options)
         finally:
             spent[name] += time.perf_counter() - begin
+            spent[f"processor: {name}"] += time.process_time() - idle
 
     return call
 

@@ -39,6 +39,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
+from benchmarks.analyst_process import processor_seconds_of
 from benchmarks.timing import cpu_seconds, ratio, seconds
 from clustering_protocols import packets, simulation
 from clustering_protocols.protocols.llf import LosslessFederated, kernels
@@ -153,7 +154,7 @@ def session() -> None:
     reference = median(seconds(lambda: pooled.fit(X)) for _ in range(3))
     print(
         f"session, {N_PARTIES} party processes, {rounds} rounds: {took / reference:.1f} × "
-        f"pooled KMeans with {pooled.n_iter_} iterations (goal 5)"
+        f"pooled KMeans with {pooled.n_iter_} iterations (goal 6)"
     )
     print(f"  {took:.2f} s against {reference:.2f} s")
     for name, each in parts.items():
@@ -273,16 +274,10 @@ def _service(folder: Path) -> Iterator[tuple[str, str, Callable[[], float]]]:
         )
         try:
             _await(url)
-            yield url, key, partial(_processor_seconds, serving.pid)
+            yield url, key, partial(processor_seconds_of, serving.pid)
         finally:
             serving.terminate()
             serving.wait(30)
-
-
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of a process, by the kernel's table of it."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _await(url: str) -> None:

@@ -55,6 +55,9 @@ _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
     f"{_PURE}/algorithms/coincidence.py": ("tests/algorithms/test_coincidence.py",),
+    f"{_PURE}/algorithms/lloyd.py": ("tests/algorithms/test_kmeans.py",),
+    f"{_PURE}/algorithms/oversampling.py": ("tests/algorithms/test_oversampling.py",),
+    f"{_PURE}/algorithms/row_kernels.py": (*_LLF, "tests/algorithms/test_kmeans.py"),
     f"{_PURE}/protocols/dc/collaboration.py": ("tests/dc/test_mathematics.py",),
     f"{_PURE}/protocols/dc/kernels.py": ("tests/dc/test_mathematics.py",),
     f"{_PURE}/protocols/fccm/kernels.py": (

@@ -84,12 +84,17 @@ def agreement() -> bytes:
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     """Return the processor time of a worker that was ended after its first step."""
+    from analyst_service.blobs.opening import BlobPlace
     from analyst_service.jobs.processes import Process
     from analyst_service.jobs.worker import Job
     from clustering_protocols.engine import Opened
 
     first = Job(
-        blob_dir=folder, agreement=agreed, state=None, tasks={}, contributions={}
+        blobs=BlobPlace(folder=folder),
+        agreement=agreed,
+        state=None,
+        tasks={},
+        contributions={},
     )
     begin = children()
     process = Process()
