@@ -1,19 +1,71 @@
-"""From where a session stands to what its page shows: how far it is, what may be done."""
+"""From where a session says it stands to what its page and its report show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+from clustering_protocols.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from coterie_pages.models import Line
-from coterie_pages.models.screens import Progress
+from coterie_pages.models import Line, Run, Seat
+from coterie_pages.models.screens import Progress, Standing
 
 May: TypeAlias = Literal["cancel", "extend", "choose"]
 
 
-def progress_of(told: Mapping[str, Any]) -> Progress | None:
+def standing_of(status: SessionStatus, now: datetime) -> Standing:
+    """Return where a session stands, for its page."""
+    return Standing(
+        stage=status.stage or "",
+        stage_index=status.stage_index,
+        n_stages=status.n_stages,
+        round=status.round,
+        attempt=status.attempt,
+        awaited=tuple(status.awaited),
+        since=status.waiting_since,
+        deadline=status.deadline,
+        now=now,
+        over=status.over,
+        progress=_progress(status.progress),
+        may=tuple(_may(status)),
+    )
+
+
+def reported(status: SessionStatus) -> dict[str, Any]:
+    """Return what a report says of a session as the session says it."""
+    return {
+        "session": status.id,
+        "title": status.title or status.id,
+        "protocol": status.protocol,
+        "runs": tuple(
+            Run(n_clusters=run.n_clusters, figures=run.figures, chosen=run.chosen)
+            for run in status.runs
+        ),
+        "state": status.state,
+        "reason": status.detail or "",
+        "created_at": status.created_at,
+        "risks": tuple(status.risks),
+    }
+
+
+def seats_shown(status: SessionStatus, layout: Layout | None = None) -> Iterator[Seat]:
+    """Yield who sits at each slot as the session says it; a layout knows the titles."""
+    for slot in status.slots:
+        yield Seat(
+            slot=slot.name,
+            title="" if layout is None else layout.slot(slot.name).title,
+            row=slot.row,
+            column=slot.column,
+            state=slot.state,
+            reason=slot.reason or "",
+            joined_at=slot.joined_at,
+            n_rows=slot.n_rows,
+        )
+
+
+def _progress(told: Mapping[str, Any]) -> Progress | None:
     """Return how far a protocol says it has come, in the words of all protocols."""
     if "updates" not in told:
         return None
@@ -24,7 +76,7 @@ def progress_of(told: Mapping[str, Any]) -> Progress | None:
     )
 
 
-def may(status: SessionStatus) -> Iterator[May]:
+def _may(status: SessionStatus) -> Iterator[May]:
     """Yield what a coordinator may do with a session now."""
     if status.over:
         return

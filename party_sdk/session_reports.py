@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -11,8 +10,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import digest
 from clustering_protocols.wire.states import SessionState
-from coterie_pages.following import line_of
-from coterie_pages.models import Run, Seat, SessionReport
+from coterie_pages.following import line_of, reported, seats_shown
+from coterie_pages.models import SessionReport
 from coterie_pages.results import n_clusters_of, result_of
 from coterie_pages.terms import sheet_of, versions_here, versions_of
 from party_sdk.identities import Acquaintances
@@ -21,13 +20,13 @@ from party_sdk.reported import expected, seats_of
 if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
     from clustering_protocols.records import Record
-    from clustering_protocols.terms import Layout
     from clustering_protocols.wire.answers import SessionStatus
     from party_sdk.coordinator import CoordinatedSession
 
 
 def session_report(
     opened: CoordinatedSession,
+    status: SessionStatus,
     log: SignedLog,
     acquaintances: Acquaintances,
 ) -> SessionReport:
@@ -38,6 +37,8 @@ def session_report(
 
     Parameters
     ----------
+    status : SessionStatus
+        Where it stands: :meth:`CoordinatedSession.status`.
     log : SignedLog
         Its audit: :meth:`CoordinatedSession.audit`.
 
@@ -46,20 +47,9 @@ def session_report(
     AgreementMismatch, KeyNotAuthentic
         If what the analyst shows is not what was signed.
     """
-    status = opened.status()
     return SessionReport(
-        session=status.id,
-        title=status.title or status.id,
-        protocol=status.protocol,
-        runs=tuple(
-            Run(n_clusters=run.n_clusters, figures=run.figures, chosen=run.chosen)
-            for run in status.runs
-        ),
+        **reported(status),
         profiles=opened.profiles(),
-        state=status.state,
-        reason=status.detail or "",
-        created_at=status.created_at,
-        risks=tuple(status.risks),
         audit=tuple(map(line_of, log.entries())),
         signed_by=fingerprint(log.key),
         **(
@@ -83,7 +73,7 @@ def _checked_here(
         "way": way,
         "expected": measured,
         "versions": versions_of(terms),
-        "seats": tuple(_awaited(status, terms.layout)),
+        "seats": tuple(seats_shown(status, terms.layout)),
     }
     if status.all_joined:
         roster = opened.roster()
@@ -99,34 +89,23 @@ def _shown(status: SessionStatus) -> dict[str, Any]:
     """Return what the analyst says, on another machine than that of the opening."""
     return {
         "sheet": None,
-        "seats": tuple(_awaited(status)),
+        "seats": tuple(seats_shown(status)),
         "versions": versions_here(status.protocol),
     }
 
 
-def _awaited(status: SessionStatus, layout: Layout | None = None) -> Iterator[Seat]:
-    for slot in status.slots:
-        yield Seat(
-            slot=slot.name,
-            title="" if layout is None else layout.slot(slot.name).title,
-            row=slot.row,
-            column=slot.column,
-            state=slot.state,
-            reason=slot.reason or "",
-            joined_at=slot.joined_at,
-            n_rows=slot.n_rows,
-        )
-
-
 def archive(
-    opened: CoordinatedSession, report: SessionReport, page: str, log: SignedLog
+    opened: CoordinatedSession,
+    status: SessionStatus,
+    report: SessionReport,
+    page: str,
+    log: SignedLog,
 ) -> bytes:
     """Return a zip file of everything that the coordinator may read, with its report.
 
     ``terms.json`` and ``agreement.json`` are exact texts, whose digests others have
     signed; ``audit.json`` is signed by the analyst (``coterie verify``).
     """
-    status = opened.status()
     files: dict[str, str | bytes] = {
         "status.json": status.model_dump_json(indent=2),
         "audit.json": log.model_dump_json(),

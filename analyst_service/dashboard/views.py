@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,8 +18,8 @@ from clustering_protocols.secrecy.identities import Institution, fingerprint
 from clustering_protocols.terms import Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import OVER, SessionState
-from coterie_pages.following import line_of, may, progress_of
-from coterie_pages.models import Run, Seat, SessionReport, TermsSheet
+from coterie_pages.following import line_of, reported, seats_shown, standing_of
+from coterie_pages.models import SessionReport, TermsSheet
 from coterie_pages.models.screens import (
     Chain,
     KeyRow,
@@ -102,20 +102,9 @@ def session_page(
     slots = [slot.name for slot in status.slots]
     return OneSession(
         report=report_of(session, status, entries, summary, analyst),
-        stage=status.stage or "",
-        stage_index=status.stage_index,
-        n_stages=status.n_stages,
-        round=status.round,
-        attempt=status.attempt,
-        awaited=tuple(status.awaited),
-        since=status.waiting_since,
-        deadline=status.deadline,
-        now=now,
-        over=status.over,
-        progress=progress_of(status.progress),
+        standing=standing_of(status, now),
         timeline=timeline_of(entries, slots, now),
         chain=chain,
-        may=tuple(may(status)),
         n_clusters=() if terms.evaluation is None else terms.evaluation.n_clusters,
     )
 
@@ -134,20 +123,10 @@ def report_of(
     told = {} if summary is None else result_of(summary, n_clusters_of(terms, status))
     profiles = Profiles.model_validate({"profiles": session.profiles or []})
     return SessionReport(
-        session=status.id,
-        title=status.title or status.id,
-        protocol=status.protocol,
+        **reported(status),
         sheet=_sheet(session.terms, terms),
-        seats=tuple(_seats(status, terms)),
-        runs=tuple(
-            Run(n_clusters=run.n_clusters, figures=run.figures, chosen=run.chosen)
-            for run in status.runs
-        ),
+        seats=tuple(seats_shown(status, terms.layout)),
         profiles=profiles.profiles,
-        state=status.state,
-        reason=status.detail or "",
-        created_at=status.created_at,
-        risks=tuple(status.risks),
         audit=tuple(map(line_of, entries[-most_lines:])),
         signed_by=fingerprint(analyst.key),
         versions=versions_of(terms),
@@ -162,20 +141,6 @@ def _sheet(text: bytes, terms: Terms) -> TermsSheet | None:
         return sheet_of(text, terms, known)
     except CoterieError:
         return None
-
-
-def _seats(status: SessionStatus, terms: Terms) -> Iterator[Seat]:
-    for slot in status.slots:
-        yield Seat(
-            slot=slot.name,
-            title=terms.layout.slot(slot.name).title,
-            row=slot.row,
-            column=slot.column,
-            state=slot.state,
-            reason=slot.reason or "",
-            joined_at=slot.joined_at,
-            n_rows=slot.n_rows,
-        )
 
 
 def _checked(lines: Sequence[str]) -> tuple[list[dict[str, Any]], Chain]:

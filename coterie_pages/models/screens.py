@@ -125,25 +125,21 @@ class Chain(Value):
     broken: str = ""
 
 
-class OneSession(Screen):
-    """A session, as its coordinator sees it at the analyst.
+class Standing(Value):
+    """Where a session stands, and what may be done with it.
 
     Attributes
     ----------
-    report : SessionReport
-        What its report says; without a sheet where terms are of another release.
     stage, stage_index, n_stages, round, attempt
         Where it is; the index counts from 0.
     awaited : tuple of str
         Slots for which it waits.
+    now : datetime
+        When the page was made, from which ages count.
     may : tuple of str
         What may be done with it now: ``cancel``, ``extend``, ``choose``.
-    n_clusters : tuple of int
-        Of the runs, where one may be chosen.
     """
 
-    template = "analyst/session.html.j2"
-    report: SessionReport
     stage: str = ""
     stage_index: int = Field(ge=0)
     n_stages: int = Field(ge=0)
@@ -155,9 +151,21 @@ class OneSession(Screen):
     now: AwareDatetime
     over: bool
     progress: Progress | None = None
+    may: tuple[Literal["cancel", "extend", "choose"], ...] = ()
+
+
+class OneSession(Screen):
+    """A session, as its coordinator sees it at the analyst.
+
+    report: what its report says; without a sheet where terms are of another release.
+    n_clusters: of the runs, where one may be chosen.
+    """
+
+    template = "analyst/session.html.j2"
+    report: SessionReport
+    standing: Standing
     timeline: Timeline = Timeline()
     chain: Chain
-    may: tuple[Literal["cancel", "extend", "choose"], ...] = ()
     n_clusters: tuple[int, ...] = ()
 
 

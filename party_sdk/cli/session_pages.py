@@ -16,8 +16,9 @@ from party_sdk.outputs import keep_others, write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
+    from clustering_protocols.wire.answers import SessionStatus
     from coterie_pages.models import SessionReport
-    from party_sdk.coordinator import Coordinator
+    from party_sdk.coordinator import CoordinatedSession, Coordinator
 
 
 @click.command()
@@ -35,11 +36,12 @@ def report(
 ) -> None:
     """Report what came of a session, on a page to file.
 
-    It has terms, members, figures, sizes and the audit, all checked. Terms, members and result are in it where the session was opened: only there can they
-    be checked.
+    It has terms, members, figures, sizes and the audit, all checked. Terms, members and
+    result are in it where the session was opened: only there can they be checked.
     """
     keep_others([html], None, force=force)
-    made, _ = _report(coordinator, session_id)
+    opened = coordinator.session(session_id)
+    made, _ = _report(coordinator, opened, opened.status())
     if html is not None:
         write_page(made, html)
     if as_json:
@@ -77,9 +79,10 @@ def export(
     from party_sdk.session_reports import archive
 
     keep_others([output], None, force=force)
-    made, log = _report(coordinator, session_id)
     opened = coordinator.session(session_id)
-    content = archive(opened, made, page(made), log)
+    status = opened.status()
+    made, log = _report(coordinator, opened, status)
+    content = archive(opened, status, made, page(made), log)
     write_whole(content, output)
     if as_json:
         say(json.dumps({"output": str(output), "n_bytes": len(content)}))
@@ -88,11 +91,10 @@ def export(
 
 
 def _report(
-    coordinator: Coordinator, session_id: str
+    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> tuple[SessionReport, SignedLog]:
     """Return the report of a session, and the audit that is in it."""
     from party_sdk.session_reports import session_report
 
-    opened = coordinator.session(session_id)
     log = opened.audit()
-    return session_report(opened, log, coordinator.acquaintances), log
+    return session_report(opened, status, log, coordinator.acquaintances), log

@@ -12,7 +12,7 @@ from clustering_protocols.errors import CoterieError, InvalidParameters, Unavail
 from clustering_protocols.proofs import SignedLog
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SlotState
-from coterie_pages.following import may, progress_of
+from coterie_pages.following import standing_of
 from coterie_pages.models import SessionReport
 from coterie_pages.models.desk_coordinator import Watched
 from coterie_pages.models.frame import Notice
@@ -41,7 +41,8 @@ def get_session(request: Request, coordinator: Coordinator) -> Response:
 @coordinated
 def get_report(request: Request, coordinator: Coordinator) -> Response:
     """Show the report of a session."""
-    report, _ = _report(coordinator, session_in(request, coordinator))
+    opened = session_in(request, coordinator)
+    report, _ = _report(coordinator, opened, opened.status())
     return shown(request, report)
 
 
@@ -49,7 +50,7 @@ def get_report(request: Request, coordinator: Coordinator) -> Response:
 def get_report_file(request: Request, coordinator: Coordinator) -> Response:
     """Return the report as a file that needs nothing else."""
     opened = session_in(request, coordinator)
-    report, _ = _report(coordinator, opened)
+    report, _ = _report(coordinator, opened, opened.status())
     content = file_of(report).encode()
     return file(content, f"{opened.id}-report.html", "text/html; charset=utf-8")
 
@@ -66,8 +67,9 @@ def get_audit(request: Request, coordinator: Coordinator) -> Response:
 def get_archive(request: Request, coordinator: Coordinator) -> Response:
     """Return everything that a coordinator may read, as `coterie session export` does."""
     opened = session_in(request, coordinator)
-    report, log = _report(coordinator, opened)
-    content = archive(opened, report, file_of(report), log)
+    status = opened.status()
+    report, log = _report(coordinator, opened, status)
+    content = archive(opened, status, report, file_of(report), log)
     return file(content, f"{opened.id}.zip", "application/zip")
 
 
@@ -114,10 +116,10 @@ def _changed(
 
 
 def _report(
-    coordinator: Coordinator, opened: CoordinatedSession
+    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> tuple[SessionReport, SignedLog]:
     log = opened.audit()
-    return session_report(opened, log, coordinator.acquaintances), log
+    return session_report(opened, status, log, coordinator.acquaintances), log
 
 
 def _page(
@@ -125,12 +127,12 @@ def _page(
 ) -> Response:
     opened = session_in(request, coordinator)
     try:
-        report, log = _report(coordinator, opened)
-        standing = opened.status()
+        status = opened.status()
+        report, log = _report(coordinator, opened, status)
     except Unavailable as error:
         return _away(request, error)
-    page = watched(opened, standing, report, log)
-    seconds = 0 if standing.over else _SECONDS
+    page = watched(opened, status, report, log)
+    seconds = 0 if status.over else _SECONDS
     return shown(request, page, notice=notice, seconds=seconds)
 
 
@@ -145,20 +147,9 @@ def watched(
     lines = report.audit[-_MOST_LINES:]
     return Watched(
         report=report.model_copy(update={"audit": lines}),
-        stage=status.stage or "",
-        stage_index=status.stage_index,
-        n_stages=status.n_stages,
-        round=status.round,
-        attempt=status.attempt,
-        awaited=tuple(status.awaited),
-        since=status.waiting_since,
-        deadline=status.deadline,
-        now=at,
-        over=status.over,
-        progress=progress_of(status.progress),
+        standing=standing_of(status, at),
         timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
         chain=Chain(lines=len(entries)),
-        may=tuple(may(status)),
         n_clusters=tuple(run.n_clusters for run in status.runs),
         here=opened.is_ours,
         free=sum(slot.state is not SlotState.JOINED for slot in status.slots),
