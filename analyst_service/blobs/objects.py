@@ -255,12 +255,12 @@ def _told() -> Iterator[None]:
     except (PermissionDeniedError, UnauthenticatedError) as error:
         if _is_full(error):
             raise StorageFull("The object store has no room left.") from None
-        log.error("object store: credentials are refused")  # noqa: TRY400  see above
+        log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store refuses this analyst.") from None
     except (BaseError, OSError) as error:
         if _is_full(error):
             raise StorageFull("The object store has no room left.") from None
-        log.error("object store: %s", type(error).__name__)  # noqa: TRY400  see above
+        log.error("object store: %s", type(error).__name__)  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store does not answer.") from None
 
 
