@@ -14,6 +14,7 @@ from coterie_pages import svg, words
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.models.frame import Frame
 from coterie_pages.models.screens import Screen
+from coterie_pages.reading import READING
 from coterie_pages.served import address_of
 from coterie_pages.svg.heat import lines_of
 
@@ -75,6 +76,7 @@ def _environment() -> Environment:
         "cell": words.cell,
         "finished": words.is_over,
         "shown_figures": words.shown_figures,
+        "reading": READING,
     }
     return made
 

@@ -1,0 +1,43 @@
+"""Figures come with a sentence each: what one says, and which value is the better."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from support import page_models
+
+from clustering_protocols.evaluation import LEAST_IS_BEST, Rule
+from clustering_protocols.figures import Figures
+from coterie_pages.pages import page
+from coterie_pages.reading import READING
+from coterie_pages.words import BESIDE, shown_figures
+
+
+def test_every_figure_that_is_shown_has_a_sentence() -> None:
+    assert READING.keys() == Figures.model_fields.keys() - BESIDE
+
+
+@pytest.mark.parametrize("rule", sorted(set(get_args(Rule)) - {"criterion"}))
+def test_a_sentence_says_the_direction_in_which_the_rule_chooses(rule: str) -> None:
+    better = "smaller" if rule in LEAST_IS_BEST else "larger"
+    assert f"The {better}, the better" in READING[rule]
+
+
+def test_a_report_says_how_to_read_what_it_shows_and_no_more() -> None:
+    report = page_models.session_report()
+    shown = shown_figures(report.runs)
+    assert shown
+    for name, sentence in READING.items():
+        assert (sentence.split(",")[0].replace("'", "&#39;") in page(report)) == (
+            name in shown
+        )
+
+
+def test_a_figure_of_a_later_release_is_shown_without_a_sentence() -> None:
+    report = page_models.session_report()
+    runs = tuple(
+        run.model_copy(update={"figures": {**run.figures, "later_figure": 0.5}})
+        for run in report.runs
+    )
+    assert "later figure" in page(report.model_copy(update={"runs": runs}))
