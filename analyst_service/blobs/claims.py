@@ -18,6 +18,11 @@ def claim(transaction: Transaction, digests: Iterable[str]) -> None:
     """Claim digests until the transaction ends; waits for other claims on them."""
     if transaction.connection().dialect.name != "postgresql":
         return  # to connect is to begin
-    # in one order for all: claims that wait for each other could wait in a circle
-    for key in sorted({int(digest[:16], 16) - (1 << 63) for digest in digests}):
-        transaction.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+    keys = sorted({int(digest[:16], 16) - (1 << 63) for digest in digests})
+    transaction.execute(_CLAIM, {"keys": keys})
+
+
+# in one order for all: claims that wait for each other could wait in a circle
+_CLAIM = sa.text(
+    "SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(:keys AS bigint[])) AS each(key)"
+)

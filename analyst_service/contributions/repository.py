@@ -94,13 +94,7 @@ class ContributionRepository:
         self, table: type[Task | Contribution], session: Session
     ) -> dict[str, str]:
         """Return slot and digest of all tasks or contributions of the open attempt."""
-        rows = self._transaction.execute(
-            sa.select(table.slot, table.digest).where(
-                table.session_id == session.id,
-                table.round == session.round,
-                table.attempt == session.attempt,
-            )
-        )
+        rows = self._transaction.execute(_DIGESTS[table], _open_attempt(session))
         return dict(rows.all())
 
 
@@ -142,6 +136,10 @@ def _of_attempt(table: type[Task | Contribution]) -> sa.ColumnElement[bool]:
 
 # Queries of most requests, written once: to write one costs more than to send it.
 _ANSWERS = sa.select(Contribution).where(_of_attempt(Contribution))
+_DIGESTS = {
+    table: sa.select(table.slot, table.digest).where(_of_attempt(table))
+    for table in (Task, Contribution)
+}
 _TASKS = cast(sa.Table, Task.__table__)
 _UNANSWERED = sa.select(*(_TASKS.c[name] for name in OpenTask._fields)).where(
     _of_attempt(Task),

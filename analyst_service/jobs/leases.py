@@ -12,11 +12,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
+from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Session
+from analyst_service.models import Session, UTCDateTime
 from clustering_protocols.wire.states import SessionState
 
 
@@ -39,7 +41,7 @@ class LeaseRepository:
 
     Parameters
     ----------
-    unit : Unit
+    transaction : Transaction
     seconds : float
         How long a lease holds without being renewed.
     """
@@ -50,35 +52,20 @@ class LeaseRepository:
 
     def any_free(self, now: datetime) -> bool:
         """Return whether :meth:`take` would find a step; takes no lock."""
-        free = sa.select(Session.id).where(self._is_free(now)).limit(1)
-        return self._transaction.scalar(free) is not None
+        return bool(self._transaction.scalar(_ANY_FREE, self._free(now)))
 
     def take(self, now: datetime) -> Lease | None:
         """Take the step that waits longest; None if there is none.
 
         Rows that another driver is about to take are skipped instead of waited for.
         """
-        session = self._transaction.scalar(
-            sa.select(Session)
-            .where(self._is_free(now))
-            .order_by(Session.changed_at, Session.id)
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
+        free = self._free(now)
+        session = self._transaction.scalar(_NEXT, free)
         if session is None:
             return None
         token = secrets.token_hex(16)
-        begun = self._transaction.scalar(
-            sa.update(Session)
-            .where(Session.id == session.id, self._is_free(now))
-            .values(
-                lease_token=token,
-                lease_until=now + self._span,
-                step_attempts=Session.step_attempts + 1,
-            )
-            .returning(Session.step_attempts)
-            .execution_options(synchronize_session=False)
-        )
+        taken = {"of_id": session.id, "by": token, "until": now + self._span}
+        begun = self._transaction.scalar(_TAKE, free | taken)
         return None if begun is None else Lease(session, token, begun)
 
     def renew(self, lease: Lease, now: datetime) -> bool:
@@ -99,30 +86,58 @@ class LeaseRepository:
         self._change(lease, lease_token=None, lease_until=until, step_attempts=begun)
 
     def _change(self, lease: Lease, **values: object) -> bool:
-        changed = self._transaction.execute(
-            sa.update(Session)
-            .where(
-                Session.id == lease.session.id,
-                Session.lease_token == lease.token,
-                Session.state == SessionState.STEPPING.value,
-            )
-            .values(**values)
-            .returning(Session.id)
-            .execution_options(synchronize_session=False)
-        )
+        held = {"of_id": lease.session.id, "by": lease.token}
+        changes = {f"new_{name}": value for name, value in values.items()}
+        changed = self._transaction.execute(_changing(*values), held | changes)
         return changed.first() is not None
 
-    def _is_free(self, now: datetime) -> sa.ColumnElement[bool]:
-        """Return the condition under which a step may be taken.
+    def _free(self, now: datetime) -> dict[str, datetime]:
+        return {"now": now, "far": now + 2 * self._span}
 
-        A lease that ends later than any driver would set it was set before the clock
-        was put back: nobody renews it.
-        """
-        return sa.and_(
-            Session.state == SessionState.STEPPING.value,
-            sa.or_(
-                Session.lease_until.is_(None),
-                Session.lease_until <= now,
-                Session.lease_until > now + 2 * self._span,
-            ),
+
+# Statements of every step, written once: to write one costs more than to send it.
+_TABLE = cast(sa.Table, Session.__table__)
+_NOW = sa.bindparam("now", type_=UTCDateTime())
+# A lease that ends later than any driver would set it was set before the clock was put
+# back: nobody renews it.
+_IS_FREE = sa.and_(
+    Session.state == SessionState.STEPPING.value,
+    sa.or_(
+        Session.lease_until.is_(None),
+        Session.lease_until <= _NOW,
+        Session.lease_until > sa.bindparam("far", type_=UTCDateTime()),
+    ),
+)
+_ANY_FREE = sa.select(sa.exists(sa.select(Session.id).where(_IS_FREE)))
+_NEXT = (
+    sa.select(Session)
+    .where(_IS_FREE)
+    .order_by(Session.changed_at, Session.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_TAKE = (
+    sa.update(_TABLE)
+    .where(_TABLE.c.id == sa.bindparam("of_id"), _IS_FREE)
+    .values(
+        lease_token=sa.bindparam("by"),
+        lease_until=sa.bindparam("until"),
+        step_attempts=_TABLE.c.step_attempts + 1,
+    )
+    .returning(_TABLE.c.step_attempts)
+)
+
+
+@cache
+def _changing(*names: str) -> sa.UpdateBase:
+    """Return what writes these columns for whoever holds the lease."""
+    return (
+        sa.update(_TABLE)
+        .where(
+            _TABLE.c.id == sa.bindparam("of_id"),
+            _TABLE.c.lease_token == sa.bindparam("by"),
+            _TABLE.c.state == SessionState.STEPPING.value,
         )
+        .values({name: sa.bindparam(f"new_{name}") for name in names})
+        .returning(_TABLE.c.id)
+    )

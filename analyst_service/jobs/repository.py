@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -56,19 +56,19 @@ class JobRepository:
 
     def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand; takes no lock."""
-        query = sa.select(
-            Session.id, Session.state, Session.round, Session.attempt
-        ).where(Session.id.in_(sessions))
-        return {
-            row[0]: RoundPosition(*row[1:]) for row in self._transaction.execute(query)
-        }
+        found = self._transaction.execute(_STANDINGS, {"session_ids": list(sessions)})
+        return {row[0]: RoundPosition(*row[1:]) for row in found}
 
-    def add_tasks(self, tasks: list[Task]) -> None:
-        """Store the tasks of an attempt."""
-        self._transaction.add_all(tasks)
-        self._transaction.flush()
+    def add_tasks(self, tasks: Sequence[Mapping[str, object]]) -> None:
+        """Store the tasks of an attempt, given their columns."""
+        self._transaction.execute(_TASKS, tasks)
 
 
+# of the table, and not of the class: nothing of it is read back
+_TASKS = sa.insert(cast(sa.Table, Task.__table__))
+_STANDINGS = sa.select(
+    Session.id, Session.state, Session.round, Session.attempt
+).where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 _IS_COMPLETE = sa.and_(
     Session.state == SessionState.COLLECTING.value,

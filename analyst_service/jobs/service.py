@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -160,7 +160,7 @@ class JobService:
             deadline=now + timedelta(seconds=seconds),
         )
         if moved:
-            self._jobs.add_tasks(_tasks(lease.session.id, opened, opened.tasks))
+            self._jobs.add_tasks(_tasks(lease.session.id, opened))
         return moved
 
     def _choose(self, lease: Lease, choosing: Choosing[str]) -> bool:
@@ -199,16 +199,13 @@ class JobService:
         )
 
 
-def _tasks(
-    session_id: str, opened: Opened[str], digests: Mapping[str, str]
-) -> list[Task]:
+def _tasks(session_id: str, opened: Opened[str]) -> list[dict[str, object]]:
+    here = {
+        "session_id": session_id,
+        "round": opened.round,
+        "attempt": opened.attempt,
+    }
     return [
-        Task(
-            session_id=session_id,
-            round=opened.round,
-            attempt=opened.attempt,
-            slot=slot,
-            digest=digest,
-        )
-        for slot, digest in digests.items()
+        {**here, "slot": slot, "digest": digest}
+        for slot, digest in opened.tasks.items()
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -43,6 +44,23 @@ _MEMBERS = (
     .order_by(Member.row_group, Member.column_group)
 )
 _SLOTS = {table: _slots_of(table) for table in (Task, Contribution)}
+_TABLE = cast(sa.Table, Session.__table__)
+
+
+@cache
+def _moving(*names: str, by_lease: bool) -> sa.UpdateBase:
+    """Return what writes these columns and ends a lease, unless a session has moved."""
+    unmoved = [
+        _TABLE.c[name] == sa.bindparam(f"of_{name}")
+        for name in ("id", "state", "round", "attempt")
+    ]
+    if by_lease:
+        unmoved.append(_TABLE.c.lease_token == sa.bindparam("by"))
+    values = {name: sa.bindparam(f"new_{name}") for name in names}
+    free = {"lease_token": None, "lease_until": None, "step_attempts": 0}
+    return (
+        sa.update(_TABLE).where(*unmoved).values(free | values).returning(_TABLE.c.id)
+    )
 
 
 class SessionRepository:
@@ -155,26 +173,17 @@ class SessionRepository:
         the audit, and is told to whoever left an address.
         """
         state = SessionState(session.state)
-        unmoved = [
-            Session.id == session.id,
-            Session.state == state.value,
-            Session.round == session.round,
-            Session.attempt == session.attempt,
-        ]
-        if token is not None:
-            unmoved.append(Session.lease_token == token)
-        free = {"lease_token": None, "lease_until": None, "step_attempts": 0}
-        moved = self._transaction.execute(
-            sa.update(Session)
-            .where(*unmoved)
-            .values(
-                {"state": after(state, event).value, "changed_at": now, **free}
-                | changes
-            )
-            .returning(Session.id)
-            .execution_options(synchronize_session=False)
-        )
-        if moved.first() is None:
+        values = {"state": after(state, event).value, "changed_at": now} | changes
+        here = {
+            "of_id": session.id,
+            "of_state": state.value,
+            "of_round": session.round,
+            "of_attempt": session.attempt,
+            "by": token,
+        }
+        statement = _moving(*sorted(values), by_lease=token is not None)
+        new = {f"new_{name}": value for name, value in values.items()}
+        if self._transaction.execute(statement, here | new).first() is None:
             return False
         self._audit.append(session.id, event.value, now, **_said(session, changes))
         self._outbox.note(_standing(session, after(state, event), now, changes), now)
