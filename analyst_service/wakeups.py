@@ -24,7 +24,8 @@ class Waiter:
     async def wait(self, seconds: float) -> None:
         """Return when notified since creation or the last wait, or after the timeout."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._notified.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._notified.wait()
         self._notified.clear()
 
     def notify(self) -> None:

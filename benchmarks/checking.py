@@ -37,7 +37,8 @@ from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.secrecy import tags
 from clustering_protocols.terms import Layout
-from party_sdk.memory import Answered, PartyFolder
+from party_sdk.answered import Answered, Standing
+from party_sdk.memory import PartyFolder
 
 BYTES_GOAL, TIME_GOAL, ROUNDS_GOAL = 1.1, 1.2, 2
 CHECKS: list[tuple[Any, str]] = [
@@ -96,8 +97,14 @@ class OnDisk(simulation.Session):
         """Tell a party a task; keep its answer."""
         before = self.memories[slot]
         answer = super().ask(slot, task)
-        kept = Answered(before=before, after=answer.memory)
-        self.folders[slot].save_answered(kept, answer.contribution, answer.journal)
+        folder = self.folders[slot]
+        standing = Standing(
+            turn=folder.load_standing().turn + 1,
+            answered=Answered(before=before, after=answer.memory),
+            journal=answer.journal,
+            contribution=answer.contribution,
+        )
+        folder.save_standing(standing)
         return answer
 
 

@@ -27,7 +27,7 @@ from party_sdk.tables import open_table
 
 TIMED = (
     (PartyEngine, "reply", "rows"),
-    (PartyFolder, "save_answered", "disk"),
+    (PartyFolder, "save_standing", "disk"),
     (Ledger, "sending", "disk"),
     (Ledger, "received", "disk"),
     (AnalystClient, "contribute", "upload"),

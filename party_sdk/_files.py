@@ -64,6 +64,23 @@ def write_private(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def overwrite_private(path: Path, content: bytes) -> None:
+    """Write a file where it lies; durable when it returns, by one sync; mode 0600.
+
+    A crash may leave part of it: for who keeps another one to go back to.
+
+    Raises
+    ------
+    StorageFull
+        If there is no room; the file is damaged.
+    """
+    is_new = not path.exists()
+    with _room(path):
+        _write_synced(path, content)
+    if is_new:
+        _sync_folder(path.parent)
+
+
 def append_private(path: Path, content: bytes, *, at: int, durable: bool) -> None:
     """Write content behind the first ``at`` bytes of a file; mode 0600.
 

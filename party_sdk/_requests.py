@@ -16,14 +16,16 @@ from clustering_protocols.problems import Problem
 _PROBLEM = "application/problem+json"
 
 
-def content_digest(content: bytes) -> str:
-    """Return the Content-Digest of a body (RFC 9530)."""
-    return f"sha-256=:{base64.b64encode(sha256(content).digest()).decode()}:"
+def content_digest(content: bytes, digest: str = "") -> str:
+    """Return the Content-Digest of a body (RFC 9530), whose SHA-256 may be known."""
+    found = bytes.fromhex(digest) if digest else sha256(content).digest()
+    return f"sha-256=:{base64.b64encode(found).decode()}:"
 
 
-def contribution_headers(content: bytes) -> dict[str, str]:
-    """Return the headers of an upload."""
-    return {"Content-Type": MEDIA_TYPE, "Content-Digest": content_digest(content)}
+def contribution_headers(content: bytes, digest: str = "") -> dict[str, str]:
+    """Return the headers of an upload, whose SHA-256 (hex) may be known."""
+    announced = content_digest(content, digest)
+    return {"Content-Type": MEDIA_TYPE, "Content-Digest": announced}
 
 
 def bearer(secret: str | None) -> dict[str, str]:

@@ -175,6 +175,8 @@ class AnalystClient:
         attempt: int,
         content: bytes,
         wait: float = 0,
+        *,
+        digest: str = "",
     ) -> tuple[Receipt, bytes | None]:
         """Send a contribution; return the receipt, and the next task if there is one.
 
@@ -184,9 +186,11 @@ class AnalystClient:
         ----------
         wait : float
             For how many seconds the analyst may wait for the next task.
+        digest : str, optional
+            SHA-256 (hex) of the content, where it is known.
         """
         path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
-        headers = _requests.contribution_headers(content)
+        headers = _requests.contribution_headers(content, digest)
         headers |= waiting.prefer(wait) if wait else {}
         response = self._send("PUT", path, content=content, headers=headers)
         told = waiting.receipt_in(response.headers)

@@ -67,7 +67,7 @@ def _standing(folder: PartyFolder) -> tuple[str, str]:
         return "forgotten", f"coterie party report {where}"
     if folder.load_result() is not None:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
-    journal = folder.load_journal()
+    journal = folder.load_standing().journal
     if has_left(folder):
         return "left", f"coterie party forget {where}"
     if journal.stopped:

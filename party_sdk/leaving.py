@@ -37,7 +37,7 @@ def leave(folder: PartyFolder, transport: Transport, reason: str) -> bool:
         raise NotReady("This session is completed: nothing more is sent.")
     with folder.locked():
         said = f"{_LEFT}{f': {reason}' if reason else ''}."
-        folder.save_journal(folder.load_journal().stop(said))
+        folder.stop(said)
     if identity.token is not None:
         return False
     code = Invitation.parse(identity.invitation).code
@@ -50,10 +50,10 @@ def leave(folder: PartyFolder, transport: Transport, reason: str) -> bool:
 
 def has_left(folder: PartyFolder) -> bool:
     """Return whether a party has left its session."""
-    return folder.load_journal().stopped.startswith(_LEFT)
+    return folder.load_standing().journal.stopped.startswith(_LEFT)
 
 
 def check_staying(folder: PartyFolder) -> None:
     """Refuse to go on with a session that was left; :class:`GuardRefused`."""
     if has_left(folder):
-        raise GuardRefused(folder.load_journal().stopped)
+        raise GuardRefused(folder.load_standing().journal.stopped)

@@ -1,17 +1,19 @@
 """What left a party, under which context, and what the analyst said it got.
 
 A chain of lines (:mod:`clustering_protocols.hash_chain`) in the party's folder. What is to
-leave is written and synced before its first byte leaves; the receipt follows when it
-comes. So the log tells everything that may have left, even after a crash.
+leave is written before its first byte leaves; the receipt follows when it comes. Lines
+are synced now and then. Until they are, they stand in what is synced with each answer
+(:mod:`party_sdk.answered`) as well: lines that a power cut has taken are put back before
+the party goes on. So the log tells everything that may have left, even after a crash.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from clustering_protocols import hash_chain
 from clustering_protocols.errors import AuditBroken, Equivocation
@@ -19,7 +21,14 @@ from clustering_protocols.wire.answers import Receipt
 from party_sdk._files import append_private
 
 Place = tuple[int, int]
+_MOST_LOOSE: Final = 32  # lines that are not synced: each answer is written with them
 _RECEIPT = {"digest", "size", "sequence", "entry", "received_at", "signature"}
+
+
+class _Event(NamedTuple):
+    name: str
+    said: Mapping[str, Any]
+    place: Place | None = None
 
 
 class Ledger:
@@ -27,9 +36,15 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: list[dict[str, Any]] | None = None  # read and checked once
-        self._text: list[str] = []
-        self._size = 0
+        self._is_read = False  # and checked: once
+        self._n_durable = 0  # of lines, as far as this process knows
+        self._reset([], 0)
+
+    def _reset(self, text: list[str], size: int) -> None:
+        self._text, self._size = text, size
+        self._known: list[dict[str, Any]] = []
+        self._by_place: dict[tuple[str, Place], dict[str, Any]] = {}
+        self._last_sequence = 0
 
     def read(self) -> list[dict[str, Any]]:
         """Return all entries, the oldest first.
@@ -40,14 +55,16 @@ class Ledger:
             If a line is not the one that was written, or a receipt is for other bytes
             than those that were sent.
         """
-        self._text, self._size = self._lines()
-        entries = list(hash_chain.read(self._text))
+        text, size = self._lines()
+        entries = list(hash_chain.read(text))
         sent = {_place(e): e["digest"] for e in entries if e["event"] == "sending"}
         for entry in entries:
             is_receipt = entry["event"] == "receipt"
             if is_receipt and sent.get(_place(entry)) != entry["digest"]:
                 raise AuditBroken(f"Line {entry['number']}: these bytes never left.")
-        self._known = entries
+        self._reset(text, size)
+        self._take(entries)
+        self._is_read = True
         return list(entries)
 
     @property
@@ -58,15 +75,21 @@ class Ledger:
 
     def joining(self, digest: str) -> None:
         """Note that the party's line of the roster is about to leave."""
-        self._write("joining", digest=digest)
+        self._write(self._drawn(_Event("joining", {"digest": digest})))
+        self.sync()
 
-    def noting(self, place: Place, notes: Mapping[str, Any]) -> None:
-        """Note what the operator was told of an answer, for example its privacy cost."""
-        if notes and not self._find("noting", place):
-            self._write("noting", place, notes=dict(notes))
+    def about_to_leave(
+        self,
+        place: Place,
+        task: str,
+        digest: str,
+        size: int,
+        notes: Mapping[str, Any] | None = None,
+    ) -> tuple[str, ...]:
+        """Return all lines that may not be on disk once a contribution is to leave.
 
-    def sending(self, place: Place, task: str, digest: str, size: int) -> None:
-        """Note that a contribution is about to leave; once, however often it is sent.
+        The last of them says that it does. Nothing is written: the caller keeps them
+        where they outlast a crash, and then calls :meth:`sending`.
 
         Parameters
         ----------
@@ -76,9 +99,38 @@ class Ledger:
             SHA-256 (hex) of what was asked and of the answer.
         size : int
             Bytes of the answer.
+        notes : mapping, optional
+            What the operator was told of the answer, for example its privacy cost.
         """
-        if not self._find("sending", place):
-            self._write("sending", place, task=task, digest=digest, size=size)
+        if len(self._loose()) > _MOST_LOOSE:
+            self.sync()
+        said = {"task": task, "digest": digest, "size": size}
+        events = [_Event("noting", {"notes": dict(notes)}, place)] if notes else []
+        events.append(_Event("sending", said, place))
+        return (*self._loose(), *self._drawn(*events))
+
+    def sending(self, lines: Sequence[str]) -> None:
+        """Write those of these lines that are not written; they are synced later.
+
+        Raises
+        ------
+        AuditBroken
+            If other lines stand in their place.
+        """
+        known = self._entries()
+        for at, line in enumerate(lines):
+            number = _number(line)
+            if number > len(known):
+                self._write(lines[at:])
+                return
+            if self._text[number - 1] != line:
+                raise AuditBroken(f"Line {number} is not the one that was written.")
+
+    def sync(self) -> None:
+        """Let all lines be on disk."""
+        if self._path.exists():
+            append_private(self._path, b"", at=self._size, durable=True)
+        self._n_durable = len(self._text)
 
     def received(self, place: Place, receipt: Receipt) -> None:
         """Note the analyst's receipt.
@@ -91,16 +143,17 @@ class Ledger:
         """
         said = receipt.model_dump(mode="json", include=_RECEIPT)
         known = self._find("receipt", place)
-        if known:
-            if any(known[0][name] != value for name, value in said.items()):
+        if known is not None:
+            if any(known[name] != value for name, value in said.items()):
                 raise Equivocation(f"Two receipts for {_where(place)} differ.")
             return
-        last = max((e["sequence"] or 0 for e in self._find("receipt")), default=0)
+        last = self._last_sequence
         if receipt.sequence is not None and receipt.sequence <= last:
             raise Equivocation(
                 f"The receipt for {_where(place)} has a number that was given before."
             )
-        self._write("receipt", place, **said)
+        # one that a crash loses is asked for again
+        self._write(self._drawn(_Event("receipt", said, place)))
 
     def has_receipt(self, place: Place) -> bool:
         """Return whether the analyst has acknowledged what left."""
@@ -110,38 +163,70 @@ class Ledger:
         """Return whether something was about to leave that nobody acknowledged."""
         return bool(self._find("sending", place)) and not self.has_receipt(place)
 
-    def _find(self, event: str, place: Place | None = None) -> list[dict[str, Any]]:
-        return [
-            entry
-            for entry in self._entries()
-            if entry["event"] == event and place in {None, _place(entry)}
-        ]
+    @property
+    def last_sent(self) -> Place:
+        """Return the last round and attempt of which an answer was about to leave."""
+        self._entries()
+        places = (place for event, place in self._by_place if event == "sending")
+        return max(places, default=(0, 0))
 
-    def _write(self, event: str, place: Place | None = None, **fields: Any) -> None:
-        known = self._entries()
-        at = datetime.now(UTC).isoformat()
-        where = {"round": place[0], "attempt": place[1]} if place else {}
-        entry = {"event": event, "at": at, **where, **fields}
+    def _find(self, event: str, place: Place) -> dict[str, Any] | None:
+        self._entries()
+        return self._by_place.get((event, place))
+
+    def _drawn(self, *events: _Event) -> list[str]:
+        """Return the lines of what happened, behind those that are there."""
+        number, at = len(self._entries()), datetime.now(UTC).isoformat()
         last = self._text[-1] if self._text else None
-        line = hash_chain.write(last, len(known) + 1, entry)
-        content = f"{line}\n".encode()
-        # a receipt that a crash loses is asked for again
-        append_private(self._path, content, at=self._size, durable=event != "receipt")
-        self._text.append(line)
+        drawn: list[str] = []
+        for event in events:
+            where = _named(event.place) if event.place else {}
+            entry = {"event": event.name, "at": at, **where, **event.said}
+            number += 1
+            last = hash_chain.write(last, number, entry)
+            drawn.append(last)
+        return drawn
+
+    def _write(self, lines: Sequence[str]) -> None:
+        content = "".join(f"{line}\n" for line in lines).encode()
+        append_private(self._path, content, at=self._size, durable=False)
         self._size += len(content)
-        known.append(json.loads(line))
+        self._text += lines
+        self._take(map(json.loads, lines))
+
+    def _take(self, entries: Iterable[dict[str, Any]]) -> None:
+        for entry in entries:
+            self._known.append(entry)
+            self._by_place.setdefault((entry["event"], _place(entry)), entry)
+            if entry["event"] == "receipt":
+                self._last_sequence = max(self._last_sequence, entry["sequence"] or 0)
+
+    def _loose(self) -> list[str]:
+        self._entries()
+        return self._text[self._n_durable :]
 
     def _entries(self) -> list[dict[str, Any]]:
         """Return what this process has read or written: nobody else writes here."""
-        if self._known is None:
+        if not self._is_read:
             self.read()
-        return [] if self._known is None else self._known
+        return self._known
 
     def _lines(self) -> tuple[list[str], int]:
         """Return the lines that are whole, and the bytes they take."""
         content = self._path.read_bytes() if self._path.exists() else b""
+        # of what was not synced, a power cut may leave zeros, or half a line
+        content = content.rstrip(b"\0")
         whole = content[: content.rfind(b"\n") + 1]
         return whole.decode().splitlines(), len(whole)
+
+
+def _number(line: str) -> int:
+    number: int = json.loads(line)["number"]
+    return number
+
+
+def _named(place: Place) -> dict[str, int]:
+    return {"round": place[0], "attempt": place[1]}
 
 
 def _place(entry: Mapping[str, Any]) -> Place:

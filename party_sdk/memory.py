@@ -1,11 +1,13 @@
 """What a party keeps on its own disk: one folder per session and slot.
 
 ``identity.json`` says who the party is in this session (entropy, invitation, token);
-``agreement.json`` holds the exact bytes; ``memory.arrays`` the memory before and after
-the last round that was answered; ``contribution.arrays`` the bytes of that answer. They
-are written and synced before the first byte leaves, so that a retry sends the same.
+``agreement.json`` holds the exact bytes; ``answered.0.arrays`` or ``answered.1.arrays``
+where the party stands (see :mod:`party_sdk.answered`): the memory before and after the
+last round that was answered, the bytes of that answer, which tasks were answered, and
+what everybody was told by then. It is written and synced before the first byte leaves, so
+that a retry sends the same.
 ``arrived.arrays`` names the rows of the table that the session sees, unless it is all of
-them as they are. ``journal.arrays`` says which tasks were answered, and what everybody was told by then.
+them as they are.
 ``held`` is there after the operator has refused an answer.
 ``sent.log`` says what left when, and what the analyst acknowledged. It and the agreement
 outlive the rest in ``forgotten/1``, ``2`` …, with ``report.json``.
@@ -14,32 +16,28 @@ outlive the rest in ``forgotten/1``, ``2`` …, with ``report.json``.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from clustering_protocols import codec
-from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
-from clustering_protocols.errors import Equivocation, NotReady
+from clustering_protocols.errors import NotReady
 from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.preparation.arrival import Arrived
 from clustering_protocols.terms import Member, read_agreement
 from party_sdk._files import locked, private_folder
+from party_sdk.answered import Standing, StandingFiles
 from party_sdk.ledger import Ledger
 from party_sdk.profiled import ProfiledRows
 from party_sdk.sealing import SecretFiles
 from party_sdk.spending import Spending
 
-_VERSION = 3
 _REPORT = "report.json"
 
 
@@ -65,32 +63,6 @@ class Identity(BaseModel):
         return "<Identity>"
 
     __str__ = __repr__
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The last round that was answered, and the memory before and after it."""
-
-    round: int = 0
-    attempt: int = 0
-    task_digest: str = ""
-    contribution_digest: str = ""
-    before: Memory = field(default_factory=Memory)
-    after: Memory = field(default_factory=Memory)
-
-    def base(self, round_: int, attempt: int) -> Memory:
-        """Return the memory from which a new round or attempt starts.
-
-        A round that is opened again starts from the memory before it.
-        """
-        if round_ == self.round and attempt > self.attempt:
-            return self.before
-        if round_ > self.round:
-            return self.after
-        raise Equivocation(
-            f"Round {round_}, attempt {attempt} came after round {self.round}, attempt "
-            f"{self.attempt}."
-        )
 
 
 class PartyFolder:
@@ -165,25 +137,23 @@ class PartyFolder:
         else:
             self._files.write(self._arrived, arrived.encode())
 
-    def load_answered(self) -> Answered:
-        """Return what was answered last."""
-        if not self._memory.exists():
-            return Answered()
-        return _decode(self._files.read(self._memory))
+    def load_standing(self) -> Standing:
+        """Return where the party stands: what it answered last, and what it knows."""
+        return self._standing.load()
 
-    def load_journal(self) -> Journal:
-        """Return which tasks were answered so far."""
-        if not self._journal.exists():
-            return Journal()
-        return Journal.decode(self._files.read(self._journal))
+    def save_standing(self, standing: Standing) -> None:
+        """Keep where the party stands from now on, before anything is sent."""
+        self._standing.save(standing)
 
     def has_receipt(self, journal: Journal) -> bool:
         """Return whether the analyst has acknowledged the last answer of a journal."""
         return self.ledger.has_receipt((journal.round, journal.attempt))
 
-    def save_journal(self, journal: Journal) -> None:
-        """Keep which tasks were answered, or that this party has stopped."""
-        self._files.write(self._journal, journal.encode())
+    def stop(self, reason: str) -> None:
+        """Let the party answer nothing any more."""
+        last = self.load_standing()
+        journal = last.journal.stop(reason)
+        self.save_standing(replace(last, turn=last.turn + 1, journal=journal))
 
     @property
     def is_held(self) -> bool:
@@ -196,25 +166,6 @@ class PartyFolder:
             self._held.touch(mode=0o600)
         else:
             self._held.unlink(missing_ok=True)
-
-    def save_answered(
-        self, answered: Answered, contribution: bytes, journal: Journal
-    ) -> None:
-        """Keep an answer and the memories around it, before anything is sent.
-
-        The answer is written first: the memory names it by its digest. A crash behind
-        the journal costs nothing: the same task may be answered again.
-        """
-        self._files.write(self._contribution, contribution)
-        self.save_journal(journal)
-        self._files.write(self._memory, _encode(answered))
-
-    def load_contribution(self, answered: Answered) -> bytes:
-        """Return the bytes of the last answer, exactly as they were first sent."""
-        content = self._files.read(self._contribution)
-        if sha256(content).hexdigest() != answered.contribution_digest:
-            raise NotReady(f"{self._contribution} was changed; ask for a new session.")
-        return content
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -293,59 +244,9 @@ class PartyFolder:
         return self.path / "arrived.arrays"
 
     @property
-    def _journal(self) -> Path:
-        return self.path / "journal.arrays"
-
-    @property
     def _held(self) -> Path:
         return self.path / "held"
 
     @property
-    def _memory(self) -> Path:
-        return self.path / "memory.arrays"
-
-    @property
-    def _contribution(self) -> Path:
-        return self.path / "contribution.arrays"
-
-
-def _encode(answered: Answered) -> bytes:
-    memories = {"before": answered.before, "after": answered.after}
-    arrays: dict[str, NDArray[Any]] = {}
-    kinds: dict[str, list[str]] = {}
-    for when, memory in memories.items():
-        kinds[when] = sorted(memory.entries)
-        for index, kind in enumerate(kinds[when]):
-            arrays[f"{when}.{index}"] = np.frombuffer(memory.entries[kind], np.uint8)
-    header = {
-        "version": _VERSION,
-        "round": answered.round,
-        "attempt": answered.attempt,
-        "task_digest": answered.task_digest,
-        "contribution_digest": answered.contribution_digest,
-        **kinds,
-    }
-    return codec.encode(header, arrays)
-
-
-def _decode(content: bytes) -> Answered:
-    header, arrays = codec.decode(content)
-    if header["version"] != _VERSION:
-        raise NotReady("The memory was written by another release of coterie.")
-    return Answered(
-        round=header["round"],
-        attempt=header["attempt"],
-        task_digest=header["task_digest"],
-        contribution_digest=header["contribution_digest"],
-        before=_memory_of("before", header, arrays),
-        after=_memory_of("after", header, arrays),
-    )
-
-
-def _memory_of(when: str, header: Mapping[str, Any], arrays: codec.Arrays) -> Memory:
-    return Memory(
-        {
-            kind: arrays[f"{when}.{index}"].tobytes()
-            for index, kind in enumerate(header[when])
-        }
-    )
+    def _standing(self) -> StandingFiles:
+        return StandingFiles(self.path, self._files)

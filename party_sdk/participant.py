@@ -325,14 +325,14 @@ class Party:
         task = client.task(self.invitation.session, wait=0)
         if task is None:
             raise NotReady("Nothing is asked of this party now.")
-        address = packets.read(task).address
-        answered = self.folder.load_answered()
-        if (address.round, address.attempt) == (answered.round, answered.attempt):
-            return Inspection.of(self.folder.load_contribution(answered), {})
-        before = answered.base(address.round, address.attempt)
-        journal = self.folder.load_journal()
+        asked = packets.read(task)
+        here = (asked.address.round, asked.address.attempt)
+        last = self.folder.load_standing()
+        if here == last.answered.place:
+            return Inspection.of(last.sent, {})
+        before = last.answered.base(*here)
         rows = self._arrival(data).data
-        answer = self._engine(agreement).reply(journal, before, task, rows)
+        answer = self._engine(agreement).reply(last.journal, before, asked, rows)
         return Inspection.of(answer.contribution, answer.notes)
 
     def clustered(
@@ -342,7 +342,7 @@ class Party:
 
         Once the session is over. Rows without a value that they need are left out.
         """
-        memory = self.folder.load_answered().after
+        memory = self.folder.load_standing().answered.after
         return clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def result(self) -> Result:
@@ -384,6 +384,7 @@ class Party:
             raise end_of(over.state, over.reason, over.detail) from None
         result = client.result(self.invitation.session)
         outcome = self._conclude(result, arrival.data)
+        self.folder.ledger.sync()
         self.folder.save_result(result)  # not before it has been checked
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
@@ -414,11 +415,10 @@ class Party:
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         """Return what a result says, in the order of the table; data as they arrived."""
         party = self._engine(self.folder.load_agreement() or b"")
-        memory = self.folder.load_answered().after
-        journal = self.folder.load_journal()
-        acknowledged = self.folder.has_receipt(journal)
+        last = self.folder.load_standing()
+        acknowledged = self.folder.has_receipt(last.journal)
         outcome = party.conclude(
-            journal, memory, result, data, acknowledged=acknowledged
+            last.journal, last.answered.after, result, data, acknowledged=acknowledged
         )
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -16,15 +16,17 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import (
     Equivocation,
     GuardRefused,
+    NotReady,
     RoundClosed,
     SessionOver,
 )
 from clustering_protocols.proofs import check_receipt
 from clustering_protocols.terms import Terms
 from clustering_protocols.wire.states import SessionState
+from party_sdk.answered import Answered, Standing
 from party_sdk.client import LONG_POLL_SECONDS, AnalystClient
 from party_sdk.inspection import Inspection
-from party_sdk.memory import Answered, PartyFolder
+from party_sdk.memory import PartyFolder
 from party_sdk.policy import Policy
 
 OnNotes = Callable[[Mapping[str, Any]], None]
@@ -54,15 +56,19 @@ class Oversight:
             raise GuardRefused("The operator did not let this contribution go.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Responder:
-    """The rounds of one party in one session."""
+    """The rounds of one party in one session; the caller has locked its folder."""
 
     folder: PartyFolder
     client: AnalystClient
     terms: Terms = field(repr=False)
     policy: Policy
     oversight: Oversight
+    _standing: Standing = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._standing = self.folder.load_standing()
 
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
@@ -84,51 +90,64 @@ class Responder:
         try:
             return self._answer(party, task, data)
         except engine.FINAL as error:
-            journal = self.folder.load_journal()
-            if not journal.stopped:
-                self.folder.save_journal(journal.stop(str(error)))
+            if not self._standing.journal.stopped:
+                journal = self._standing.journal.stop(str(error))
+                self._stand(replace(self._standing, journal=journal))
             raise
 
     def _answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        journal = self.folder.load_journal()
-        journal.check_going()
-        address = packets.read(task).address
-        digest = sha256(task).hexdigest()
-        answered = self.folder.load_answered()
-        here = (address.round, address.attempt)
-        if here == (answered.round, answered.attempt):
-            if digest != answered.task_digest:
+        last = self._standing
+        last.journal.check_going()
+        asked, digest = packets.read(task), sha256(task).hexdigest()
+        here = (asked.address.round, asked.address.attempt)
+        if here == last.answered.place:
+            if digest != last.answered.task_digest:
                 raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
-            contribution = self.folder.load_contribution(answered)
-        else:
-            before = answered.base(*here)
-            acknowledged = self.folder.has_receipt(journal)
-            answer = party.reply(journal, before, task, data, acknowledged=acknowledged)
-            contribution = answer.contribution
-            fresh = Answered(
-                round=address.round,
-                attempt=address.attempt,
-                task_digest=digest,
-                contribution_digest=sha256(contribution).hexdigest(),
-                before=before,
-                after=answer.memory,
-            )
-            if before.get(Assignment) is None and answer.memory.get(Assignment):
-                self.folder.profiled.keep(self.terms, self.folder.path.name, data)
-            self._keep(fresh, answer)
-            answered = fresh
-        sent = answered.contribution_digest
-        self.folder.ledger.sending(here, digest, sent, len(contribution))
-        return self._send(here, contribution)
+            return self._send(last.sent)
+        before = last.answered.base(*here)
+        acknowledged = self.folder.has_receipt(last.journal)
+        answer = party.reply(
+            last.journal, before, asked, data, acknowledged=acknowledged
+        )
+        fresh = Answered(
+            round=here[0],
+            attempt=here[1],
+            task_digest=digest,
+            contribution_digest=sha256(answer.contribution).hexdigest(),
+            before=before,
+            after=answer.memory,
+        )
+        if before.get(Assignment) is None and answer.memory.get(Assignment):
+            self.folder.profiled.keep(self.terms, self.folder.path.name, data)
+        self._keep(fresh, answer)
+        return self._send(answer.contribution)
 
     def send_again(self) -> None:
-        """Send what a crash, or a lost answer, has left without a receipt."""
-        answered = self.folder.load_answered()
-        here = (answered.round, answered.attempt)
-        if self.folder.ledger.awaits_receipt(here):
-            self._send(here, self.folder.load_contribution(answered))
+        """Send what a crash, or a lost answer, has left without a receipt.
+
+        Lines of the ledger that a crash has taken are put back first.
+
+        Raises
+        ------
+        NotReady
+            If something has left that nothing else on this disk knows of.
+        """
+        last, ledger = self._standing, self.folder.ledger
+        if last.lines:  # there are none before the first answer
+            ledger.sending(last.lines)
+        if ledger.last_sent > last.answered.place:
+            raise NotReady(
+                f"{self.folder.path} was changed: it knows less than its log says has "
+                "left. Put back what was there, or ask for a new session."
+            )
+        if ledger.awaits_receipt(last.answered.place):
+            self._send(last.sent)
+
+    def _stand(self, standing: Standing) -> None:
+        self.folder.save_standing(replace(standing, turn=standing.turn + 1))
+        self._standing = replace(standing, turn=standing.turn + 1)
 
     def _keep(self, fresh: Answered, answer: engine.Answer) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
@@ -138,8 +157,21 @@ class Responder:
         # before it counts as answered
         self._let_go(answer)
         self._spend(answer.memory)
-        self.folder.ledger.noting((fresh.round, fresh.attempt), answer.notes)
-        self.folder.save_answered(fresh, answer.contribution, answer.journal)
+        self._stand(
+            replace(
+                self._standing,
+                answered=fresh,
+                journal=answer.journal,
+                contribution=answer.contribution,
+                lines=self.folder.ledger.about_to_leave(
+                    fresh.place,
+                    fresh.task_digest,
+                    fresh.contribution_digest,
+                    len(answer.contribution),
+                    answer.notes,
+                ),
+            )
+        )
 
     def _let_go(self, answer: engine.Answer) -> None:
         """Ask the operator; a no stands until they are asked again, and say yes."""
@@ -160,16 +192,22 @@ class Responder:
     def _spend(self, memory: Memory) -> None:
         """Count what a release costs the people of the table, before it leaves."""
         spent = memory.get(Spent)
+        if spent is None:
+            return
         table = self.folder.load_identity().data_digest
-        if spent is not None and table is not None:
+        if table is not None:
             total = self.policy.epsilon_total
             self.folder.spending.spend(table, self.folder.use, spent, total)
 
-    def _send(self, here: tuple[int, int], contribution: bytes) -> bytes | None:
+    def _send(self, contribution: bytes) -> bytes | None:
+        """Send the last answer, which is kept; return the task that follows, if any."""
         session, task = self.terms.session, None
+        answered = self._standing.answered
+        here, digest = answered.place, answered.contribution_digest
+        self.folder.ledger.sending(self._standing.lines)
         try:
             receipt, task = self.client.contribute(
-                session, *here, contribution, LONG_POLL_SECONDS
+                session, *here, contribution, LONG_POLL_SECONDS, digest=digest
             )
             if self.terms.identities.analyst is not None:
                 check_receipt(self.terms.identities.analyst, receipt)

@@ -26,7 +26,12 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import BaseModel, Field
 
 from clustering_protocols.errors import GuardRefused, NotReady
-from party_sdk._files import locked, private_folder, write_private
+from party_sdk._files import (
+    locked,
+    overwrite_private,
+    private_folder,
+    write_private,
+)
 
 _MAGIC: Final = b"coterie-sealed-1\n"
 _NONCE_BYTES: Final = 12
@@ -91,9 +96,21 @@ class SecretFiles:
 
     def write(self, path: Path, content: bytes) -> None:
         """Replace a file of this home in one step; see :func:`write_private`."""
+        write_private(path, self._written(path, content))
+
+    def overwrite(self, path: Path, content: bytes) -> None:
+        """Write a file of this home by one sync; see :func:`overwrite_private`."""
+        overwrite_private(path, self._written(path, content))
+
+    def check_passphrase(self) -> None:
+        """Raise what stands against reading sealed files here; nothing if all is well."""
         if self.is_sealed:
-            content = _MAGIC + _sealed(self._key(), content, self._place(path))
-        write_private(path, content)
+            self._key()
+
+    def _written(self, path: Path, content: bytes) -> bytes:
+        if not self.is_sealed:
+            return content
+        return _MAGIC + _sealed(self._key(), content, self._place(path))
 
     def seal(self, passphrase: str) -> int:
         """Seal all secret files under a passphrase; return how many there are.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
+from typing_extensions import Buffer
 
 from analyst_service import negotiation
 from analyst_service.auth.service import Caller
@@ -133,13 +134,13 @@ async def store(
     )
     draft = service.blobs.draft()
     try:
-        found = await receive(body.pieces, draft, body.length)
-        check_digest(body.announced, found)
+        last = await receive(body.pieces, draft, body.length)
+        asked = admitted if isinstance(admitted, Asked) else None
+        seal = partial(_seal, draft, last, body.announced, asked, service.blobs.map)
+        await run_in_threadpool(seal)
         if isinstance(admitted, Contribution):
             return admitted, False
-        await run_in_threadpool(check_draft, admitted, draft, service.blobs.map)
-        await run_in_threadpool(draft.ready)
-        arrived = Arrived(caller, place, found, draft.size, draft.keep)
+        arrived = Arrived(caller, place, body.announced, draft.size, draft.keep)
         return await service.storing.do(partial(_keep, service), arrived)
     finally:
         draft.discard()
@@ -168,8 +169,8 @@ def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | Coterie
     return found
 
 
-async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:
-    """Write a body to a draft and return its SHA-256 (hex).
+async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> bytes:
+    """Write a body to a draft but for its last bytes, and return these.
 
     Pieces of 256 KiB go to a thread: hashing and writing hold up no other request, and a
     thousand uploads at once wait in little memory.
@@ -189,12 +190,25 @@ async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> str:
         raise Malformed(_CUT) from None
     if draft.size + waiting != length:
         raise Malformed("The body is shorter than its Content-Length.")
-    return await run_in_threadpool(_seal, draft, b"".join(pending))
+    return b"".join(pending)
 
 
-def _seal(draft: Draft, last: bytes) -> str:
+def _seal(
+    draft: Draft,
+    last: bytes,
+    announced: str,
+    asked: Asked | None,
+    read: Callable[[str], Buffer],
+) -> None:
+    """Write the last bytes; check all of them, before anything is kept.
+
+    All of it in one thread: to go to one and back costs more than each of these takes.
+    """
     draft.write(last)
-    return draft.seal()
+    check_digest(announced, draft.seal())
+    if asked is not None:
+        check_draft(asked, draft, read)
+        draft.ready()
 
 
 def check_digest(announced: str, found: str) -> None:

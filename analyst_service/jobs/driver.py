@@ -113,12 +113,12 @@ class Driver:
         while not self._service.draining.is_set() and self._read(
             JobService.has_work if self._free else JobService.has_rounds_to_close
         ):
-            lease = self._write(
+            taken = self._write(
                 partial(JobService.close_and_take, takes=bool(self._free))
             )
-            if lease is None:
+            if taken is None:
                 return
-            self._running.append(self._begin(lease))
+            self._running.append(self._begin(*taken))
 
     def _renew(self) -> None:
         """Tell that steps still run; let go of those that another driver has now."""
@@ -209,10 +209,9 @@ class Driver:
             partial(JobService.give_back, lease=lease, seconds=seconds, counts=counts)
         )
 
-    def _begin(self, lease: Lease) -> _Running:
+    def _begin(self, lease: Lease, job: worker.Job) -> _Running:
         process = self._free.pop()
         try:
-            job = self._read(partial(JobService.job, session=lease.session))
             future = process.submit(job)
         except Exception:  # it may have died while it had nothing to do
             process.end()

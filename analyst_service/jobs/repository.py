@@ -66,9 +66,9 @@ class JobRepository:
 
 # of the table, and not of the class: nothing of it is read back
 _TASKS = sa.insert(cast(sa.Table, Task.__table__))
-_STANDINGS = sa.select(
-    Session.id, Session.state, Session.round, Session.attempt
-).where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
+_STANDINGS = sa.select(Session.id, Session.state, Session.round, Session.attempt).where(
+    Session.id.in_(sa.bindparam("session_ids", expanding=True))
+)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 _IS_COMPLETE = sa.and_(
     Session.state == SessionState.COLLECTING.value,

@@ -78,10 +78,11 @@ class JobService:
         """Return whether a round can be closed or a step taken; takes no lock."""
         return self.has_rounds_to_close() or self._leases.any_free(self._clock.now())
 
-    def close_and_take(self, *, takes: bool) -> Lease | None:
+    def close_and_take(self, *, takes: bool) -> tuple[Lease, Job] | None:
         """Close rounds, and take a step if there is somebody to do it."""
         self.close_rounds()
-        return self.take() if takes else None
+        lease = self.take() if takes else None
+        return None if lease is None else (lease, self.job(lease.session))
 
     def take(self) -> Lease | None:
         """Take a step; fail the sessions whose step was begun too often."""

@@ -56,11 +56,13 @@ def _moving(*names: str, by_lease: bool) -> sa.UpdateBase:
     ]
     if by_lease:
         unmoved.append(_TABLE.c.lease_token == sa.bindparam("by"))
-    values = {name: sa.bindparam(f"new_{name}") for name in names}
-    free = {"lease_token": None, "lease_until": None, "step_attempts": 0}
-    return (
-        sa.update(_TABLE).where(*unmoved).values(free | values).returning(_TABLE.c.id)
-    )
+    free: dict[str, Any] = {
+        "lease_token": None,
+        "lease_until": None,
+        "step_attempts": 0,
+    }
+    values = free | {name: sa.bindparam(f"new_{name}") for name in names}
+    return sa.update(_TABLE).where(*unmoved).values(values).returning(_TABLE.c.id)
 
 
 class SessionRepository:

@@ -105,7 +105,7 @@ class PartyEngine:
         self,
         journal: Journal,
         memory: Memory,
-        task: Buffer,
+        task: Buffer | Packet,
         data: DataSource,
         *,
         acknowledged: bool = True,
@@ -132,7 +132,7 @@ class PartyEngine:
         journal.check_going()  # before a byte of the task is read
         session, stages = load(self.agreement)
         check_roster(session)
-        asked = packets.read(task)
+        asked = task if isinstance(task, Packet) else packets.read(task)
         self._check_address(session, asked)
         stage = stage_of(stages, asked)
         record = asked.read(stage.tasks)

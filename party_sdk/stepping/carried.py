@@ -136,11 +136,13 @@ class Turns:
         if asked is None or asked.status != httpx.codes.OK:
             return
         address = packets.read(asked.body).address
-        answered = self._folder.load_answered() if self._folder.exists else None
-        if answered is not None and address.round < answered.round:
+        if not self._folder.exists:
+            return
+        last = self._folder.load_standing().answered.round
+        if address.round < last:
             raise GuardRefused(
-                f"This file asks for round {address.round}, and round "
-                f"{answered.round} was answered already."
+                f"This file asks for round {address.round}, and round {last} was "
+                "answered already."
             )
 
     def count(self, task: TaskFile) -> None:

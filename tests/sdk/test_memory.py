@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from unittest.mock import Mock
@@ -30,11 +31,13 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from coterie import Coordinator
+from party_sdk import answered
 from party_sdk._files import default_home, write_private
 from party_sdk._transport import Transport
+from party_sdk.answered import Answered, Standing
 from party_sdk.coordinator import CoordinatedSession
 from party_sdk.invitations import Invitation
-from party_sdk.memory import Answered, Identity, PartyFolder
+from party_sdk.memory import Identity, PartyFolder
 
 CONTRIBUTION = b"what was sent"
 ANSWERED = Answered(
@@ -44,6 +47,13 @@ ANSWERED = Answered(
     contribution_digest=sha256(CONTRIBUTION).hexdigest(),
     before=Memory({"own-word": b"one", "position": b""}),
     after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
+)
+STANDING = Standing(
+    turn=1,
+    answered=ANSWERED,
+    journal=Journal(round=3, attempt=2),
+    contribution=CONTRIBUTION,
+    lines=("one line", "another"),
 )
 IDENTITY = Identity(
     invitation="https://a#coterie-2/s/a/code/secret",
@@ -65,7 +75,7 @@ def fill(folder: PartyFolder) -> None:
     folder.save_identity(IDENTITY)
     folder.save_agreement(b"agreement")
     folder.save_arrived(ARRIVED)
-    folder.save_answered(ANSWERED, CONTRIBUTION, Journal())
+    folder.save_standing(STANDING)
     folder.save_result(b"result")
 
 
@@ -100,7 +110,7 @@ def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
     with folder.locked():
         pass
     files = [path for path in folder.path.iterdir() if path.name != "lock"]
-    assert len(files) == 7
+    assert len(files) == 5
     assert {mode(path) for path in files} == {0o600}
     assert mode(folder.path) == 0o700
 
@@ -150,14 +160,18 @@ def test_what_is_kept_is_read_back(folder: PartyFolder) -> None:
     assert again.load_identity() == IDENTITY
     assert again.load_agreement() == b"agreement"
     assert again.load_result() == b"result"
-    assert facts(again.load_answered()) == facts(ANSWERED)
-    assert again.load_contribution(again.load_answered()) == CONTRIBUTION
+    assert facts(again.load_standing()) == facts(STANDING)
+    assert again.load_standing().sent == CONTRIBUTION
 
 
-def facts(answered: Answered) -> tuple[object, ...]:
+def facts(standing: Standing) -> tuple[object, ...]:
+    answered = standing.answered
     return (
-        answered.round,
-        answered.attempt,
+        standing.turn,
+        standing.lines,
+        standing.contribution,
+        standing.journal.encode(),
+        answered.place,
         answered.task_digest,
         answered.contribution_digest,
         answered.before.entries,
@@ -167,7 +181,7 @@ def facts(answered: Answered) -> tuple[object, ...]:
 
 def test_before_the_first_round_nothing_is_known(folder: PartyFolder) -> None:
     assert not folder.exists
-    assert facts(folder.load_answered()) == (0, 0, "", "", {}, {})
+    assert facts(folder.load_standing()) == facts(Standing())
     assert folder.load_agreement() is None
     assert folder.load_result() is None
     with pytest.raises(NotReady, match="join first"):
@@ -222,19 +236,93 @@ def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None
 def test_a_contribution_that_was_changed_on_disk_is_not_sent(
     folder: PartyFolder,
 ) -> None:
-    fill(folder)
-    (folder.path / "contribution.arrays").write_bytes(CONTRIBUTION + b"!")
+    folder.path.mkdir(parents=True)
+    folder.save_standing(replace(STANDING, contribution=CONTRIBUTION + b"!"))
     with pytest.raises(NotReady, match="was changed"):
-        folder.load_contribution(folder.load_answered())
+        _ = folder.load_standing().sent
 
 
-def test_a_memory_of_another_release_is_refused(folder: PartyFolder) -> None:
-    fill(folder)
-    path = folder.path / "memory.arrays"
-    header, arrays = codec.decode(path.read_bytes())
-    path.write_bytes(codec.encode({**header, "version": 99}, arrays))
+def written(folder: PartyFolder, turns: int) -> list[Path]:
+    """Let a party's place be written so often; return its files, the newest first."""
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for turn in range(1, turns + 1):
+        lines = (f"line {turn}",)
+        folder.save_standing(replace(STANDING, turn=turn, lines=lines))
+    return sorted(
+        folder.path.glob("answered.*.arrays"),
+        key=lambda path: path.stat().st_mtime_ns,
+        reverse=True,
+    )
+
+
+@pytest.mark.parametrize("turns", [2, 3])
+def test_a_crash_within_a_turn_leaves_the_turn_before(
+    folder: PartyFolder, turns: int
+) -> None:
+    newest, older = written(folder, turns)
+    whole = newest.read_bytes()
+    assert folder.load_standing().lines == (f"line {turns}",)
+    for n_left in (0, 3, 4, len(whole) // 2, len(whole) - 1):
+        newest.write_bytes(whole[:n_left])
+        assert folder.load_standing().lines == (f"line {turns - 1}",)
+        newest.write_bytes(whole[:n_left] + bytes(len(whole) - n_left))
+        assert folder.load_standing().lines == (f"line {turns - 1}",)
+    older.write_bytes(b"")
+    with pytest.raises(NotReady, match="was changed"):
+        folder.load_standing()
+
+
+def test_a_turn_is_one_sync(
+    folder: PartyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(folder, 2)
+    synced = Mock(side_effect=os.fsync)
+    monkeypatch.setattr(os, "fsync", synced)
+    folder.save_standing(replace(STANDING, turn=3))
+    assert synced.call_count == 1
+
+
+def test_a_memory_of_another_release_is_refused(
+    folder: PartyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(answered, "_VERSION", 99)
+        fill(folder)
     with pytest.raises(NotReady, match="another release"):
-        folder.load_answered()
+        folder.load_standing()
+
+
+def test_a_party_that_an_earlier_release_began_goes_on(folder: PartyFolder) -> None:
+    """Release 0.2.0 kept memory, journal and answer in a file each."""
+    memories = {"before": ANSWERED.before, "after": ANSWERED.after}
+    header = {
+        "version": 3,
+        "round": 3,
+        "attempt": 2,
+        "task_digest": ANSWERED.task_digest,
+        "contribution_digest": ANSWERED.contribution_digest,
+        **{when: sorted(memory.entries) for when, memory in memories.items()},
+    }
+    arrays = {
+        f"{when}.{index}": np.frombuffer(memory.entries[kind], np.uint8)
+        for when, memory in memories.items()
+        for index, kind in enumerate(sorted(memory.entries))
+    }
+    folder.path.mkdir(parents=True)
+    earlier = {
+        "memory.arrays": codec.encode(header, arrays),
+        "journal.arrays": STANDING.journal.encode(),
+        "contribution.arrays": CONTRIBUTION,
+    }
+    for name, content in earlier.items():
+        (folder.path / name).write_bytes(content)
+    found = folder.load_standing()
+    assert facts(found) == facts(replace(STANDING, turn=0, lines=()))
+    folder.save_standing(replace(found, turn=1))
+    assert facts(folder.load_standing()) == facts(replace(STANDING, lines=()))
+    assert not any((folder.path / name).exists() for name in earlier), (
+        "an earlier release must not go on from what is old"
+    )
 
 
 @pytest.mark.parametrize("shown", [repr, str, "{}".format])

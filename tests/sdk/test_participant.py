@@ -511,7 +511,7 @@ def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> N
     with pytest.raises(expected, match=words):
         pair.run(on("GET", "/agreement", in_json(change)))
     assert pair.between.sent("/contribution") == []
-    assert not (pair.home / "parties" / pair.session.id / A / "memory.arrays").exists()
+    assert not list((pair.home / "parties" / pair.session.id / A).glob("answered.*"))
 
 
 @pytest.mark.threat(34)

@@ -219,8 +219,13 @@ def test_a_party_that_was_killed_reads_its_result_in_its_own_order(
     dying, own = two.party(A), table(0, shuffled(1))
     original: Callable[..., None] = getattr(Ledger, place)
 
+    def is_there(said: Any) -> bool:
+        if place == "sending":  # of which the last line tells
+            return '"round":3' in said[-1]
+        return place == "joining" or said == (3, 1)
+
     def die(ledger: Ledger, *said: Any) -> None:
-        if ledger is dying.folder.ledger and (place == "joining" or said[0] == (3, 1)):
+        if ledger is dying.folder.ledger and is_there(said[0]):
             raise Killed
         original(ledger, *said)
 
@@ -266,7 +271,7 @@ def test_what_is_inspected_is_of_the_rows_that_arrive(
         two.take_part(A, own, "person")
         other.result()
     assert shown.kind == "digests"
-    sent = dying.folder.load_answered().after.get(Digests)
+    sent = dying.folder.load_standing().answered.after.get(Digests)
     assert sent is not None
     assert shown.values["rows"] == sent.rows
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -24,7 +26,7 @@ from support.databases import on_both_databases
 from analyst_service.models import AuditLine
 from analyst_service.settings import Settings
 from clustering_protocols import hash_chain, simulation
-from clustering_protocols.errors import AuditBroken, Equivocation, StorageFull
+from clustering_protocols.errors import AuditBroken, Equivocation, NotReady, StorageFull
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire import waiting
@@ -33,6 +35,7 @@ from coterie import Party, Policy
 from party_sdk._transport import Transport
 from party_sdk.cli import main
 from party_sdk.ledger import Ledger
+from party_sdk.memory import PartyFolder
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -248,22 +251,115 @@ def test_a_ledger_tells_what_left_and_what_was_acknowledged(alone: Alone) -> Non
         assert left["size"] == receipt["size"]
 
 
+def fail_at(last: int) -> Callable[[httpx.Response], httpx.Response]:
+    """Lose one answer to an upload: the so-manyeth."""
+    numbers = count(1)
+
+    def lose(response: httpx.Response) -> httpx.Response:
+        if next(numbers) == last:
+            raise httpx.ReadError("lost")
+        return response
+
+    return lose
+
+
+class Disk:
+    """What a power cut would leave of a party's folder: what was synced."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.files, self.n_syncs = folder, dict[str, bytes](), 0
+        self._sync = os.fsync
+        monkeypatch.setattr(os, "fsync", self.sync)
+
+    def sync(self, descriptor: int) -> None:
+        self._sync(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        self.n_syncs += self.folder in {path, path.parent}
+        if path.parent == self.folder:
+            self.files[path.name.removeprefix(".").removesuffix(".new")] = (
+                path.read_bytes()
+            )
+
+    def cut(self, home: Path) -> PartyFolder:
+        """The party's folder after a power cut, in another home."""
+        left = PartyFolder(home, self.folder.parent.name, self.folder.name)
+        left.path.mkdir(parents=True)
+        for name, content in self.files.items():
+            (left.path / name).write_bytes(content)
+        return left
+
+
 @pytest.mark.threat(44)
-def test_what_leaves_is_in_the_ledger_and_synced_before_its_first_byte(
-    alone: Alone,
+def test_what_leaves_and_its_line_outlast_a_power_cut_before_the_first_byte(
+    alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
+    disk = Disk(alone.log.parent, monkeypatch)
+    syncs = []
 
     def before(request: httpx.Request) -> None:
         if request.url.path.endswith("/contribution"):
-            last = alone.entries[-1]
-            assert last["event"] == "sending"
+            assert alone.entries[-1]["event"] == "sending"
+            left = disk.cut(tmp_path / str(len(syncs)))
+            standing = left.load_standing()
+            left.ledger.sending(standing.lines)
+            last = left.ledger.read()[-1]
+            assert (last["event"], standing.sent) == ("sending", request.content)
             assert last["digest"] == sha256(request.content).hexdigest()
-            seen.append(request)
+            syncs.append(disk.n_syncs)
 
     alone.between.before = before
     alone.run()
-    assert len(seen) == 6
+    assert len(syncs) == 6
+    # each of the two files is new once; after that a round is one sync
+    assert [after - before for before, after in pairwise(syncs)] == [2, 1, 1, 1, 1]
+
+
+@pytest.mark.threat(44)
+@pytest.mark.parametrize("zeros", [0, 500])
+def test_lines_that_a_power_cut_has_taken_are_put_back(
+    alone: Alone, zeros: int
+) -> None:
+    alone.between.after = fail_at(4)
+    with pytest.raises(Exception, match="attempt"):
+        alone.run()
+    whole = alone.log.read_text()
+    joined, _, _ = whole.partition("\n")
+    alone.log.write_text(f"{joined}\n{chr(0) * zeros}")
+    alone.run()
+    events = [entry["event"] for entry in alone.entries]
+    assert events == ["joining", *["sending", "receipt"] * 6]
+    assert alone.log.read_text().startswith(whole)
+
+
+@pytest.mark.threat(44)
+def test_a_party_that_knows_less_than_its_log_sends_nothing(alone: Alone) -> None:
+    """Its newest file was damaged, and the one before it is behind what has left."""
+    alone.between.after = fail_at(3)
+    with pytest.raises(Exception, match="attempt"):
+        alone.run()
+    newest = alone.log.parent / "answered.1.arrays"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    sent: list[str] = []
+    alone.between.before = lambda request: sent.append(request.url.path)
+    with pytest.raises(NotReady, match="knows less than its log"):
+        alone.run()
+    assert not [path for path in sent if path.endswith("/contribution")]
+
+
+def test_the_ledger_is_synced_after_some_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "sent.log")
+    synced = Mock(side_effect=os.fsync)
+    monkeypatch.setattr(os, "fsync", synced)
+    n_carried = []
+    for round_ in range(1, 101):
+        lines = ledger.about_to_leave((round_, 1), "0" * 64, "1" * 64, 9)
+        n_carried.append(len(lines))
+        ledger.sending(lines)
+    assert max(n_carried) <= 34
+    assert synced.call_count <= 5
+    assert len(Ledger(tmp_path / "sent.log").read()) == 100
 
 
 @pytest.mark.threat(42, 44)
@@ -289,18 +385,15 @@ def test_a_retry_after_a_lost_receipt_is_one_entry_and_gets_the_same_receipt(
 
 
 @pytest.mark.threat(59)
-@pytest.mark.parametrize("name", ["sent.log", "contribution.arrays", "memory.arrays"])
 def test_a_party_whose_disk_is_full_sends_nothing(
-    alone: Alone, monkeypatch: pytest.MonkeyPatch, name: str
+    alone: Alone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync = os.fsync
     sent: list[str] = []
 
     def full(descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        n_lines = alone.log.read_text().count("\n") if alone.log.exists() else 0
-        has_joined = n_lines > (1 if path == alone.log else 0)
-        if path.name in {name, f".{name}.new"} and has_joined:
+        if path.name.startswith("answered."):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(descriptor)
 
@@ -310,8 +403,24 @@ def test_a_party_whose_disk_is_full_sends_nothing(
         with pytest.raises(StorageFull):
             alone.run()
     assert not [path for path in sent if path.endswith("/contribution")]
-    assert not list(alone.log.parent.glob("*.new"))
     alone.run()
+    assert alone.entries[-1]["event"] == "receipt"
+
+
+@pytest.mark.threat(59)
+def test_a_party_without_room_for_its_log_sends_nothing(
+    alone: Alone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    alone.between.before = lambda request: sent.append(request.url.path)
+    full = Mock(side_effect=StorageFull("there is no room"))
+    with monkeypatch.context() as context:
+        context.setattr(Ledger, "sending", full)
+        with pytest.raises(StorageFull):
+            alone.run()
+    assert not [path for path in sent if path.endswith("/contribution")]
+    alone.run()
+    assert [entry["event"] for entry in alone.entries[:2]] == ["joining", "sending"]
     assert alone.entries[-1]["event"] == "receipt"
 
 
@@ -334,13 +443,13 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     ledger = Ledger(tmp_path / "sent.log")
     digest = "1" * 64
     receipt = receipt_for(digest, sequence=5)
-    ledger.sending((1, 1), "0" * 64, digest, 9)
+    ledger.sending(ledger.about_to_leave((1, 1), "0" * 64, digest, 9))
     ledger.received((1, 1), receipt)
     before = ledger.read()
     ledger.received((1, 1), receipt)
     with pytest.raises(Equivocation):
         ledger.received((1, 1), receipt.model_copy(update={name: value}))
-    ledger.sending((2, 1), "0" * 64, digest, 9)
+    ledger.sending(ledger.about_to_leave((2, 1), "0" * 64, digest, 9))
     with pytest.raises(Equivocation):
         ledger.received((2, 1), receipt)
     assert ledger.read()[:-1] == before
@@ -354,14 +463,14 @@ def test_a_line_that_a_crash_has_torn_is_written_anew(tmp_path: Path) -> None:
         file.write(b'{"number": 2, "event": "sen')
     after = Ledger(tmp_path / "sent.log")
     assert after.read() == before
-    after.sending((1, 1), "0" * 64, "1" * 64, 9)
+    after.sending(after.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
     again = Ledger(tmp_path / "sent.log").read()
     assert [entry["event"] for entry in again] == ["joining", "sending"]
 
 
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "sent.log")
-    ledger.sending((1, 1), "0" * 64, "1" * 64, 9)
+    ledger.sending(ledger.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
     ledger.received((1, 1), receipt_for("2" * 64, sequence=1))
     with pytest.raises(AuditBroken, match="never left"):
         ledger.read()

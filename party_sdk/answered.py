@@ -1,0 +1,223 @@
+"""Where a party stands in a session: what it answered last, in one of two files.
+
+``answered.0.arrays`` and ``answered.1.arrays`` are written in turns, each with all that
+follows from an answer, and one sync makes a turn durable. A crash within it damages the
+older file alone: the newer one still says where the party stood before. Each file begins
+with a checksum of the rest, which tells the two cases apart.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering_protocols import codec
+from clustering_protocols.arrays import ByteArray
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import Journal
+from clustering_protocols.errors import CoterieError, Equivocation, NotReady
+from party_sdk.sealing import SecretFiles
+
+_VERSION: Final = 4
+_CHECKSUM_BYTES: Final = 4
+# one file each, in release 0.2.0
+_EARLIER: Final = ("memory.arrays", "journal.arrays", "contribution.arrays")
+_EARLIER_VERSION: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The last round that was answered, and the memory before and after it."""
+
+    round: int = 0
+    attempt: int = 0
+    task_digest: str = ""
+    contribution_digest: str = ""
+    before: Memory = field(default_factory=Memory)
+    after: Memory = field(default_factory=Memory)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return round and attempt."""
+        return self.round, self.attempt
+
+    def base(self, round_: int, attempt: int) -> Memory:
+        """Return the memory from which a new round or attempt starts.
+
+        A round that is opened again starts from the memory before it.
+        """
+        if round_ == self.round and attempt > self.attempt:
+            return self.before
+        if round_ > self.round:
+            return self.after
+        raise Equivocation(
+            f"Round {round_}, attempt {attempt} came after round {self.round}, attempt "
+            f"{self.attempt}."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """All that has to outlast a crash before a party's next byte leaves.
+
+    Attributes
+    ----------
+    turn : int
+        How often it was written.
+    answered : Answered
+    journal : Journal
+    contribution : bytes
+        Of the last answer.
+    lines : tuple of str
+        Of the party's ledger: those that may not be on its disk yet.
+    """
+
+    turn: int = 0
+    answered: Answered = field(default_factory=Answered)
+    journal: Journal = field(default_factory=Journal)
+    contribution: bytes = field(default=b"", repr=False)
+    lines: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def sent(self) -> bytes:
+        """Return the bytes of the last answer, exactly as they were first sent."""
+        if sha256(self.contribution).hexdigest() != self.answered.contribution_digest:
+            raise NotReady("The last answer was changed; ask for a new session.")
+        return self.contribution
+
+
+class StandingFiles:
+    """The two files in a party's folder."""
+
+    def __init__(self, folder: Path, files: SecretFiles) -> None:
+        self._folder, self._files = folder, files
+
+    def load(self) -> Standing:
+        """Return where the party stands; at its beginning if nothing is kept.
+
+        Raises
+        ------
+        NotReady
+            If neither file is whole, or another release wrote them.
+        """
+        found = [turn for path in self._paths if (turn := self._whole(path))]
+        if found:
+            return max(found, key=lambda each: each.turn)
+        if any(path.exists() for path in self._paths):
+            raise NotReady(f"{self._paths[0]} was changed; ask for a new session.")
+        return self._earlier()
+
+    def save(self, standing: Standing) -> None:
+        """Write what follows :meth:`load`; durable when it returns.
+
+        Its turn is the one after that which was loaded.
+        """
+        path = self._paths[standing.turn % 2]
+        content = _encode(standing)
+        checksum = zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little")
+        self._files.overwrite(path, checksum + content)
+        if standing.turn == 1:
+            for name in _EARLIER:
+                (self._folder / name).unlink(missing_ok=True)
+
+    @property
+    def _paths(self) -> tuple[Path, Path]:
+        return self._folder / "answered.0.arrays", self._folder / "answered.1.arrays"
+
+    def _whole(self, path: Path) -> Standing | None:
+        """Return what a file holds; None if it is missing, or a crash has damaged it."""
+        try:
+            read = self._files.read(path)
+        except FileNotFoundError:
+            return None
+        except CoterieError:  # a sealed one is damaged, or the passphrase is another
+            self._files.check_passphrase()
+            return None
+        checksum, content = read[:_CHECKSUM_BYTES], read[_CHECKSUM_BYTES:]
+        if zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little") != checksum:
+            return None
+        return _decode(content)
+
+    def _earlier(self) -> Standing:
+        """Return what release 0.2.0 kept: a party that it began goes on."""
+        memory, journal, contribution = (self._folder / name for name in _EARLIER)
+        read = self._files.read
+        return Standing(
+            answered=_answered(*codec.decode(read(memory)), _EARLIER_VERSION)
+            if memory.exists()
+            else Answered(),
+            journal=Journal.decode(read(journal)) if journal.exists() else Journal(),
+            contribution=read(contribution) if contribution.exists() else b"",
+        )
+
+
+def _encode(standing: Standing) -> bytes:
+    answered = standing.answered
+    arrays: dict[str, NDArray[Any]] = {
+        "journal": _bytes(standing.journal.encode()),
+        "contribution": _bytes(standing.contribution),
+    }
+    kinds: dict[str, list[str]] = {}
+    for when, memory in (("before", answered.before), ("after", answered.after)):
+        kinds[when] = sorted(memory.entries)
+        for index, kind in enumerate(kinds[when]):
+            arrays[f"{when}.{index}"] = _bytes(memory.entries[kind])
+    arrays["lines"] = _bytes("\n".join(standing.lines).encode())
+    header = {
+        "version": _VERSION,
+        "turn": standing.turn,
+        "round": answered.round,
+        "attempt": answered.attempt,
+        "task_digest": answered.task_digest,
+        "contribution_digest": answered.contribution_digest,
+        **kinds,
+    }
+    return codec.encode(header, arrays)
+
+
+def _bytes(content: bytes) -> ByteArray:
+    return np.frombuffer(content, np.uint8)
+
+
+def _decode(content: bytes) -> Standing:
+    header, arrays = codec.decode(content)
+    answered = _answered(header, arrays, _VERSION)
+    lines = arrays["lines"].tobytes().decode()
+    return Standing(
+        turn=header["turn"],
+        answered=answered,
+        journal=Journal.decode(arrays["journal"].tobytes()),
+        contribution=arrays["contribution"].tobytes(),
+        lines=tuple(lines.split("\n")) if lines else (),
+    )
+
+
+def _answered(
+    header: Mapping[str, Any], arrays: codec.Arrays, version: int
+) -> Answered:
+    if header["version"] != version:
+        raise NotReady("The memory was written by another release of coterie.")
+    return Answered(
+        round=header["round"],
+        attempt=header["attempt"],
+        task_digest=header["task_digest"],
+        contribution_digest=header["contribution_digest"],
+        before=_memory_of("before", header, arrays),
+        after=_memory_of("after", header, arrays),
+    )
+
+
+def _memory_of(when: str, header: Mapping[str, Any], arrays: codec.Arrays) -> Memory:
+    return Memory(
+        {
+            kind: arrays[f"{when}.{index}"].tobytes()
+            for index, kind in enumerate(header[when])
+        }
+    )
