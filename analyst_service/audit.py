@@ -6,7 +6,7 @@ other. No payload, token or id of a row is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -42,30 +42,40 @@ class Audit:
             Slot, round, attempt, digest, reason: what there is to say; None is left
             out.
         """
-        return self.extend(session_id, event, at, [fields])[0]
+        return self.extend(event, at, {session_id: [fields]})[session_id][0]
 
     def extend(
         self,
-        session_id: str,
         event: str,
         at: datetime,
-        entries: Iterable[Mapping[str, Any]],
-    ) -> list[Noted]:
-        """Write what happened to several; see :meth:`append`."""
-        here = {"session_id": session_id}
-        name = self._transaction.scalars(_NAME, here).one()
-        found = self._transaction.execute(_LAST, here).first()
-        number, last = (found.number, found.line) if found else (0, None)
-        written = []
-        for fields in entries:
-            said = {name: value for name, value in fields.items() if value is not None}
-            entry = {"session": name, "event": event, "at": at.isoformat(), **said}
-            number += 1
-            last = hash_chain.write(last, number, entry)
-            written.append(Noted(number, last))
-        lines = [here | noted._asdict() for noted in written]
+        entries: Mapping[str, Sequence[Mapping[str, Any]]],
+    ) -> dict[str, list[Noted]]:
+        """Write what happened to several, of several sessions; see :meth:`append`."""
+        if not entries:
+            return {}
+        self.lock(entries)
+        here = {"session_ids": list(entries)}
+        written: dict[str, list[Noted]] = {}
+        # behind the lock: a statement sees what was committed when it began
+        for session_id, name, number, last in self._transaction.execute(_LAST, here):
+            said = {"session": name, "event": event, "at": at.isoformat()}
+            written[session_id] = _follow(number, last, said, entries[session_id])
+        lines = [
+            {"session_id": session_id, **noted._asdict()}
+            for session_id, each in written.items()
+            for noted in each
+        ]
         self._transaction.execute(_LINES, lines)
         return written
+
+    def lock(self, session_ids: Collection[str]) -> None:
+        """Let nobody else write of these sessions until the transaction ends.
+
+        They are locked in one order for all: transactions that wait for each other could
+        wait in a circle. On SQLite one transaction writes at a time anyway.
+        """
+        if self._transaction.connection().dialect.name == "postgresql":
+            self._transaction.execute(_LOCKED, {"session_ids": list(session_ids)})
 
     def page(self, session_id: str, after: int, limit: int) -> list[AuditLine]:
         """Return lines by number, after one."""
@@ -81,14 +91,36 @@ class Audit:
 
 # of the table, and not of the class: nothing of it is read back
 _LINES = sa.insert(cast(sa.Table, AuditLine.__table__))
-_NAME = (
-    sa.select(Session.name)
-    .where(Session.id == sa.bindparam("session_id"))
-    .with_for_update()
-)
+_OTHER = cast(sa.Table, AuditLine.__table__).alias("other")
+_HERE = Session.id.in_(sa.bindparam("session_ids", expanding=True))
+_LOCKED = sa.select(Session.id).where(_HERE).order_by(Session.id).with_for_update()
 _LAST = (
-    sa.select(AuditLine.number, AuditLine.line)
-    .where(AuditLine.session_id == sa.bindparam("session_id"))
-    .order_by(AuditLine.number.desc())
-    .limit(1)
+    sa.select(Session.id, Session.name, AuditLine.number, AuditLine.line)
+    .outerjoin(
+        AuditLine,
+        sa.and_(
+            AuditLine.session_id == Session.id,
+            AuditLine.number
+            == sa.select(sa.func.max(_OTHER.c.number))
+            .where(_OTHER.c.session_id == Session.id)
+            .correlate(Session)
+            .scalar_subquery(),
+        ),
+    )
+    .where(_HERE)
 )
+
+
+def _follow(
+    number: int | None,
+    last: str | None,
+    said: Mapping[str, Any],
+    entries: Iterable[Mapping[str, Any]],
+) -> list[Noted]:
+    """Return the lines of what happened, behind the last one of a session."""
+    written = []
+    for at, fields in enumerate(entries, start=1 + (number or 0)):
+        known = {name: value for name, value in fields.items() if value is not None}
+        last = hash_chain.write(last, at, {**said, **known})
+        written.append(Noted(at, last))
+    return written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -10,6 +10,15 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import Contribution, Session, Task, UTCDateTime
+
+
+class Where(NamedTuple):
+    """A slot's place in an attempt: the key of its task and of its answer."""
+
+    session_id: str
+    round: int
+    attempt: int
+    slot: str
 
 
 class OpenTask(NamedTuple):
@@ -21,6 +30,11 @@ class OpenTask(NamedTuple):
     slot: str
     digest: str
     sent_at: datetime | None
+
+    @property
+    def where(self) -> Where:
+        """Return where it stands."""
+        return Where(*self[:4])
 
 
 class AskedOf(NamedTuple):
@@ -36,59 +50,48 @@ class ContributionRepository:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def asked(
-        self, session_id: str, round_: int, attempt: int, slot: str
-    ) -> AskedOf | None:
-        """Return what a slot is asked in an attempt."""
-        asked = {
-            "of_session_id": session_id,
-            "of_round": round_,
-            "of_attempt": attempt,
-            "of_slot": slot,
-        }
-        found = self._transaction.execute(_ASKED, asked).first()
-        return None if found is None else AskedOf(*found)
+    def asked(self, session_ids: Collection[str]) -> dict[Where, AskedOf]:
+        """Return what is asked in the open attempts of sessions, and where."""
+        found = self._transaction.execute(_ASKED, {"session_ids": list(session_ids)})
+        return {Where(*row[:4]): AskedOf(row[4], row[5]) for row in found}
 
-    def contribution(
-        self, session_id: str, round_: int, attempt: int, slot: str
-    ) -> Contribution | None:
+    def contribution(self, where: Where) -> Contribution | None:
         """Return what a slot answered in an attempt."""
-        return self._transaction.get(Contribution, (session_id, round_, attempt, slot))
+        return self._transaction.get(Contribution, where)
 
-    def is_complete(self, session_id: str) -> bool:
-        """Return whether a session's open attempt has an answer to every task."""
-        return bool(self._transaction.scalar(_IS_COMPLETE, {"session_id": session_id}))
+    def any_complete(self, session_ids: Collection[str]) -> bool:
+        """Return whether an open attempt of these has an answer to every task."""
+        here = {"session_ids": list(session_ids)}
+        return bool(self._transaction.scalar(_ANY_COMPLETE, here))
 
-    def unanswered(self, session: Session) -> dict[str, OpenTask]:
-        """Return, by slot, the tasks of the open attempt that have no answer yet."""
-        found = self._transaction.execute(_UNANSWERED, _open_attempt(session))
-        return {row.slot: OpenTask(*row) for row in found}
+    def unanswered(
+        self, session_ids: Collection[str]
+    ) -> dict[tuple[str, str], OpenTask]:
+        """Return, by session and slot, the tasks of open attempts without an answer."""
+        here = {"session_ids": list(session_ids)}
+        found = [OpenTask(*row) for row in self._transaction.execute(_UNANSWERED, here)]
+        return {(task.session_id, task.slot): task for task in found}
 
-    def answers(self, session: Session) -> dict[str, Contribution]:
-        """Return, by slot, the answers to the open attempt."""
-        found = self._transaction.scalars(_ANSWERS, _open_attempt(session))
-        return {answer.slot: answer for answer in found}
+    def answers(self, session_ids: Collection[str]) -> dict[Where, Contribution]:
+        """Return the answers to the open attempts of sessions."""
+        found = self._transaction.scalars(_ANSWERS, {"session_ids": list(session_ids)})
+        return {
+            Where(each.session_id, each.round, each.attempt, each.slot): each
+            for each in found
+        }
 
     def add_all(self, contributions: Iterable[Contribution]) -> None:
         """Store contributions."""
         self._transaction.add_all(contributions)
         self._transaction.flush()
 
-    def mark_sent(self, tasks: Sequence[OpenTask], now: datetime) -> list[OpenTask]:
-        """Remember that tasks of one attempt are handed out; return those that were not."""
-        first = tasks[0]
-        marked = self._transaction.scalars(
-            _MARK_SENT,
-            {
-                "of_session_id": first.session_id,
-                "of_round": first.round,
-                "of_attempt": first.attempt,
-                "slots": [task.slot for task in tasks],
-                "now": now,
-            },
+    def mark_sent(self, tasks: Collection[OpenTask], now: datetime) -> list[OpenTask]:
+        """Remember that tasks are handed out; return those that were not so far."""
+        places = {task.where: task for task in tasks}
+        marked = self._transaction.execute(
+            _MARK_SENT, {"places": list(places), "now": now}
         )
-        slots = set(marked)
-        return [task for task in tasks if task.slot in slots]
+        return [places[Where(*row)] for row in marked]
 
     def digests(
         self, table: type[Task | Contribution], session: Session
@@ -134,33 +137,47 @@ def _of_attempt(table: type[Task | Contribution]) -> sa.ColumnElement[bool]:
     )
 
 
+def _is_open(table: type[Task | Contribution]) -> sa.ColumnElement[bool]:
+    """Return whether a row is of its session's open attempt."""
+    return sa.and_(
+        table.session_id == Session.id,
+        table.round == Session.round,
+        table.attempt == Session.attempt,
+    )
+
+
 # Queries of most requests, written once: to write one costs more than to send it.
-_ANSWERS = sa.select(Contribution).where(_of_attempt(Contribution))
+_HERE = Session.id.in_(sa.bindparam("session_ids", expanding=True))
+_IS_ANSWERED = sa.exists().where(_is_open(Contribution), Contribution.slot == Task.slot)
+_ANSWERS = sa.select(Contribution).join(Session, _is_open(Contribution)).where(_HERE)
 _DIGESTS = {
     table: sa.select(table.slot, table.digest).where(_of_attempt(table))
     for table in (Task, Contribution)
 }
 _TASKS = cast(sa.Table, Task.__table__)
-_UNANSWERED = sa.select(*(_TASKS.c[name] for name in OpenTask._fields)).where(
-    _of_attempt(Task),
-    Task.slot.not_in(sa.select(Contribution.slot).where(_of_attempt(Contribution))),
+_UNANSWERED = (
+    sa.select(*(_TASKS.c[name] for name in OpenTask._fields))
+    .join(Session, _is_open(Task))
+    .where(_HERE, ~_IS_ANSWERED.correlate(Session, Task))
 )
-_ASKED = sa.select(
-    Task.digest,
-    sa.exists().where(
-        _of_attempt(Contribution), Contribution.slot == sa.bindparam("of_slot")
-    ),
-).where(_of_attempt(Task), Task.slot == sa.bindparam("of_slot"))
+_ASKED = (
+    sa.select(
+        *(_TASKS.c[name] for name in Where._fields),
+        _TASKS.c.digest,
+        _IS_ANSWERED.correlate(Session, Task),
+    )
+    .join(Session, _is_open(Task))
+    .where(_HERE)
+)
 _MARK_SENT = (
     sa.update(_TASKS)
     .where(
-        _of_attempt(Task),
-        Task.slot.in_(sa.bindparam("slots", expanding=True)),
-        Task.sent_at.is_(None),
+        sa.tuple_(*(_TASKS.c[name] for name in Where._fields)).in_(
+            sa.bindparam("places", expanding=True)
+        ),
+        _TASKS.c.sent_at.is_(None),
     )
     .values(sent_at=sa.bindparam("now", type_=UTCDateTime()))
-    .returning(Task.slot)
+    .returning(*(_TASKS.c[name] for name in Where._fields))
 )
-_IS_COMPLETE = sa.select(
-    sa.exists().where(Session.id == sa.bindparam("session_id"), ALL_ANSWERED)
-)
+_ANY_COMPLETE = sa.select(sa.exists(sa.select(Session.id).where(_HERE, ALL_ANSWERED)))

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import chain
+from typing import Any
 
 from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
@@ -19,6 +27,7 @@ from analyst_service.contributions.repository import (
     AskedOf,
     ContributionRepository,
     OpenTask,
+    Where,
 )
 from analyst_service.models import Contribution, Session
 from analyst_service.sessions.service import SessionService, require_alive
@@ -100,36 +109,32 @@ class ContributionService:
     def tasks(self, asking: Sequence[Asking]) -> list[OpenTask | CoterieError | None]:
         """Return each one's open task, None if it has to wait, or why it is refused."""
         valid = self._auth.still_valid(each.caller for each in asking)
-        opened: dict[tuple[str | None, str], dict[str, OpenTask]] = {}
+        sessions = self._own(each.caller for each in asking)
+        collecting = [
+            each.id
+            for each in sessions.values()
+            if each.state == SessionState.COLLECTING
+        ]
+        opened = self._rows.unanswered(collecting)
 
         def task(each: Asking) -> OpenTask | None:
-            caller = each.caller
-            _check_valid(caller, valid)
-            where = (caller.session_id, each.session)
-            if where not in opened:
-                opened[where] = self._opened(each)
-            return opened[where].get(_slot(caller))
+            _check_valid(each.caller, valid)
+            session = self._sessions.visible(each.caller, each.session, known=sessions)
+            slot = _slot(each.caller)
+            require_alive(session)
+            return opened.get((session.id, slot))
 
         return outcomes(task, asking)
 
-    def _opened(self, asking: Asking) -> dict[str, OpenTask]:
-        session = self._sessions.visible(asking.caller, asking.session)
-        _slot(asking.caller)
-        require_alive(session)
-        if session.state != SessionState.COLLECTING:
-            return {}
-        return self._rows.unanswered(session)
-
-    def note_sent(self, tasks: Iterable[OpenTask]) -> None:
+    def note_sent(self, tasks: Collection[OpenTask]) -> None:
         """Write into the audits which slots are given their tasks, the first time."""
         now = self._clock.now()
-        ordered = sorted(tasks, key=_attempt)  # of sessions too: see store
-        for _, group in groupby(ordered, key=_attempt):
-            if marked := self._rows.mark_sent(list(group), now):
-                said = [
-                    {name: getattr(task, name) for name in _SAID} for task in marked
-                ]
-                self._audit.extend(marked[0].session_id, "task-sent", now, said)
+        self._audit.lock({task.session_id for task in tasks})
+        said: dict[str, list[dict[str, Any]]] = {}
+        for task in sorted(self._rows.mark_sent(tasks, now)):
+            fields = {name: getattr(task, name) for name in _SAID}
+            said.setdefault(task.session_id, []).append(fields)
+        self._audit.extend("task-sent", now, said)
 
     def admit(
         self, arriving: Sequence[Arriving]
@@ -139,99 +144,96 @@ class ContributionService:
         ContributionDiffers if other bytes are stored; NotReady, RoundClosed or
         SessionOver if nothing is, and this attempt is not open for the caller.
         """
-        sessions: dict[tuple[str, str], Session] = {}
+        sessions = self._own(each.caller for each in arriving)
+        open_here = self._rows.asked(sessions)
 
         def admitted(each: Arriving) -> Contribution | Asked:
-            if (where := _session(each)) not in sessions:
-                found = self._sessions.visible(each.caller, each.place.session)
-                _slot(each.caller)  # only a party's session is what its id says
-                sessions[where] = found
-            session, place = sessions[where], each.place
-            here = (session.id, place.round, place.attempt, _slot(each.caller))
-            asked = self._rows.asked(*here)
+            session = self._sessions.visible(
+                each.caller, each.place.session, known=sessions
+            )
+            where = _where_of(session, each)
+            asked = open_here.get(where)
             if asked is None or asked.is_answered:
-                stored = self._rows.contribution(*here)
+                stored = self._rows.contribution(where)
                 if stored is not None:
                     return _same(stored, each.digest)
-            return _asked(session, place, asked)
+            return _asked(session, each.place, asked)
 
         return outcomes(admitted, arriving)
 
-    def is_complete(self, session_id: str) -> bool:
-        """Return whether every slot that was asked has answered."""
-        return self._rows.is_complete(session_id)
+    def any_complete(self, session_ids: Collection[str]) -> bool:
+        """Return whether one of these has an answer of every slot that was asked."""
+        return self._rows.any_complete(session_ids)
 
     def store(self, arrived: Sequence[Arrived]) -> list[Stored | CoterieError]:
-        """Store checked contributions; return each, or why it is refused.
-
-        Sessions are locked in one order for all: transactions that wait for each other
-        could wait in a circle.
-        """
-        valid = self._auth.still_valid(each.caller for each in arrived)
-        order = sorted(range(len(arrived)), key=lambda i: _session(arrived[i]))
-        found: dict[int, Stored | CoterieError] = {}
-        for _, indices in groupby(order, key=lambda i: _session(arrived[i])):
-            here = list(indices)
-            try:
-                stored = self._store([arrived[i] for i in here], valid)
-            except CoterieError as refused:  # of them all: their session is gone
-                stored = [refused] * len(here)
-            found.update(zip(here, stored, strict=True))
-        return [found[i] for i in range(len(arrived))]
-
-    def _store(
-        self, arrived: Sequence[Arrived], valid: Container[str]
-    ) -> list[Stored | CoterieError]:
-        """Store what came for one session, behind one lock."""
-        first, now = arrived[0], self._clock.now()
-        session = self._sessions.visible(first.caller, first.place.session, lock=True)
-        answers = self._rows.answers(session)
-        fresh: list[Contribution] = []
+        """Store checked contributions; return each, or why it is refused."""
+        valid, now = (
+            self._auth.still_valid(each.caller for each in arrived),
+            self._clock.now(),
+        )
+        sessions = self._own((each.caller for each in arrived), lock=True)
+        answers = self._rows.answers(sessions)
+        fresh: dict[str, list[Contribution]] = {}
 
         def stored(each: Arrived) -> Stored:
             _check_valid(each.caller, valid)
-            slot, place = _slot(each.caller), each.place
-            is_open = (place.round, place.attempt) == (session.round, session.attempt)
-            known = (
-                answers.get(slot)
-                if is_open
-                else self._rows.contribution(
-                    session.id, place.round, place.attempt, slot
-                )
+            session = self._sessions.visible(
+                each.caller, each.place.session, known=sessions
             )
+            where = _where_of(session, each)
+            known = answers.get(where) or self._stored_before(session, where)
             if known is not None:
                 return _same(known, each.digest), False
-            _check_open(session, place)
+            _check_open(session, each.place)
             each.keep()
-            answers[slot] = _contribution(session, each, now)
-            fresh.append(answers[slot])
-            return answers[slot], True
+            answers[where] = _contribution(where, each, now)
+            fresh.setdefault(session.id, []).append(answers[where])
+            return answers[where], True
 
         found = outcomes(stored, arrived)
-        self._note_stored(session.id, fresh, now)
+        self._note_stored(fresh, now)
         return found
 
+    def _stored_before(self, session: Session, where: Where) -> Contribution | None:
+        """Return what is stored of an attempt that is not open; of the open one all is known."""
+        if (where.round, where.attempt) == (session.round, session.attempt):
+            return None
+        return self._rows.contribution(where)
+
+    def _own(
+        self, callers: Iterable[Caller], *, lock: bool = False
+    ) -> dict[str, Session]:
+        """Return, by id, the sessions of those callers that are parties."""
+        ids = {caller.session_id for caller in callers if caller.session_id}
+        return self._sessions.with_ids(ids, lock=lock)
+
     def _note_stored(
-        self, session_id: str, fresh: Sequence[Contribution], now: datetime
+        self, fresh: Mapping[str, Sequence[Contribution]], now: datetime
     ) -> None:
         if not fresh:
             return
-        said = [{name: getattr(each, name) for name in _SAID} for each in fresh]
-        noted = self._audit.extend(session_id, "contribution", now, said)
-        for each, line in zip(fresh, noted, strict=True):
-            each.sequence, each.entry = line.number, hash_chain.digest(line.line)
-        self._rows.add_all(fresh)
+        noted = self._audit.extend(
+            "contribution",
+            now,
+            {
+                session_id: [
+                    {name: getattr(each, name) for name in _SAID} for each in stored
+                ]
+                for session_id, stored in fresh.items()
+            },
+        )
+        for session_id, stored in fresh.items():
+            for each, line in zip(stored, noted[session_id], strict=True):
+                each.sequence, each.entry = line.number, hash_chain.digest(line.line)
+        self._rows.add_all(chain.from_iterable(fresh.values()))
 
 
 _SAID = ("slot", "round", "attempt", "digest")
 
 
-def _attempt(task: OpenTask) -> tuple[str, int, int]:
-    return task.session_id, task.round, task.attempt
-
-
-def _session(arrived: Arriving) -> tuple[str, str]:
-    return arrived.caller.session_id or "", arrived.place.session
+def _where_of(session: Session, arriving: Arriving) -> Where:
+    place = arriving.place
+    return Where(session.id, place.round, place.attempt, _slot(arriving.caller))
 
 
 def _check_valid(caller: Caller, valid: Container[str]) -> None:
@@ -248,15 +250,9 @@ def _same(found: Contribution, digest: str) -> Contribution:
     return found
 
 
-def _contribution(session: Session, arrived: Arrived, now: datetime) -> Contribution:
+def _contribution(where: Where, arrived: Arrived, now: datetime) -> Contribution:
     return Contribution(
-        session_id=session.id,
-        slot=_slot(arrived.caller),
-        round=arrived.place.round,
-        attempt=arrived.place.attempt,
-        digest=arrived.digest,
-        size=arrived.size,
-        received_at=now,
+        **where._asdict(), digest=arrived.digest, size=arrived.size, received_at=now
     )
 
 

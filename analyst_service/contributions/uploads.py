@@ -161,7 +161,7 @@ def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | Coterie
         contributions = ContributionService(transaction, service.clock)
         found = contributions.store(arrived)
         moved = {each[0].session_id for each in found if isinstance(each, tuple)}
-        return found, any(map(contributions.is_complete, moved))
+        return found, contributions.any_complete(moved)
 
     found, is_complete = service.database.transact(keep)
     if is_complete:

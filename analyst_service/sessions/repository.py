@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -20,7 +20,7 @@ from clustering_protocols.wire.states import Event, SessionState, SlotState, aft
 
 
 def _one(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Session]]:
-    """Return the queries for a session as it is now, without a lock and with one."""
+    """Return the queries for sessions as they are now, without a lock and with one."""
     query = sa.select(Session).where(*conditions)
     query = query.execution_options(populate_existing=True)
     return {False: query, True: query.with_for_update()}
@@ -35,6 +35,12 @@ def _slots_of(table: type[Task | Contribution]) -> sa.Select[str]:
 
 
 _BY_ID = _one(Session.id == sa.bindparam("session_id"))
+_BY_IDS = {
+    lock: query.order_by(Session.id)
+    for lock, query in _one(
+        Session.id.in_(sa.bindparam("session_ids", expanding=True))
+    ).items()
+}
 _BY_NAME = _one(
     Session.owner_id == sa.bindparam("owner_id"), Session.name == sa.bindparam("name")
 )
@@ -83,6 +89,14 @@ class SessionRepository:
     def get(self, session_id: str, *, lock: bool = False) -> Session | None:
         """Return a session as it is now; with a lock, nobody else changes it."""
         return self._transaction.scalar(_BY_ID[lock], {"session_id": session_id})
+
+    def with_ids(
+        self, session_ids: Collection[str], *, lock: bool = False
+    ) -> dict[str, Session]:
+        """Return sessions as they are now, by id; locks are taken in one order for all."""
+        here = {"session_ids": list(session_ids)}
+        found = self._transaction.scalars(_BY_IDS[lock], here)
+        return {session.id: session for session in found}
 
     def named(
         self, owner_id: str | None, name: str, *, lock: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -65,18 +65,26 @@ class SessionService:
         *,
         lock: bool = False,
         deleted: bool = False,
+        known: Mapping[str, Session] | None = None,
     ) -> Session:
         """Return a session that the caller may see; the one rule for all endpoints.
 
         Another's session answers as if it did not exist; one that was deleted is over,
-        but where ``deleted`` asks for what is left of it.
+        but where ``deleted`` asks for what is left of it. Of parties' sessions all may be
+        ``known``, by id, from :meth:`with_ids`.
         """
-        session = self._find(caller, session_id, lock=lock)
+        session = self._find(caller, session_id, known, lock=lock)
         if session is None:
             raise NotFound("No session of this id is visible to this credential.")
         if session.deleted_at is not None and not deleted:
             raise SessionOver("It was deleted.", session.state, session.reason)
         return session
+
+    def with_ids(
+        self, session_ids: Collection[str], *, lock: bool = False
+    ) -> dict[str, Session]:
+        """Return sessions by id, whoever may see them; those that exist."""
+        return self._sessions.with_ids(session_ids, lock=lock)
 
     def page(
         self,
@@ -220,13 +228,25 @@ class SessionService:
         require_alive(session)
         raise NotReady("There is nothing to choose yet: runs are under way.")
 
-    def _find(self, caller: Caller, session_id: str, *, lock: bool) -> Session | None:
+    def _find(
+        self,
+        caller: Caller,
+        session_id: str,
+        known: Mapping[str, Session] | None,
+        *,
+        lock: bool,
+    ) -> Session | None:
         """Return what a caller means by an id: among all sessions, or among its own."""
         if caller.role is Role.ADMINISTRATOR:
             return self._sessions.get(session_id, lock=lock)
         if caller.role is Role.COORDINATOR:
             return self._sessions.named(caller.principal_id, session_id, lock=lock)
-        own = self._sessions.get(caller.session_id or "", lock=lock)
+        own_id = caller.session_id or ""
+        own = (
+            self._sessions.get(own_id, lock=lock)
+            if known is None
+            else known.get(own_id)
+        )
         return own if own is not None and own.name == session_id else None
 
     def _free_id(self, caller: Caller, name: str) -> str:
