@@ -160,10 +160,7 @@ class AnalystProcess:
 
     def processor_seconds(self) -> tuple[float, float]:
         """Return the processor time so far: of what serves, and of what steps rounds."""
-        own = self.process.pid
-        threads = Path(f"/proc/{own}/task").glob("*/children")
-        children = [int(pid) for each in threads for pid in each.read_text().split()]
-        return processor_seconds_of(own), sum(map(processor_seconds_of, children))
+        return processor_seconds_around(self.process.pid)
 
     @contextmanager
     def client(self) -> Iterator[AnalystClient]:
@@ -280,6 +277,13 @@ def processor_seconds_of(pid: int) -> float:
     """Return the processor time of a process, by the kernel's table of it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds_around(pid: int) -> tuple[float, float]:
+    """Return the processor time of a process, and that of those which it has started."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for each in threads for child in each.read_text().split()]
+    return processor_seconds_of(pid), sum(map(processor_seconds_of, children))
 
 
 def mebibytes(size: float) -> str:

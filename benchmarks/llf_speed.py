@@ -17,20 +17,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime
-from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-import httpx
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
@@ -39,7 +32,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
-from benchmarks.analyst_process import processor_seconds_of
+from analyst_service.clock import SystemClock
+from benchmarks.analyst_process import AnalystProcess
+from benchmarks.session_split import idle_seconds, shares, split
 from benchmarks.timing import cpu_seconds, ratio, seconds
 from clustering_protocols import packets, simulation
 from clustering_protocols.protocols.llf import LosslessFederated, kernels
@@ -150,29 +145,42 @@ def session() -> None:
     )
     pooled = KMeans(N_CLUSTERS, init=start, n_init=1, max_iter=N_UPDATES, tol=0)
     with tempfile.TemporaryDirectory() as folder:
-        took, rounds, parts = _federated(Path(folder), X, params, bound)
+        took, rounds, parts, waited, worked = _federated(Path(folder), X, params, bound)
     reference = median(seconds(lambda: pooled.fit(X)) for _ in range(3))
     print(
         f"session, {N_PARTIES} party processes, {rounds} rounds: {took / reference:.1f} × "
         f"pooled KMeans with {pooled.n_iter_} iterations (goal 6)"
     )
     print(f"  {took:.2f} s against {reference:.2f} s")
+    print(f"  it waited for: {shares(waited)}")
+    print(f"  processors worked on: {shares(worked)}")
     for name, each in parts.items():
         print(f"  {name}: {1000 * each:.1f} ms per round")
     overhead = (took - rounds * parts["party: rows"]) / (rounds * N_PARTIES)
     print(f"  overhead per party and round: {1000 * overhead:.1f} ms (aim 10)")
 
 
+class Session(NamedTuple):
+    """A session's seconds and rounds, seconds of a round by part, and where all went."""
+
+    took: float
+    rounds: int
+    parts: dict[str, float]
+    waited: dict[str, float]
+    worked: dict[str, float]
+
+
 def _federated(
     folder: Path, X: np.ndarray[Any, Any], params: LosslessFederated, bound: float
-) -> tuple[float, int, dict[str, float]]:
-    layout = Layout.lattice(N_PARTIES, 1)
+) -> Session:
+    layout, clock = Layout.lattice(N_PARTIES, 1), SystemClock()
     for slot, rows in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
         named = {f"x{f}": rows[:, f] for f in range(N_FEATURES)}
         parquet.write_table(pa.table(named), folder / f"{slot}.parquet")
+    (folder / "a").mkdir()
     with (
-        _service(folder) as (url, key, processor),
-        Coordinator(url, key, home=folder) as coordinator,
+        AnalystProcess(folder / "a") as analyst,
+        Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
     ):
         said = [numbers([f"x{f}" for f in range(N_FEATURES)], -bound, bound)]
         session = coordinator.create_session("speed", params, layout, dictionary=said)
@@ -183,23 +191,36 @@ def _federated(
         ]
         for party in parties:
             _pipe(party.stdout).readline()  # imports are done, rows are read
-        begin, idle = time.perf_counter(), processor()
+        used, idle = analyst.processor_seconds(), idle_seconds()
+        begin = clock.now()
         for party in parties:
             _say(party, "go")
         reports = [json.loads(party.communicate()[0]) for party in parties]
-        took = time.perf_counter() - begin
+        end = clock.now()
         rounds = session.status().round
-        served = processor() - idle
-        stepping = _stepping(session.audit().entries())
+        served, stepped = (
+            now - before
+            for now, before in zip(analyst.processor_seconds(), used, strict=True)
+        )
+        waited = split(session.audit().entries(), begin, end)
+        rows, beside = (
+            sum(report[name] for report in reports)
+            for name in ("processor: rows", "processor: beside its rows")
+        )
+        worked = {
+            "parties' rows": rows,
+            "parties beside them": beside,
+            "joining": sum(report["processor: joining"] for report in reports),
+            "the analyst": served,
+            "its steps": stepped,
+            "nothing": idle_seconds() - idle,
+        }
     parts = {
         f"party: {name}": median(report[name] for report in reports) / rounds
         for name in reports[0]
     }
-    parts |= {
-        "analyst: database and stepping": stepping / rounds,
-        "analyst: processor time of each party": served / rounds / N_PARTIES,
-    }
-    return took, rounds, parts
+    parts["analyst: processor time of each party"] = served / rounds / N_PARTIES
+    return Session((end - begin).total_seconds(), rounds, parts, waited, worked)
 
 
 def _party(
@@ -226,69 +247,6 @@ def _pipe(end: IO[str] | None) -> IO[str]:
     if end is None:
         raise ValueError("not a pipe")
     return end
-
-
-def _stepping(entries: list[dict[str, Any]]) -> float:
-    """Return the seconds between complete rounds and the next ones, from the audit."""
-    total, complete = 0.0, None
-    for entry in entries:
-        at = datetime.fromisoformat(entry["at"])
-        if entry["event"] in {"round-complete", "all-joined"}:
-            complete = at
-        elif complete is not None and entry["event"] in {"round-opened", "finished"}:
-            total += (at - complete).total_seconds()
-            complete = None
-    return total
-
-
-@contextmanager
-def _service(folder: Path) -> Iterator[tuple[str, str, Callable[[], float]]]:
-    """Run `coterie serve` on SQLite; yield address, key and its processor time so far.
-
-    The time is that of the process which serves; what steps rounds is beside it.
-    """
-    environment: Mapping[str, str] = os.environ | {
-        "COTERIE_DATA_DIR": str(folder / "a")
-    }
-    command = [sys.executable, "-m", "party_sdk.cli"]
-
-    def call(*words: str) -> str:
-        done = subprocess.run(
-            [*command, *words],
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout
-
-    call("migrate")
-    key = json.loads(call("key", "create", "--role", "coordinator", "--json"))["key"]
-    url = "http://127.0.0.1:8765"
-    with (folder / "log").open("w") as log:
-        serving = subprocess.Popen(
-            [*command, "serve", "--port", "8765"],
-            env=environment,
-            stderr=log,
-            stdout=log,
-        )
-        try:
-            _await(url)
-            yield url, key, partial(processor_seconds_of, serving.pid)
-        finally:
-            serving.terminate()
-            serving.wait(30)
-
-
-def _await(url: str) -> None:
-    for _ in range(600):
-        try:
-            httpx.get(f"{url}/v1/protocols", timeout=5)
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
-    raise TimeoutError(url)
 
 
 def main() -> None:
