@@ -14,8 +14,10 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
+from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.row_blocks import RowBlocks
 
 from . import oversampling
 from .lloyd import Rows, lloyd
@@ -51,7 +53,7 @@ class Clustering:
 
 
 def draw_starts(
-    X: FloatArray,
+    X: FloatArray | RowBlocks,
     n_clusters: int,
     n_init: int,
     rng: np.random.Generator,
@@ -62,11 +64,13 @@ def draw_starts(
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
     Each of its passes draws one row; those of k-means‖ are few, however many clusters.
     """
-    if len(X) > MANY_ROWS:
-        rows = Rows.of(X, engine, n_clusters)
+    given = row_blocks.of(X)
+    if given.shape[0] > MANY_ROWS:
+        rows = Rows.of(given, engine, n_clusters)
         found = oversampling.draw(rows, n_clusters, n_init, rng)
         if found is not None:
             return found
+    X = row_blocks.whole(given)
     seeds = rng.integers(2**31, size=n_init)
     drawn = [
         kmeans_plusplus(X, n_clusters, random_state=int(seed))[1] for seed in seeds
@@ -75,18 +79,21 @@ def draw_starts(
 
 
 def kmeans(
-    X: FloatArray, starts: IntArray, max_iter: int, engine: Engine = ONE_THREAD
+    X: FloatArray | RowBlocks,
+    starts: IntArray,
+    max_iter: int,
+    engine: Engine = ONE_THREAD,
 ) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
     Each run goes on until no label changes (or ``max_iter``): a tolerance would stop
     runs on differently scaled copies of the same data at different iterations. The same
-    bits on any engine. Beyond the rows it takes the memory of some blocks of them, and
-    of the labels.
+    bits on any engine, and whether rows come as an array or in blocks. Beyond the rows
+    it takes the memory of some blocks of them, and of the labels.
 
     Parameters
     ----------
-    X : float64 array of shape (n, width)
+    X : float64 array of shape (n, width), or RowBlocks
         No value beyond 1e100: squares are added up.
     starts : int64 array of shape (n_init, n_clusters)
         Row numbers of X.
@@ -99,15 +106,15 @@ def kmeans(
     ValueError
         If a row holds what is no finite number.
     """
-    rows = Rows.of(X, engine, starts.shape[1])
+    rows = Rows.of(row_blocks.of(X), engine, starts.shape[1])
     runs = [lloyd(rows, rows.at(start), max_iter) for start in starts]
     best = min(runs, key=lambda run: run.inertia)
-    labels = np.empty(len(X), dtype=np.int64)
+    labels = np.empty(rows.n_rows, dtype=np.int64)
     for block, found in rows.nearest(best.V):
         labels[block] = found.labels
     return Clustering(
         labels=labels,
-        centroids=best.V + rows.offset,
+        centroids=best.V + rows.units.offset,
         inertia=float(best.inertia),
         starts=starts,
         n_iter=best.n_iter,

@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.row_blocks import RowBlock, RowBlocks
 
 from .row_kernels import absolute_sums, bring_nearer, nearest_sums, reach
 
@@ -28,8 +31,8 @@ It takes one thread some milliseconds. Threads wait for each other at the end of
 iteration: with less to do, and where processors are busy, they wait more than they work.
 """
 _BITS: Final = 62
-_BLOCK_ITEMS: Final = 1 << 20
 _SAMPLED: Final = 256  # rows that say where the middle is
+_COMPARED: Final = 1 << 12  # centroids at once: a kernel holds 256 distances to each
 
 
 class Nearest(NamedTuple):
@@ -38,15 +41,22 @@ class Nearest(NamedTuple):
     labels: IntArray
     away: FloatArray
 
-    @classmethod
-    def of_nothing(cls, rows: slice) -> Nearest:
-        """Return that nothing was found yet."""
-        n = rows.stop - rows.start
-        return cls(np.zeros(n, np.int64), np.full(n, np.inf))
 
-    def copy(self, rows: slice) -> Nearest:
-        """Return that of some rows."""
-        return Nearest(self.labels[rows].copy(), self.away[rows].copy())
+class Units(NamedTuple):
+    """In what rows are added up: what a kernel has to know, beside its block.
+
+    Attributes
+    ----------
+    offset : float64 array of shape (F,)
+        About the middle of each column; what is added up is x - offset.
+    of_sums : float64 array of shape (F,)
+    within : float64 array of shape (2,)
+        See :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
+    """
+
+    offset: FloatArray
+    of_sums: FloatArray
+    within: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,102 +84,87 @@ class Rows:
 
     Attributes
     ----------
-    X : float64 array of shape (n, F), C-contiguous
-        Not changed.
-    offset : float64 array of shape (F,)
-        About the middle of each column; what is added up is x - offset.
-    units : float64 array of shape (F,)
-    within_units : float64 array of shape (2,)
-        See :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
+    given : RowBlocks
+    units : Units
     engine : Engine
     """
 
-    X: FloatArray = field(repr=False)
-    offset: FloatArray = field(repr=False)
-    units: FloatArray = field(repr=False)
-    within_units: FloatArray = field(repr=False)
+    given: RowBlocks = field(repr=False)
+    units: Units = field(repr=False)
     engine: Engine = field(repr=False)
 
     @classmethod
-    def of(cls, X: FloatArray, engine: Engine, n_clusters: int) -> Rows:
+    def of(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> Rows:
         """Return rows with units that no sum of them outgrows.
 
         The offset is a median of some rows, and the bound the sum of absolute values:
         a value far out takes digits from the others only as far as it takes part in
         their sum. Raises ValueError of what is no finite number.
         """
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        engine = engine if X.size * n_clusters >= WORTH_A_THREAD else ONE_THREAD
-        n, n_features = X.shape
-        sampled = np.ascontiguousarray(X[:: max(n // _SAMPLED, 1)].T)
-        offset = np.median(sampled, axis=1)
-        farthest = _farthest(X, offset, engine)
+        rows = row_blocks.at_hand(rows)
+        n, n_features = rows.shape
+        engine = engine if n * n_features * n_clusters >= WORTH_A_THREAD else ONE_THREAD
+        sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
+        offset = np.median(np.ascontiguousarray(sampled.T), axis=1)
+        reached = engine.map(partial(_farthest, offset), rows.blocks())
+        farthest: FloatArray = np.max(list(reached), axis=0)
         if not np.isfinite(farthest).all():
             raise ValueError("rows to cluster hold what is no finite number")
         coarse = units_below(n * farthest)
-
-        def added(rows: slice) -> IntArray:
-            sums = np.zeros(n_features, np.int64)
-            absolute_sums(X[rows], offset, coarse, sums)
-            return sums
-
-        total = sum(engine.map(added, _blocks(X)), np.zeros(n_features, np.int64))
+        added = engine.map(partial(_absolute, offset, coarse), rows.blocks())
+        total = sum(added, np.zeros(n_features, np.int64))
         diameter = np.square(2 * farthest).sum()
-        return cls(
-            X=X,
+        units = Units(
             offset=offset,
-            units=units_below((total + n) / coarse),
-            within_units=units_below(np.array([n * diameter, n])),
-            engine=engine,
+            of_sums=units_below((total + n) / coarse),
+            within=units_below(np.array([n * diameter, n])),
         )
+        return cls(given=rows, units=units, engine=engine)
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield which rows are worked on at once."""
-        return _blocks(self.X)
+    @property
+    def n_rows(self) -> int:
+        """Return how many rows there are."""
+        return self.given.shape[0]
 
-    def at(self, rows: IntArray) -> FloatArray:
+    def at(self, numbers: IntArray) -> FloatArray:
         """Return some rows less the offset."""
-        return np.ascontiguousarray(self.X[rows] - self.offset)
+        return self.given.take(numbers) - self.units.offset
 
     def sums(self, V: FloatArray) -> tuple[IntArray, IntArray, Fraction]:
         """Return sums (k, F) and counts (k,) of the rows nearest to V, and Σ d²."""
-        ones = np.ones(len(self.offset))
-
-        def added(rows: slice) -> tuple[IntArray, IntArray, IntArray]:
-            sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-            within = np.zeros(2, np.int64)
-            nearest_sums(
-                *(self.X[rows], self.offset, ones, V, self.units),
-                *(sums, counts, self.within_units, within),
-            )
-            return sums, counts, within
-
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
         words = np.zeros(2, np.int64)
-        for sums, counts, within in self.engine.map(added, self.blocks()):
+        kernel = partial(_sums, self.units, V)
+        for sums, counts, within in self.engine.map(kernel, self.given.blocks()):
             total += sums
             sizes += counts
             words += within
         return total, sizes, self._together(words)
 
-    def nearest(
-        self, V: FloatArray, known: Nearest | None = None, first: int = 0
-    ) -> Iterator[tuple[slice, Nearest]]:
-        """Yield which of V, numbered from first, are nearest to a block's rows.
+    def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
+        """Yield which of V are nearest to the rows of each block."""
+        kernel = partial(_nearest, self.units.offset, V)
+        return self.engine.map(kernel, self.given.blocks())
 
-        ``known`` is what was found before; it counts where nothing nearer is found.
+    def counts(self, V: FloatArray) -> IntArray:
+        """Return to how many rows each of V is nearest (k,)."""
+        kernel = partial(_counts, self.units.offset, V)
+        counted = self.engine.map(kernel, self.given.blocks())
+        return sum(counted, np.zeros(len(V), np.int64))
+
+    def farthest(self, V: FloatArray, most: int) -> FloatArray:
+        """Return row, label and squared distance of those farthest from all of V.
+
+        At most so many, the farthest first, none that lies on one of V.
         """
-        ones = np.ones(len(self.offset))
-
-        def compared(rows: slice) -> tuple[slice, Nearest]:
-            found = Nearest.of_nothing(rows) if known is None else known.copy(rows)
-            bring_nearer(self.X[rows], self.offset, ones, V, first, *found)
-            return rows, found
-
-        return self.engine.map(compared, self.blocks())
+        far = np.empty((0, 3))
+        kernel = partial(_farthest_from, self.units.offset, V, most)
+        for found in self.engine.map(kernel, self.given.blocks()):
+            far = _first(np.vstack([far, found]), most)
+        return far[far[:, 2] > 0]
 
     def _together(self, words: IntArray) -> Fraction:
-        whole, left = (Fraction(float(unit)) for unit in self.within_units)
+        whole, left = (Fraction(float(unit)) for unit in self.units.within)
         return (int(words[0]) + int(words[1]) / left) / whole
 
 
@@ -180,22 +175,59 @@ def units_below(bounds: FloatArray) -> FloatArray:
     return np.where(bounds > 0, units, 1.0)
 
 
-def _farthest(X: FloatArray, offset: FloatArray, engine: Engine) -> FloatArray:
+# Kernels: what they are bound to is small, so that they may run elsewhere
+
+
+def _farthest(offset: FloatArray, block: RowBlock) -> FloatArray:
     """Return max |x - offset| (F,) of each column."""
-
-    def found(rows: slice) -> FloatArray:
-        largest = np.zeros(len(offset))
-        reach(X[rows], offset, largest)
-        return largest
-
-    farthest: FloatArray = np.max(list(engine.map(found, _blocks(X))), axis=0)
-    return farthest
+    largest = np.zeros(len(offset))
+    reach(block.load(), offset, largest)
+    return largest
 
 
-def _blocks(X: FloatArray) -> Iterator[slice]:
-    size = max(_BLOCK_ITEMS // X.shape[1], 1)
-    for begin in range(0, len(X), size):
-        yield slice(begin, min(begin + size, len(X)))
+def _absolute(offset: FloatArray, units: FloatArray, block: RowBlock) -> IntArray:
+    sums = np.zeros(len(offset), np.int64)
+    absolute_sums(block.load(), offset, units, sums)
+    return sums
+
+
+def _sums(
+    units: Units, V: FloatArray, block: RowBlock
+) -> tuple[IntArray, IntArray, IntArray]:
+    sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
+    within = np.zeros(2, np.int64)
+    nearest_sums(
+        *(block.load(), units.offset, np.ones(V.shape[1]), V, units.of_sums),
+        *(sums, counts, units.within, within),
+    )
+    return sums, counts, within
+
+
+def _nearest(
+    offset: FloatArray, V: FloatArray, block: RowBlock
+) -> tuple[slice, Nearest]:
+    X, n, ones = block.load(), block.n_rows, np.ones(len(offset))
+    found = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
+    for first in range(0, len(V), _COMPARED):
+        bring_nearer(X, offset, ones, V[first : first + _COMPARED], first, *found)
+    return row_blocks.span(block), found
+
+
+def _counts(offset: FloatArray, V: FloatArray, block: RowBlock) -> IntArray:
+    _, found = _nearest(offset, V, block)
+    return np.bincount(found.labels, minlength=len(V))
+
+
+def _farthest_from(
+    offset: FloatArray, V: FloatArray, most: int, block: RowBlock
+) -> FloatArray:
+    rows, found = _nearest(offset, V, block)
+    numbers = np.arange(rows.start, rows.stop)
+    return _first(np.column_stack([numbers, *found]), most)
+
+
+def _first(far: FloatArray, most: int) -> FloatArray:
+    return far[np.argsort(-far[:, 2], kind="stable")[:most]]
 
 
 def lloyd(rows: Rows, V: FloatArray, max_iter: int) -> Run:
@@ -214,7 +246,7 @@ def lloyd(rows: Rows, V: FloatArray, max_iter: int) -> Run:
             return Run(V=V, inertia=inertia, n_iter=n_iter, converged=True)
         there = counts > 0  # what no row is left for stays
         V = V.copy()
-        V[there] = sums[there] / counts[there, np.newaxis] / rows.units
+        V[there] = sums[there] / counts[there, np.newaxis] / rows.units.of_sums
         before = now
     return Run(V=V, inertia=rows.sums(V)[2], n_iter=max_iter, converged=False)
 
@@ -224,15 +256,12 @@ def _relocated(
 ) -> tuple[IntArray, IntArray]:
     """Give each empty cluster the row farthest from its centroid, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)
-    far = np.empty((0, 3))  # row, label, squared distance
-    for block, found in rows.nearest(V):
-        numbers = np.arange(block.start, block.stop)
-        far = np.vstack([far, np.column_stack([numbers, *found])])
-        far = far[np.argsort(-far[:, 2], kind="stable")[: len(empty)]]
-    far = far[far[:, 2] > 0]
+    far = rows.farthest(V, len(empty))
+    numbers, olds = far[:, :2].astype(np.int64).T
     sums, counts = sums.copy(), counts.copy()
-    for new, (row, old, _) in zip(empty, far.astype(np.int64), strict=False):
-        whole = np.rint(rows.at(row) * rows.units).astype(np.int64)
+    moved = zip(empty, rows.at(numbers), olds, strict=False)
+    for new, at, old in moved:
+        whole = np.rint(at * rows.units.of_sums).astype(np.int64)
         sums[old] -= whole
         counts[old] -= 1
         sums[new], counts[new] = whole, 1

@@ -13,6 +13,7 @@ distances is one of whole numbers: neither blocks nor threads change what is dra
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -20,11 +21,12 @@ from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 
-from .lloyd import Nearest, Rows, units_below
+from .lloyd import Rows, units_below
 
 _PASSES: Final = 5
 _OVERSAMPLING: Final = 2  # rows per pass and cluster to expect, as in the paper
 _WORDS: Final = 4  # that Philox gives per count
+_AT_ONCE: Final = 1 << 16
 
 
 def draw(
@@ -52,48 +54,49 @@ def _candidates(
     rows: Rows, n_clusters: int, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     """Return numbers of different rows, and how many rows are nearest to each."""
-    n = len(rows.X)
+    n = rows.n_rows
     key = rng.integers(2**64, size=2, dtype=np.uint64)
     chosen = rng.integers(n, size=1)
-    known = Nearest.of_nothing(slice(0, n))
+    away = np.full(n, np.inf)
     first = 0
-    for number in range(_PASSES + 1):
-        _bring_nearer(rows, chosen[first:], first, known)
-        if number == _PASSES:
-            break
-        total = _total(rows, known.away)
+    for number in range(_PASSES):
+        _bring_nearer(rows, chosen[first:], away)
+        total = _total(away)
         if total == 0:
             break
         first = len(chosen)
         share = _OVERSAMPLING * n_clusters / total
         drawn = [
-            block.start
-            + np.flatnonzero(
-                uniform(key, number, block.start, block.stop)
-                < share * known.away[block]
-            )
-            for block in rows.blocks()
+            begin
+            + np.flatnonzero(uniform(key, number, begin, end) < share * away[begin:end])
+            for begin, end in _spans(n)
         ]
         chosen = np.concatenate([chosen, *drawn])
-    weights = np.bincount(known.labels, minlength=len(chosen))
+    weights = rows.counts(rows.at(chosen))
     there = weights > 0
     return chosen[there], weights[there].astype(np.float64)
 
 
-def _bring_nearer(rows: Rows, chosen: IntArray, first: int, known: Nearest) -> None:
+def _bring_nearer(rows: Rows, chosen: IntArray, away: FloatArray) -> None:
     if not len(chosen):
         return
-    for block, found in rows.nearest(rows.at(chosen), known, first):
-        known.labels[block], known.away[block] = found
+    for block, found in rows.nearest(rows.at(chosen)):
+        np.minimum(away[block], found.away, out=away[block])
 
 
-def _total(rows: Rows, away: FloatArray) -> float:
+def _total(away: FloatArray) -> float:
     """Return the sum of squared distances (n,), exactly the same whatever the blocks."""
     (unit,) = units_below(np.array([len(away) * away.max()]))
     return sum(
-        int(np.rint(away[block] * unit).astype(np.int64).sum())
-        for block in rows.blocks()
+        int(np.rint(away[begin:end] * unit).astype(np.int64).sum())
+        for begin, end in _spans(len(away))
     ) / float(unit)
+
+
+def _spans(n: int) -> Iterator[tuple[int, int]]:
+    """Yield where rows begin and end that are looked at together."""
+    for begin in range(0, n, _AT_ONCE):
+        yield begin, min(begin + _AT_ONCE, n)
 
 
 def uniform(key: WordArray, number: int, begin: int, end: int) -> FloatArray:

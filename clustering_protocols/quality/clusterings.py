@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from clustering_protocols import row_blocks
 from clustering_protocols.algorithms.kmeans import Clustering
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.figures import Figures
+from clustering_protocols.row_blocks import RowBlocks
 
-from .rows import of_rows
+from . import around_means, sums as formulas
 
 
-def of_clustering(X: FloatArray, found: Clustering) -> Figures:
+def of_clustering(
+    X: FloatArray | RowBlocks, found: Clustering, engine: Engine = ONE_THREAD
+) -> Figures:
     """Return the figures of a clustering on rows X (n, F), those of an embedding too.
 
     Computed on X, where what was clustered may be an embedding of it.
     """
-    return of_rows(X, found.labels, n_iter=found.n_iter, converged=found.converged)
+    sums = around_means.of(row_blocks.of(X), found.labels, engine)
+    return formulas.of_sums(sums, n_iter=found.n_iter, converged=found.converged)

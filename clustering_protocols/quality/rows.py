@@ -10,8 +10,9 @@ from scipy.spatial.distance import cdist
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
+from clustering_protocols.row_blocks import ArrayRows
 
-from . import sums as formulas
+from . import around_means, sums as formulas
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_ITEMS: Final = 1 << 22
@@ -59,31 +60,7 @@ def of_rows(
     n_clusters = int(np.count_nonzero(counts))
     if silhouette and formulas.comparable(n_clusters, len(labels)):
         others["silhouette"] = _silhouette(X, labels, counts)
-    return formulas.of_sums(_around_means(X, labels, counts), **others, **run)
-
-
-def _around_means(
-    X: FloatArray, labels: IntArray, counts: IntArray
-) -> formulas.ClusterSums:
-    k = len(counts)
-    total = np.zeros((k, X.shape[1]))
-    for rows in _blocks(len(X), _BLOCK_ROWS):
-        total += formulas.by_label(X[rows], labels[rows], k)
-    means = total / np.maximum(counts, 1)[:, None]
-    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
-    for rows in _blocks(len(X), max(_BLOCK_ITEMS // k, 1)):
-        D = cdist(X[rows], means, "sqeuclidean")
-        block = formulas.of_block(D, labels[rows], counts)
-        squares += block.squares
-        distances += block.distances
-        silhouettes += block.silhouettes
-    return formulas.ClusterSums(
-        counts=counts,
-        squares=squares,
-        distances=distances,
-        separations=formulas.separations(means),
-        silhouettes=silhouettes,
-    )
+    return formulas.of_sums(around_means.of(ArrayRows(X), labels), **others, **run)
 
 
 def _of_memberships(X: FloatArray, U: FloatArray) -> dict[str, float | None]:

@@ -8,8 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Run, SessionContext
+from clustering_protocols.row_blocks import RowBlocks
 
 from .gap import gaps
 from .stability import stability
@@ -19,7 +21,10 @@ _MOST_NUMBERS: Final = 500_000
 
 
 def across(
-    session: SessionContext, X: FloatArray, numbers: Sequence[int], runs: Sequence[Run]
+    session: SessionContext,
+    rows: FloatArray | RowBlocks,
+    numbers: Sequence[int],
+    runs: Sequence[Run],
 ) -> list[Run]:
     """Return the runs of k-means of rows with gap and stability among their figures.
 
@@ -28,14 +33,14 @@ def across(
 
     Parameters
     ----------
-    X : float64 array of shape (n, width)
+    rows : float64 array of shape (n, width), or RowBlocks
         What was clustered.
     numbers : sequence of int
         The number of clusters of each run.
     """
     if len(runs) < 2:
         return list(runs)
-    X = _some(X, session.generator("quality", "rows"))
+    X = _some(row_blocks.of(rows), session.generator("quality", "rows"))
     found = gaps(X, numbers, session.generator("quality", "gap"))
     gap_of_one = next((each.gap for each in found if each.n_clusters == 1), None)
     by_number = {each.n_clusters: each for each in found}
@@ -54,9 +59,10 @@ def across(
     return told
 
 
-def _some(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _some(rows: RowBlocks, rng: np.random.Generator) -> FloatArray:
     """Return the rows, of many some."""
-    most = min(_MOST_ROWS, max(_MOST_NUMBERS // X.shape[1], 1))
-    if len(X) <= most:
-        return X
-    return X[np.sort(rng.permutation(len(X))[:most])]
+    n, width = rows.shape
+    most = min(_MOST_ROWS, max(_MOST_NUMBERS // width, 1))
+    if n <= most:
+        return row_blocks.whole(rows)
+    return rows.take(np.sort(rng.permutation(n)[:most]))

@@ -14,9 +14,11 @@ from hypothesis import given, strategies as st
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 
+from clustering_protocols import row_blocks
 from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
 from clustering_protocols.blocks import ONE_THREAD, LocalEngine
+from clustering_protocols.row_blocks import ArrayRows
 
 BLOBS = make_blobs(3000, 7, centers=9, cluster_std=3.0, random_state=0)[0]
 SETS = {
@@ -56,7 +58,7 @@ def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def said(n_rows: int, width: int) -> None:
         monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
-        monkeypatch.setattr(lloyd, "_BLOCK_ITEMS", n_rows * width)
+        monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", n_rows * width)
 
     return said
 
@@ -105,12 +107,10 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
     order = rng(seed).permutation(len(X))
     place = np.empty_like(order)
     place[order] = np.arange(len(X))
-    units = lloyd.Rows.of(X, ONE_THREAD, 4)
+    units = lloyd.Rows.of(ArrayRows(X), ONE_THREAD, 4)
     moved = lloyd.Rows(
-        X=np.ascontiguousarray(X[order]),
-        offset=units.offset,
+        given=ArrayRows(X[order]),
         units=units.units,
-        within_units=units.within_units,
         engine=ONE_THREAD,
     )
     V = units.at(np.arange(4))
@@ -124,15 +124,17 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
 def test_sums_are_exact_to_rounding_beside_a_value_far_out(far: float) -> None:
     X = rng(3).normal(loc=5.0, size=(5000, 2))
     X[17, 0] = far
-    rows = lloyd.Rows.of(X, ONE_THREAD, 1)
+    rows = lloyd.Rows.of(ArrayRows(X), ONE_THREAD, 1)
     sums, counts, inertia = rows.sums(np.zeros((1, 2)))
     assert counts.tolist() == [5000]
     for f in range(2):
-        terms = [Fraction(x) - Fraction(rows.offset[f]) for x in X[:, f].tolist()]
-        error = abs(Fraction(int(sums[0, f])) / Fraction(rows.units[f]) - sum(terms))
+        terms = [Fraction(x) - Fraction(rows.units.offset[f]) for x in X[:, f].tolist()]
+        error = abs(
+            Fraction(int(sums[0, f])) / Fraction(rows.units.of_sums[f]) - sum(terms)
+        )
         assert error <= sum(map(abs, terms)) * Fraction(1, 2**48)
         assert abs(int(sums[0, f])) < 2**62
-    expected = np.square(X - rows.offset).sum()
+    expected = np.square(X - rows.units.offset).sum()
     assert float(inertia) == pytest.approx(expected, rel=1e-12)
 
 
@@ -209,7 +211,7 @@ def test_only_many_rows_are_shared_by_threads(
     engine = LocalEngine(n_threads)
     for least, expected in ((X.size * 3 + 1, ONE_THREAD), (X.size * 3, engine)):
         monkeypatch.setattr(lloyd, "WORTH_A_THREAD", least)
-        assert lloyd.Rows.of(X, engine, 3).engine is expected
+        assert lloyd.Rows.of(ArrayRows(X), engine, 3).engine is expected
 
 
 def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import kstest
 from sklearn.datasets import make_blobs
 
+from clustering_protocols import row_blocks
 from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd, oversampling
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.blocks import LocalEngine
@@ -37,7 +38,8 @@ def test_the_same_rows_on_any_number_of_threads_and_in_any_blocks(
         monkeypatch.setattr(f"{__name__}.X", X[:900])
     whole = drawn(1, 3)
     monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
-    monkeypatch.setattr(lloyd, "_BLOCK_ITEMS", n_rows * X.shape[1])
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", n_rows * X.shape[1])
+    monkeypatch.setattr(oversampling, "_AT_ONCE", n_rows)
     assert np.array_equal(drawn(1, 3, n_threads), whole)
 
 

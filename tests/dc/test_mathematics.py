@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from clustering_protocols import engine, packets, simulation
+from clustering_protocols import engine, packets, row_blocks, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.data import DataSource, MatrixSource
@@ -33,6 +33,7 @@ from clustering_protocols.protocols.dc import (
     kernels,
     messages,
 )
+from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.recipe import Ranges
 from clustering_protocols.schema import Schema, numbers
@@ -157,7 +158,7 @@ def test_an_affine_map_takes_rows_of_batches_to_the_images_of_the_matrix() -> No
 ISOMETRIC = DataCollaboration(n_clusters=2)
 
 
-def full_width(layout: Layout, seed: int) -> tuple[Any, list[analyst.Cells], Any]:
+def full_width(layout: Layout, seed: int) -> tuple[Any, list[Cells], Any]:
     """Return rows, projections that lose nothing (turned and shifted), and anchors.
 
     Rows are a list over row groups, anchors a list over column groups.
@@ -184,10 +185,10 @@ def full_width(layout: Layout, seed: int) -> tuple[Any, list[analyst.Cells], Any
 
 
 def mapped(
-    params: DataCollaboration, row_groups: list[analyst.Cells], widths: Any
+    params: DataCollaboration, row_groups: list[Cells], widths: Any
 ) -> FloatArray:
     maps = analyst.fit_maps(params, row_groups, widths)
-    return analyst.common_space(row_groups, maps)
+    return row_blocks.whole(CommonSpace.of(row_groups, maps))
 
 
 @pytest.mark.parametrize("cells", [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2)])
@@ -270,12 +271,12 @@ def test_a_factor_folded_over_blocks_is_that_of_the_whole(
     W = Q * spread @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
     monkeypatch.setattr(factors, "_LEAST_ROWS", n_rows)
     columns = np.split(W, [3, 4], axis=1)
-    R = factors.side_by_side(columns, ONE_THREAD)
+    R = factors.grouped([columns], 0, ONE_THREAD)
     values = np.linalg.svd(R, compute_uv=False)
     np.testing.assert_allclose(values, spread, rtol=1e-6)
     np.testing.assert_allclose(R.T @ R, W.T @ W, atol=1e-14)
     for n_threads in (2, 3):
-        again = factors.side_by_side(columns, LocalEngine(n_threads))
+        again = factors.grouped([columns], 0, LocalEngine(n_threads))
         assert again.tobytes() == R.tobytes()
 
 
@@ -289,7 +290,7 @@ def test_anchors_that_are_all_constant_end_the_session() -> None:
 def test_the_orthonormal_target_gives_the_formulas_of_the_paper(form: Any) -> None:
     """Equations 15 and 16, or 18 to 20, with the pseudo-inverse that they write."""
     rng = np.random.default_rng(4)
-    row_groups: list[analyst.Cells] = [
+    row_groups: list[Cells] = [
         {
             column: projections(rng.normal(size=(7, w)), rng.normal(size=(30, w)))
             for column, w in enumerate(widths)

@@ -17,7 +17,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from support.analyst_process import COTERIE, Analyst
 
-from clustering_protocols import registry, simulation
+from clustering_protocols import registry, row_blocks, simulation
+from clustering_protocols.algorithms import kmeans as of_kmeans
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
@@ -29,6 +30,8 @@ from clustering_protocols.protocols.dc import (
     analyst,
     messages,
 )
+from clustering_protocols.protocols.dc.common_space import CommonSpace
+from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.terms import Layout, Slot
 from party_sdk.cli import main
 
@@ -296,7 +299,11 @@ def run_both(
 # Memory
 
 
-def test_the_analyst_holds_one_copy_of_the_common_space() -> None:
+def test_the_analyst_holds_no_copy_of_the_common_space(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(of_kmeans, "MANY_ROWS", 100_000)
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 17)
     rng = np.random.default_rng(0)
     n, width, r = 120_000, 15, 500
     cells = [
@@ -312,9 +319,11 @@ def test_the_analyst_holds_one_copy_of_the_common_space() -> None:
     params = DataCollaboration(n_clusters=4, n_init=2, max_iter=5)
     maps = analyst.fit_maps(params, cells, [width + 1] * 2)
     tracemalloc.start()
-    X_hat = analyst.common_space(cells, maps)
+    X_hat = CommonSpace.of(cells, maps)
     starts = draw_starts(X_hat, 4, 2, rng)
-    kmeans(X_hat, starts, params.max_iter)
+    found = kmeans(X_hat, starts, params.max_iter)
+    of_clustering(X_hat, found)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 1.9 * X_hat.nbytes
+    n_bytes = 8 * n * X_hat.shape[1]
+    assert peak < 0.2 * n_bytes

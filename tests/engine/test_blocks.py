@@ -11,16 +11,12 @@ import pytest
 from sklearn.datasets import make_blobs
 from support.dictionaries import within
 
-from clustering_protocols import engine, packets, simulation
+from clustering_protocols import engine, packets, row_blocks, simulation
 from clustering_protocols.algorithms import kmeans, lloyd
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.contract import Params
-from clustering_protocols.protocols.dc import (
-    DataCollaboration,
-    analyst as dc_analyst,
-    factors,
-)
+from clustering_protocols.protocols.dc import DataCollaboration, factors
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC, distances
 from clustering_protocols.protocols.pqmds import ProductQuantisation
@@ -154,8 +150,7 @@ def test_an_analyst_finds_the_same_bytes_on_any_number_of_threads(
     X, _ = make_blobs(600, 8, centers=4, cluster_std=4.0, random_state=0)
     monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(kmeans, "MANY_ROWS", 500)
-    monkeypatch.setattr(lloyd, "_BLOCK_ITEMS", 700)
-    monkeypatch.setattr(dc_analyst, "_BLOCK_ROWS", 100)
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 700)
     monkeypatch.setattr(factors, "_LEAST_ROWS", 64)
     kept = []
     for n_threads in THREADS:

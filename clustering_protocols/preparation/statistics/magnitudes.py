@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import Engine
 from clustering_protocols.errors import InvalidArray
+from clustering_protocols.row_blocks import RowBlock, RowBlocks
 
 LARGEST: Final = 1e100
 
@@ -22,6 +22,30 @@ def check(whose: str, *arrays: FloatArray) -> None:
     ------
     InvalidArray
     """
+    if not all(_largest(array) <= LARGEST for array in arrays):  # nan is refused too
+        raise _refused(whose)
+
+
+def check_blocks(whose: str, rows: RowBlocks, engine: Engine) -> None:
+    """Refuse the same in rows that come in blocks.
+
+    Raises
+    ------
+    InvalidArray
+    """
     # not `any(... > LARGEST)`: that is false of what is not a number
-    if not all(np.abs(array).max(initial=0.0) <= LARGEST for array in arrays):
-        raise InvalidArray(f"{whose} holds numbers larger than {LARGEST:g}.")
+    if not all(found <= LARGEST for found in engine.map(_of_block, rows.blocks())):
+        raise _refused(whose)
+
+
+def _of_block(block: RowBlock) -> float:
+    return _largest(block.load())
+
+
+def _largest(array: FloatArray) -> float:
+    """Return the largest absolute value, without an array of all of them."""
+    return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+
+
+def _refused(whose: str) -> InvalidArray:
+    return InvalidArray(f"{whose} holds numbers larger than {LARGEST:g}.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from clustering_protocols import row_blocks
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
@@ -25,18 +25,15 @@ from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
+from clustering_protocols.row_blocks import ArrayRows, RowBlocks
 
 from . import collaboration, layouts, messages
 from .collaboration import CollaborationMap
+from .common_space import Cells, CommonSpace
 from .params import (
     DataCollaboration,
     DcSession,
 )
-
-_BLOCK_ROWS: Final = 1 << 14
-
-Cells = Mapping[int, messages.Projections]
-"""The projections of one row group, by column group."""
 
 
 class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
@@ -63,8 +60,8 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         with threadpool_limits(1, "blas"):
             widths = layouts.widths(session)
             maps = fit_maps(session.params, row_groups, widths, session.engine)
-            X_hat = common_space(row_groups, maps, session.engine)
-        magnitudes.check("The common space", X_hat)
+        X_hat = CommonSpace.of(row_groups, maps)
+        magnitudes.check_blocks("The common space", X_hat, session.engine)
         runs = [_run(session, params, X_hat, maps) for params in session.runs]
         if session.params.algorithm == "kmeans":
             numbers = [params.n_clusters for params in session.runs]
@@ -75,18 +72,19 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
 def _run(
     session: DcSession,
     params: DataCollaboration,
-    X_hat: FloatArray,
+    X_hat: CommonSpace,
     maps: Sequence[CollaborationMap],
 ) -> Run:
     """Return what one number of clusters gives in the common space X̂ (n, m̂)."""
-    Z, spectral = X_hat, params.algorithm == "spectral"
-    if spectral:
+    Z: RowBlocks = X_hat
+    if params.algorithm == "spectral":
         rng = session.generator("dc", "embedding")
-        Z = spectral_embedding(X_hat, params.n_clusters, rng)
+        X = row_blocks.whole(X_hat)
+        Z = ArrayRows(spectral_embedding(X, params.n_clusters, rng))
     rng, engine = session.generator("dc", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     found = kmeans(Z, starts, params.max_iter, engine)
-    figures = of_clustering(X_hat, found)
+    figures = of_clustering(X_hat, found, engine)
     return _ended(session, found, Z, maps, figures)
 
 
@@ -124,38 +122,6 @@ def fit_maps(
     return [collaboration.side_by_side(maps_of_row, dims) for maps_of_row in found]
 
 
-def common_space(
-    row_groups: Sequence[Cells],
-    maps: Sequence[CollaborationMap],
-    engine: Engine = ONE_THREAD,
-) -> FloatArray:
-    """Return X̂ (n, m̂): the rows of all row groups in one space, the one copy of it."""
-    sizes = [len(next(iter(cells.values())).rows) for cells in row_groups]
-    X_hat = np.empty((sum(sizes), maps[0].G.shape[1]))
-    begin = 0
-    for image in engine.map(_image, _blocks(row_groups, maps, sizes)):
-        X_hat[begin : begin + len(image)] = image
-        begin += len(image)
-    return X_hat
-
-
-def _blocks(
-    row_groups: Sequence[Cells],
-    maps: Sequence[CollaborationMap],
-    sizes: Sequence[int],
-) -> Iterator[tuple[CollaborationMap, list[FloatArray]]]:
-    """Yield blocks of rows, row group by row group, each with its map."""
-    for cells, mapping, size in zip(row_groups, maps, sizes, strict=True):
-        for begin in range(0, size, _BLOCK_ROWS):
-            rows = slice(begin, begin + _BLOCK_ROWS)
-            yield mapping, [cells[column].rows[rows] for column in sorted(cells)]
-
-
-def _image(block: tuple[CollaborationMap, list[FloatArray]]) -> FloatArray:
-    mapping, rows = block
-    return collaboration.apply_map(mapping, rows)
-
-
 def _row_groups(
     session: DcSession, contributions: Mapping[str, messages.Projections]
 ) -> list[Cells]:
@@ -190,7 +156,7 @@ def _checked(
 def _ended(
     session: DcSession,
     found: Clustering,
-    Z: FloatArray,
+    Z: RowBlocks,
     maps: Sequence[CollaborationMap],
     figures: Figures,
 ) -> Run:
@@ -201,9 +167,8 @@ def _ended(
         labels = messages.RowGroupLabels(
             labels=found.labels[begin : begin + n_rows], cluster_sizes=sizes
         )
-        result = _let_out(
-            session, labels, Z[begin : begin + n_rows], found.centroids, maps[row]
-        )
+        rows = range(begin, begin + n_rows)
+        result = _let_out(session, labels, Z, rows, found.centroids, maps[row])
         results |= dict.fromkeys(session.layout.row_group(row), result)
         begin += n_rows
     summary = messages.Summary(
@@ -218,7 +183,8 @@ def _ended(
 def _let_out(
     session: DcSession,
     labels: messages.RowGroupLabels,
-    Z: FloatArray,
+    Z: RowBlocks,
+    rows: range,
     centroids: FloatArray,
     mapping: CollaborationMap,
 ) -> messages.RowGroupLabels:
@@ -226,11 +192,11 @@ def _let_out(
     params = session.params
     if params.output == "labels" and not params.predictor:
         return labels
-    out = params.output == "coordinates"
+    out = rows if params.output == "coordinates" else rows[:0]
     return messages.RowGroupModel(
         labels=labels.labels,
         cluster_sizes=labels.cluster_sizes,
-        coordinates=Z if out else Z[:0],
+        coordinates=Z.take(np.asarray(out, dtype=np.int64)),
         centroids=centroids,
         map_matrix=mapping.G if params.predictor else np.empty((0, 0)),
         map_offset=mapping.g if params.predictor else np.empty(0),

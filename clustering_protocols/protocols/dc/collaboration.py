@@ -66,10 +66,9 @@ def isometric_maps(
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
-    centred = [block - mean for block, mean in zip(blocks, means, strict=True)]
-    R = factors.side_by_side(centred, engine)
+    R = factors.centred(blocks, means, engine)
     target = R @ _leading_directions(R, r, n_features) / np.sqrt(count)
-    parts = _parts(R, blocks)
+    parts = _parts(R, [block.shape[1] for block in blocks])
     return [
         _fit(part, mean, target, r, affine=affine)
         for part, mean in zip(parts, means, strict=True)
@@ -92,26 +91,15 @@ def orthonormal_maps(
     ----------
     anchors : list over row groups of list over its column groups of (r, m̃_ij)
     """
-    ones = [np.ones((len(anchors[0][0]), 1))] if affine else []
-    extended = [np.hstack([*row_group, *ones]) for row_group in anchors]
-    kept = min(sum(block.shape[1] for block in row_group) for row_group in anchors)
-    R = factors.side_by_side(extended, engine)
+    widths = [sum(block.shape[1] for block in row_group) for row_group in anchors]
+    ones, kept = int(affine), min(widths)
+    R = factors.grouped(anchors, ones, engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
-    solved = [_least_squares(part, U[:, :kept]) for part in _parts(R, extended)]
+    parts = _parts(R, [width + ones for width in widths])
+    solved = [_least_squares(part, U[:, :kept]) for part in parts]
     if affine:
         return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solved]
     return [CollaborationMap(G=G, g=np.zeros(kept)) for G in solved]
-
-
-def apply_map(mapping: CollaborationMap, rows: Sequence[FloatArray]) -> FloatArray:
-    """Return X̂_i = [X̃_i, 1] G_i (n, m̂) (equation 20), given each column group's rows."""
-    image = np.tile(mapping.g, (len(rows[0]), 1))
-    begin = 0
-    for block in rows:
-        end = begin + block.shape[1]
-        image += block @ mapping.G[begin:end]
-        begin = end
-    return image
 
 
 def side_by_side(
@@ -138,10 +126,9 @@ def side_by_side(
     return CollaborationMap(G=G, g=g)
 
 
-def _parts(R: FloatArray, blocks: Sequence[FloatArray]) -> list[FloatArray]:
-    """Return the columns of R that belong to each of the blocks side by side."""
-    edges = np.cumsum([block.shape[1] for block in blocks])[:-1]
-    return np.split(R, edges, axis=1)
+def _parts(R: FloatArray, widths: Sequence[int]) -> list[FloatArray]:
+    """Return the columns of R that belong to each of what stood side by side."""
+    return np.split(R, np.cumsum(widths)[:-1], axis=1)
 
 
 def _leading_directions(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:

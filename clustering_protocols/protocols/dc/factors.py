@@ -8,6 +8,7 @@ loses the rank.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -33,21 +34,50 @@ def folded(factors: Iterable[FloatArray]) -> FloatArray:
     return R
 
 
-def side_by_side(columns: Sequence[FloatArray], engine: Engine) -> FloatArray:
-    """Return R of arrays (r, m_i) side by side, a block of their rows at a time.
+def centred(
+    columns: Sequence[FloatArray], means: Sequence[FloatArray], engine: Engine
+) -> FloatArray:
+    """Return R of arrays (r, m_i) less their means (m_i,), side by side.
 
-    No array of all their rows is formed. What a block gives depends on nothing but its
-    rows, and how long blocks are on the width: the same bits on any engine.
+    A block of their rows at a time: no array of all their rows is formed. What a block
+    gives depends on nothing but its rows, and how long blocks are on the width: the same
+    bits on any engine.
     """
     width = sum(column.shape[1] for column in columns)
+    blocks = (
+        tuple(column[rows] for column in columns)
+        for rows in _slices(len(columns[0]), width)
+    )
+    return folded(engine.map(partial(_centred, tuple(means)), blocks))
 
-    def factor(rows: slice) -> FloatArray:
-        return qr_r(np.hstack([column[rows] for column in columns]))
 
-    return folded(engine.map(factor, _blocks(len(columns[0]), width)))
+def grouped(
+    groups: Sequence[Sequence[FloatArray]], ones: int, engine: Engine
+) -> FloatArray:
+    """Return R of groups of arrays (r, m_i), and of columns of ones behind each group.
+
+    In blocks, as :func:`centred`.
+    """
+    width = sum(column.shape[1] for group in groups for column in group)
+    width += ones * len(groups)
+    blocks = (
+        tuple(tuple(column[rows] for column in group) for group in groups)
+        for rows in _slices(len(groups[0][0]), width)
+    )
+    return folded(engine.map(partial(_grouped, ones), blocks))
 
 
-def _blocks(n_rows: int, width: int) -> Iterator[slice]:
+def _centred(means: Sequence[FloatArray], block: Sequence[FloatArray]) -> FloatArray:
+    moved = [column - mean for column, mean in zip(block, means, strict=True)]
+    return qr_r(np.hstack(moved))
+
+
+def _grouped(ones: int, block: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    beside = np.ones((len(block[0][0]), ones))
+    return qr_r(np.hstack([each for group in block for each in (*group, beside)]))
+
+
+def _slices(n_rows: int, width: int) -> Iterator[slice]:
     """Yield blocks of many more rows than columns: a factor is as large as its columns."""
     size = max(_LEAST_ROWS, 4 * width)
     for begin in range(0, n_rows, size):

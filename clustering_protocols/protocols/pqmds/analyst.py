@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -20,6 +19,7 @@ from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
+from clustering_protocols.row_blocks import RowBlocks, SideBySide
 
 from . import messages, subspaces
 from .params import PqmdsSession, ProductQuantisation
@@ -49,18 +49,18 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
         """Return the labels of all rows, and to each party its part of the centres."""
         for slot in session.slots:
             magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)
-        Z = np.hstack([contributions[slot].codes for slot in session.slots])
+        Z = SideBySide(tuple(contributions[slot].codes for slot in session.slots))
         runs = [_run(session, params, Z) for params in session.runs]
         numbers = [params.n_clusters for params in session.runs]
         return Finish(runs=across(session, Z, numbers, runs))
 
 
-def _run(session: PqmdsSession, params: ProductQuantisation, Z: FloatArray) -> Run:
+def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Run:
     """Return what k-means of the codes (n, s) gives."""
     rng, engine = session.generator("pqmds", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     found = kmeans(Z, starts, params.max_iter, engine)
-    return _ended(session, found, of_clustering(Z, found))
+    return _ended(session, found, of_clustering(Z, found, engine))
 
 
 def _n_rows(session: PqmdsSession) -> int:

@@ -1,0 +1,90 @@
+"""Sums around the means of clusters, over blocks of rows: two passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.row_blocks import RowBlock, RowBlocks, span
+
+from . import sums as formulas
+
+_ROWS: Final = 4096
+_DISTANCES: Final = 1 << 22  # at once, of a block's rows to all means
+
+Labelled = tuple[RowBlock, IntArray]
+"""A block, and the labels of its rows."""
+
+
+def of(
+    rows: RowBlocks, labels: IntArray, engine: Engine = ONE_THREAD
+) -> formulas.ClusterSums:
+    """Return the sums of rows around the means of their clusters.
+
+    Blocks are added up in their order: the same bits on any engine.
+
+    Parameters
+    ----------
+    rows : RowBlocks
+    labels : int64 array of shape (n,)
+        Cluster numbers, none below 0.
+    engine : Engine, optional
+    """
+    counts = np.bincount(labels)
+    k = len(counts)
+    total = np.zeros((k, rows.shape[1]))
+    for added in engine.map(partial(_by_label, k), _labelled(rows, labels)):
+        total += added
+    means = total / np.maximum(counts, 1)[:, None]
+    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
+    kernel = partial(_around, means, counts)
+    for block in engine.map(kernel, _labelled(rows, labels)):
+        squares += block.squares
+        distances += block.distances
+        silhouettes += block.silhouettes
+    return formulas.ClusterSums(
+        counts=counts,
+        squares=squares,
+        distances=distances,
+        separations=formulas.separations(means),
+        silhouettes=silhouettes,
+    )
+
+
+def _labelled(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
+    narrow = np.min_scalar_type(int(labels.max()))  # a label's eight bytes may travel
+    for block in rows.blocks():
+        yield block, labels[span(block)].astype(narrow)
+
+
+def _by_label(k: int, given: Labelled) -> FloatArray:
+    block, labels = given
+    X = block.load()
+    total = np.zeros((k, X.shape[1]))
+    for some in _slices(len(X), _ROWS):
+        total += formulas.by_label(X[some], labels[some], k)
+    return total
+
+
+def _around(means: FloatArray, counts: IntArray, given: Labelled) -> formulas.BlockSums:
+    block, labels = given
+    X, k = block.load(), len(means)
+    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
+    for some in _slices(len(X), max(_DISTANCES // k, 1)):
+        D = cdist(X[some], means, "sqeuclidean")
+        found = formulas.of_block(D, labels[some].astype(np.int64), counts)
+        squares += found.squares
+        distances += found.distances
+        silhouettes += found.silhouettes
+    return formulas.BlockSums(squares, distances, silhouettes)
+
+
+def _slices(n: int, size: int) -> Iterator[slice]:
+    for begin in range(0, n, size):
+        yield slice(begin, begin + size)
