@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from math import isfinite, prod
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,29 @@ Arrays = Mapping[str, NDArray[Any]]
 Header = dict[str, Any]
 
 
-def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Bytes that lie in pieces: written as the uint8 array that they are together."""
+
+    pieces: Sequence[Buffer] = field(repr=False)
+
+    itemsize: ClassVar = 1
+    dtype: ClassVar = np.dtype(np.uint8)
+
+    @property
+    def nbytes(self) -> int:
+        """Return how many bytes there are."""
+        return sum(memoryview(piece).nbytes for piece in self.pieces)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Return the shape of the array."""
+        return (self.nbytes,)
+
+
+def encode(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | Joined]
+) -> bytes:
     """Return header and arrays as one safetensors file.
 
     Parameters
@@ -59,7 +82,9 @@ def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return b"".join(pieces(header, arrays))
 
 
-def pieces(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Buffer]:
+def pieces(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | Joined]
+) -> Iterator[Buffer]:
     """Yield the bytes of :func:`encode` piece by piece, without joining the arrays."""
     table: dict[str, Any] = {METADATA_KEY: _dump(header)}
     entries: dict[str, Any] = {"__metadata__": table}
@@ -81,8 +106,12 @@ def pieces(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Buffer]:
         raise ValueError(f"the header takes {len(text)} bytes, over {MAX_HEADER_BYTES}")
     yield len(text).to_bytes(8, "little") + text
     for name in ordered:
-        little = np.ascontiguousarray(arrays[name]).astype(
-            arrays[name].dtype.newbyteorder("<"), copy=False
+        array = arrays[name]
+        if isinstance(array, Joined):
+            yield from array.pieces
+            continue
+        little = np.ascontiguousarray(array).astype(
+            array.dtype.newbyteorder("<"), copy=False
         )
         yield little.reshape(-1).view(np.uint8).data
 

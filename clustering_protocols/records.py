@@ -101,9 +101,16 @@ class Record(BaseModel):
         """Return what identifies this record in a header, and its JSON values."""
         return {"kind": self.kind, "version": self.version, "values": self.values}
 
-    def encode(self) -> bytes:
-        """Return the versioned bytes of this record alone."""
-        return codec.encode(self.header(), self.arrays)
+    def encode(self, **instead: codec.Joined) -> bytes:
+        """Return the versioned bytes of this record alone.
+
+        ``instead``: bytes in pieces for array fields of bytes, which are joined here.
+        """
+        return codec.encode(self.header(), {**self.arrays, **instead})
+
+    def pieces(self) -> codec.Joined:
+        """Return the bytes of :meth:`encode` in pieces, without a copy of the arrays."""
+        return codec.Joined(tuple(codec.pieces(self.header(), self.arrays)))
 
     @classmethod
     def decode(cls, buffer: Buffer) -> Self:

@@ -13,7 +13,7 @@ from clustering_protocols.arrays import ByteArray, Spec
 from clustering_protocols.contract import SessionContext, Stage
 from clustering_protocols.contract.analyst import Nothing
 from clustering_protocols.engine import mail, transcript
-from clustering_protocols.engine.held import NOTHING
+from clustering_protocols.engine.held import NOTHING, Held
 from clustering_protocols.engine.mail import Mail
 from clustering_protocols.engine.moves import Choosing, Opened
 from clustering_protocols.figures import Figures
@@ -79,7 +79,7 @@ class Course:
     round: int = 0
     attempt: int = 0
     signatures: ByteArray = field(default_factory=lambda: UNSIGNED)
-    held: ByteArray = field(default_factory=lambda: NOTHING)
+    held: Held = NOTHING
     relay: Mail = ()
 
     @classmethod
@@ -106,7 +106,7 @@ class Course:
             round=state.round,
             attempt=state.attempt,
             signatures=state.signatures,
-            held=state.held,
+            held=Held.decode(state.held),
             relay=mail.kept(state.mail),
         )
 
@@ -202,7 +202,7 @@ class Course:
             stage_index=self.index,
             n_stages=len(self.stages),
             quorum=quorum,
-            state=self._kept(state, quorum, tasks).encode(),
+            state=self._kept(state, quorum, tasks),
             tasks=tasks,
             progress=progress,
         )
@@ -210,12 +210,13 @@ class Course:
     def waiting(self, figures: Sequence[Figures]) -> Choosing:
         """Return the choice that is open, with what the analyst has to keep."""
         return Choosing(
-            state=self._kept(Nothing(), 0, ()).encode(),
+            state=self._kept(Nothing(), 0, ()),
             figures=[each.values for each in figures],
         )
 
-    def _kept(self, state: Record, quorum: int, asked: Collection[str]) -> AnalystState:
-        return AnalystState(
+    def _kept(self, state: Record, quorum: int, asked: Collection[str]) -> bytes:
+        """Return the bytes of an :class:`AnalystState`: what is held is joined here."""
+        kept = AnalystState(
             stage=self.index,
             round=self.round,
             attempt=self.attempt,
@@ -225,6 +226,7 @@ class Course:
             stage_state=np.frombuffer(state.encode(), np.uint8),
             history=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
             signatures=self.signatures,
-            held=self.held,
+            held=np.empty(0, np.uint8),
             mail=mail.keep([each for each in self.relay if each[0] not in asked]),
         )
+        return kept.encode(held=self.held.pieces())

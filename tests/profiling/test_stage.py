@@ -281,12 +281,13 @@ def test_labels_that_were_profiled_are_those_that_come_out(
 ) -> None:
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     session.until(messages.ReadProfiles)
-    results = held.results
+    results, digests = held.results, held.digests
 
     def swapped(found: dict[str, Any]) -> dict[str, Any]:
         return {**found, "r1c1": found["r2c1"], "r2c1": found["r1c1"]}
 
     monkeypatch.setattr(held, "results", lambda kept: swapped(results(kept)))
+    monkeypatch.setattr(held, "digests", lambda kept: swapped(digests(kept)))
     with pytest.raises(ProtocolFailed, match="another than labels were given of"):
         session.to_the_end()
 

@@ -1,0 +1,248 @@
+"""One step of `dc` over many rows: the analyst's memory beside the uploads' size.
+
+    python -m benchmarks.large --rows N [--parties 4] [--columns 16] [--memory GiB]
+        [--starts 1] [--updates 10] [--folder DIR]
+
+Parties hold N rows of ten groups together, each all columns. What a party would upload
+is made in blocks, rows turned by a secret rotation that leaves one column out, and lies
+in the blob store of an analyst, as an upload does. The step that follows runs in a
+process of its own, as a driver's worker does. Printed are its seconds, the bytes of the
+uploads and of the state with the labels, and the process's memory, sampled: RssAnon (its
+own), VmRSS (with the mapped uploads as far as they are in memory).
+
+--memory   the process may have so much memory of its own (RLIMIT_DATA), or it fails.
+--starts   of k-means, and --updates of each at most.
+
+Ends with 1 where the memory is more than 1.3 × the uploads, or labels are not those of
+the groups that the rows were made from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from analyst_service.blobs import BlobStore
+from analyst_service.blobs.opening import BlobPlace
+from analyst_service.jobs import worker
+from clustering_protocols import codec, engine, packets
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.engine import held
+from clustering_protocols.engine.course import AnalystState
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.protocols.dc import DataCollaboration, messages
+from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+N_CLUSTERS, N_ANCHORS, GOAL, LEAST_AGREEMENT = 10, 500, 1.3, 0.9
+_ROWS = 1 << 16
+_COMPARED = 4  # blocks of each party whose labels are looked at
+_PIECE = 1 << 24
+
+
+class Made:
+    """A party's rows, made anew in each pass; the first block stands for statistics."""
+
+    ids = None
+
+    def __init__(self, party: int, n_rows: int, middles: FloatArray) -> None:
+        self.party, self.n_rows, self.middles = party, n_rows, middles
+        self.columns = [f"x{i}" for i in range(middles.shape[1])]
+
+    def blocks(self) -> Iterator[tuple[FloatArray, IntArray]]:
+        """Yield rows and the numbers of their groups."""
+        for first in range(0, self.n_rows, _ROWS):
+            rng = np.random.default_rng([self.party, first])
+            size = min(_ROWS, self.n_rows - first)
+            groups = rng.integers(N_CLUSTERS, size=size)
+            rows = rng.standard_normal((size, len(self.columns)))
+            yield rows + self.middles[groups], groups
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the first rows alone: what comes before the uploads is not measured."""
+        yield next(self.blocks())[0]
+
+
+class Outcome(NamedTuple):
+    """What became of the step: its seconds and largest memory, and what it stored."""
+
+    seconds: float
+    own: int
+    resident: int
+    moved: worker.Followed
+
+
+def main() -> int:
+    """Print the figures; return 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--parties", type=int, default=4)
+    parser.add_argument("--columns", type=int, default=16)
+    parser.add_argument("--memory", type=float, default=0.0)
+    parser.add_argument("--starts", type=int, default=1)
+    parser.add_argument("--updates", type=int, default=10)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        place = BlobPlace(folder=Path(folder))
+        sources = _sources(given.rows, given.parties, given.columns)
+        job, size = _stored(place, sources, given)
+        print(
+            f"uploads {size / 2**20:,.0f} MiB of {given.parties} parties, "
+            f"{given.rows:,} × {given.columns}",
+            flush=True,
+        )
+        return _report(_measured(job, given.memory), size, place.open(), sources)
+
+
+def _sources(n_rows: int, parties: int, columns: int) -> dict[str, Made]:
+    middles = 3.0 * np.random.default_rng(0).normal(size=(N_CLUSTERS, columns))
+    names = Layout.lattice(parties).names
+    return {
+        name: Made(number, n_rows // parties, middles)
+        for number, name in enumerate(names)
+    }
+
+
+def _stored(
+    place: BlobPlace, sources: Mapping[str, Made], given: argparse.Namespace
+) -> tuple[worker.Job, int]:
+    """Return the step behind the uploads, and the uploads' bytes."""
+    params = DataCollaboration(
+        n_clusters=N_CLUSTERS, n_init=given.starts, max_iter=given.updates
+    )
+    layout = Layout.lattice(len(sources))
+    session = Session(params, layout, sources, seed=1)
+    session.until(messages.Project)
+    blobs, opened = place.open(), session.open
+    anchors = np.random.default_rng(1).standard_normal((N_ANCHORS, given.columns))
+    contributions, size = {}, 0
+    for slot, source in sources.items():
+        task = packets.read(opened.tasks[slot])
+        contributions[slot], own = _upload(place, task, source, anchors)
+        size += own
+    job = worker.Job(
+        blobs=place,
+        agreement=session.agreement,
+        state=blobs.put(opened.state),
+        tasks={slot: blobs.put(task) for slot, task in opened.tasks.items()},
+        contributions=contributions,
+    )
+    return job, size
+
+
+def _upload(
+    place: BlobPlace, task: packets.Packet, source: Made, anchors: FloatArray
+) -> tuple[str, int]:
+    """Store what a party would upload; return its digest and size.
+
+    Its rows lie in a file that goes once they are stored.
+    """
+    columns = anchors.shape[1]
+    F = KeyedStream(bytes([source.party]) * 32).rotation(columns)[:, : columns - 1]
+    shape = (source.n_rows, columns - 1)
+    with tempfile.NamedTemporaryFile(dir=place.folder) as scratch:
+        rows = np.memmap(scratch.name, np.float64, "w+", shape=shape)
+        for first, (made, _) in zip(
+            range(0, source.n_rows, _ROWS), source.blocks(), strict=True
+        ):
+            rows[first : first + len(made)] = made @ F
+        header = packets.Header(
+            address=task.address,
+            record={"kind": messages.Projections.kind, "version": 1, "values": {}},
+        )
+        arrays = {"rows": rows, "anchors": anchors @ F}
+        draft = place.open().draft()
+        for piece in codec.pieces(header.model_dump(mode="json"), arrays):
+            view = memoryview(piece)
+            for begin in range(0, len(view), _PIECE):
+                draft.write(view[begin : begin + _PIECE])
+        digest = draft.seal()
+        draft.keep()
+    return digest, draft.size
+
+
+def _measured(job: worker.Job, gibibytes: float) -> Outcome:
+    """Return what a process of its own makes of a step."""
+    context = multiprocessing.get_context("spawn")
+    near, far = context.Pipe()
+    process = context.Process(target=_step, args=(far, job, gibibytes))
+    process.start()
+    far.close()
+    most = dict.fromkeys(("RssAnon", "VmRSS"), 0)
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(process.pid, most, over))
+    watcher.start()
+    try:
+        seconds, moved = near.recv()
+    finally:
+        over.set()
+        watcher.join()
+        process.join()
+    return Outcome(seconds, most["RssAnon"], most["VmRSS"], moved)
+
+
+def _step(parent: Connection, job: worker.Job, gibibytes: float) -> None:
+    if gibibytes:
+        limit = int(gibibytes * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    begin = time.perf_counter()
+    moved = worker.run(job)
+    parent.send((time.perf_counter() - begin, moved))
+
+
+def _watch(pid: int | None, most: dict[str, int], over: threading.Event) -> None:
+    """Note the largest memory (bytes) of a process until it is over (Linux)."""
+    status = Path(f"/proc/{pid}/status")
+    while not over.wait(0.01):
+        for line in status.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in most:
+                most[name] = max(most[name], int(value.split()[0]) << 10)
+
+
+def _report(
+    outcome: Outcome, size: int, blobs: BlobStore, sources: Mapping[str, Made]
+) -> int:
+    if not isinstance(outcome.moved, engine.Opened):
+        print(f"the step failed: {outcome.moved}")
+        return 1
+    state = memoryview(blobs.map(outcome.moved.state))
+    told = held.results(held.Held.decode(AnalystState.decode(state).held))
+    agreement = min(
+        _agreement(source, messages.RowGroupLabels.decode(told[slot].data))
+        for slot, source in sources.items()
+    )
+    ratio = outcome.resident / size
+    print(
+        f"step    {outcome.seconds:.1f} s, state with the labels {len(state) >> 20} MiB"
+    )
+    print(
+        f"memory  {outcome.own >> 20:,} MiB of its own, {outcome.resident >> 20:,} MiB "
+        f"with mapped uploads: {ratio:.2f} × the uploads (goal {GOAL})"
+    )
+    print(f"labels  least adjusted Rand index with the groups {agreement:.3f}")
+    return int(ratio > GOAL or agreement < LEAST_AGREEMENT)
+
+
+def _agreement(source: Made, result: messages.RowGroupLabels) -> float:
+    made = islice(source.blocks(), _COMPARED)
+    groups = np.concatenate([groups for _, groups in made])
+    return adjusted_rand(groups, result.labels[: len(groups)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
