@@ -86,9 +86,9 @@ def decode(n: int, *, answers: int, hidden: bool, goal: float | None) -> bool:
     given = {slot: np.zeros(n_pairs(n), dtype=np.uint64) for slot in slots}
     for answer in given.values():
         answer.fill(0)
-    squared = np.zeros(n_pairs(n))
+    decoder = decoding.Decoder.of(params, slots, given, 20)
     found = ratio(
-        lambda: decoding.decode(params, slots, given, 20, squared),
+        lambda: decoder.read(slice(n_pairs(n))),
         lambda: [answer.max() for answer in given.values()],
     )
     kind = "masked" if hidden else "plain"

@@ -105,7 +105,7 @@ class Rows:
         n, n_features = rows.shape
         engine = engine if n * n_features * n_clusters >= WORTH_A_THREAD else ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
-        offset = np.median(np.ascontiguousarray(sampled.T), axis=1)
+        offset = np.median(sampled, axis=0, overwrite_input=True)
         reached = engine.map(partial(_farthest, offset), rows.blocks())
         farthest: FloatArray = np.max(list(reached), axis=0)
         if not np.isfinite(farthest).all():

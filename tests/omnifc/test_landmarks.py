@@ -102,7 +102,9 @@ def test_no_distance_to_a_landmark_wraps_around_and_all_determine_the_rows(
     assert marks.max() < P
     squared = measured(marks, rows)
     assert max(squared) < P
-    X = landmarks.coordinates(np.array(squared, float), len(rows), len(ranges))
+    X = landmarks.coordinates(
+        np.array(squared, float).__getitem__, len(rows), len(ranges)
+    )
     found, real = pdist(X), np.sqrt(np.array(integer_distances(rows), float))
     np.testing.assert_allclose(found, real, rtol=1e-9, atol=1e-13 * max(squared) ** 0.5)
 
@@ -112,7 +114,7 @@ def test_equal_rows_get_equal_coordinates_wherever_they_stand() -> None:
     marks = landmarks.draw(np.full(4, 8.0), 20, stream(1))
     squared = np.array([np.square(steps(m) - rows.astype(float)).sum(1) for m in marks])
     between = in_order(steps(marks), squared)
-    X = landmarks.coordinates(between, len(rows), 4).reshape(1000, 5, 4)
+    X = landmarks.coordinates(between.__getitem__, len(rows), 4).reshape(1000, 5, 4)
     assert (X[0] == X).all()
 
 
@@ -130,7 +132,7 @@ def test_fewer_landmarks_would_not_determine_the_rows() -> None:
     rows = quantisation.quantise(np.random.default_rng(0).random((20, 4)), 20)
     marks = landmarks.draw(ranges, 20, stream(2))[:-1]
     squared = np.array(measured(marks, rows), float)
-    found = pdist(landmarks.coordinates(squared, 20, 3))
+    found = pdist(landmarks.coordinates(squared.__getitem__, 20, 3))
     real = np.sqrt(np.array(integer_distances(rows), float))
     assert np.abs(found / real - 1).max() > 0.1
 
@@ -336,10 +338,10 @@ def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
     """Masked answers of all rows cannot be checked; landmarks are known to be regular."""
     rows = quantisation.quantise(np.random.default_rng(0).random((9, 3)), 20)
     squared = np.array(measured(landmarks.draw(np.ones(3), 20, stream(6)), rows), float)
-    assert landmarks.coordinates(squared, 9, 3).shape == (9, 3)
+    assert landmarks.coordinates(squared.__getitem__, 9, 3).shape == (9, 3)
     squared[0] = 12345.0
     with pytest.raises(ProtocolFailed, match="at least one answer is corrupt"):
-        landmarks.coordinates(squared, 9, 3)
+        landmarks.coordinates(squared.__getitem__, 9, 3)
 
 
 # Sizes
@@ -357,7 +359,7 @@ def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
     X = np.random.default_rng(0).normal(size=(900, 4))
 
     def step(n: int) -> None:
-        rows = landmarks.coordinates(squared_of(X[:n]), n, 4)
+        rows = landmarks.coordinates(squared_of(X[:n]).__getitem__, n, 4)
         seen = clustering.seen(params, None, rows)
         rng = np.random.default_rng(1)
         figures_of(rows, clustering.clusters(params, seen, lambda _: rng))

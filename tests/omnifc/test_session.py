@@ -240,9 +240,10 @@ def plain_answers(segments: int, noise: int, parties: int) -> tuple[Any, Any, An
 
 
 def decode(params: OmniFC, slots: Any, given: Any) -> list[float]:
-    squared = np.empty(len(next(iter(given.values()))))
-    decoding.decode(params, slots, given, 0, squared)
-    return squared.tolist()
+    decoder = decoding.Decoder.of(params, slots, given, 0)
+    whole = decoder.read(slice(len(next(iter(given.values())))))
+    assert decoder.read(slice(1, 3)).tolist() == whole[1:3].tolist()
+    return whole.tolist()
 
 
 def open_params(segments: int, noise: int) -> OmniFC:

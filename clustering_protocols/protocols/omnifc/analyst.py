@@ -78,10 +78,10 @@ def _rows(
     """Return the rows as they were shared out, but for a motion; and D where it came."""
     params = session.params
     n, d = rosters.n_rows(session), rosters.n_features(session)
-    squared = np.empty(_pairs(session))
-    decoding.decode(params, session.slots, distances, bits, squared)
+    decoder = decoding.Decoder.of(params, session.slots, distances, bits)
     if params.distances == "landmarks":
-        return landmarks.coordinates(squared, n, d), None
+        return landmarks.coordinates(decoder.read, n, d), None
+    squared = decoder.read(slice(_pairs(session)))
     return classical_scaling(squared, d), squared
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.secrecy import field
+from clustering_protocols.secrecy import field as field_words
 
 from . import (
     coding,
@@ -20,43 +21,68 @@ Answers = Mapping[str, WordArray]
 """The answers by slot, in slot order; mapped files, which are read once."""
 
 
-def decode(
-    params: OmniFC,
-    slots: Sequence[str],
-    answers: Answers,
-    bits: int,
-    squared: FloatArray,
-) -> None:
-    """Write condensed squared distances, 2^{-2q} D̃.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Decoder:
+    """Reads squared distances out of answers, some pairs at a time.
 
-    Parameters
+    Attributes
     ----------
+    params : OmniFC
     slots : sequence of str
         All slots: their order says which share point is whose.
     answers : mapping of slot to uint64 array of shape (pairs,)
         Of all slots with ``hide_segments``, else of at least 2 l + 2 t - 1.
     bits : int
         q.
-    squared : float64 array of shape (pairs,)
-        Where to write.
-
-    Raises
-    ------
-    ProtocolFailed
-        If there are too few answers, or more than needed and they contradict each other.
+    weights, checks, order
+        Of the first answers, of all, and whose they are.
     """
-    weights, checks, order = _weights(params, slots, answers)
-    parts = [answers[slot] for slot in order]
-    scratch: WordArray = np.empty(field.BLOCK, dtype=np.uint64)
-    for begin in range(0, len(squared), field.BLOCK):
-        rows = slice(begin, begin + field.BLOCK)
-        pieces = [part[rows] for part in parts]
-        total = scratch[: len(pieces[0])]
-        if not _consistent(checks, pieces, total):
-            raise _contradiction(params, slots, answers)
-        total.fill(0)
-        coding.add_combination(total, weights, pieces[: len(weights)])
-        field.to_real(total, 2.0 ** (-2 * bits), squared[rows])
+
+    params: OmniFC
+    slots: Sequence[str]
+    answers: Answers = field(repr=False)
+    bits: int
+    weights: Sequence[int] = field(repr=False)
+    checks: lagrange.Matrix = field(repr=False)
+    order: Sequence[str]
+
+    @classmethod
+    def of(
+        cls, params: OmniFC, slots: Sequence[str], answers: Answers, bits: int
+    ) -> Decoder:
+        """Return what reads these answers; :class:`ProtocolFailed` of too few."""
+        weights, checks, order = _weights(params, slots, answers)
+        return cls(
+            params=params,
+            slots=slots,
+            answers=answers,
+            bits=bits,
+            weights=weights,
+            checks=checks,
+            order=order,
+        )
+
+    def read(self, pairs: slice) -> FloatArray:
+        """Return the squared distances of some pairs, 2^{-2q} D̃.
+
+        Raises
+        ------
+        ProtocolFailed
+            If there are more answers than needed and they contradict each other here.
+        """
+        parts = [self.answers[slot][pairs] for slot in self.order]
+        squared = np.empty(len(parts[0]))
+        scratch: WordArray = np.empty(field_words.BLOCK, dtype=np.uint64)
+        for begin in range(0, len(squared), field_words.BLOCK):
+            rows = slice(begin, begin + field_words.BLOCK)
+            pieces = [part[rows] for part in parts]
+            total = scratch[: len(pieces[0])]
+            if not _consistent(self.checks, pieces, total):
+                raise _contradiction(self.params, self.slots, self.answers)
+            total.fill(0)
+            coding.add_combination(total, self.weights, pieces[: len(self.weights)])
+            field_words.to_real(total, 2.0 ** (-2 * self.bits), squared[rows])
+        return squared
 
 
 def _consistent(
@@ -66,7 +92,7 @@ def _consistent(
     for weights in checks:
         total.fill(0)
         coding.add_combination(total, weights, pieces)
-        field.settle(total)
+        field_words.settle(total)
         if total.any():
             return False
     return True

@@ -11,6 +11,7 @@ is a row of no party; every party encodes it at home, with noise segments of zer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ _UNITS: Final = 16.0  # times √d, the least radius
 _SUMMANDS: Final = 12  # of a nearly normal number
 _SPREAD: Final = 0.5  # least over largest eigenvalue; 1 but for rounding
 _BLOCK: Final = 4096
+
+ReadPairs = Callable[[slice], FloatArray]
 
 
 def shares(context: OmniContext, bits: int) -> WordArray:
@@ -77,21 +80,23 @@ def draw(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordArray:
     return residues
 
 
-def coordinates(squared: FloatArray, n_rows: int, n_features: int) -> FloatArray:
+def coordinates(read: ReadPairs, n_rows: int, n_features: int) -> FloatArray:
     """Return rows (n_rows, n_features) whose distances are those of the parties' rows.
+
+    Distances are read block by block of rows: they are never all at hand.
 
     Parameters
     ----------
-    squared : float64 array
-        Squared distances between the landmarks, and of each landmark to each row: the
-        first pairs of the condensed distances of landmarks and rows, in this order.
+    read : callable
+        From pairs to their squared distances: between the landmarks, and of each landmark
+        to each row, the first pairs of the condensed distances of landmarks and rows.
 
     Raises
     ------
     ProtocolFailed
         If the landmarks are no simplex: an answer was corrupt.
     """
-    between, from_rows = _unfolded(squared, limits.n_landmarks(n_features), n_rows)
+    between, begins = _unfolded(read, limits.n_landmarks(n_features), n_rows)
     mean = between.mean(axis=0)
     gram = -(between - mean - mean[:, None] + mean.mean()) / 2
     values, vectors = np.linalg.eigh(gram)
@@ -104,24 +109,23 @@ def coordinates(squared: FloatArray, n_rows: int, n_features: int) -> FloatArray
     inverse = -vectors / np.sqrt(values) / 2
     X = np.empty((n_rows, n_features))
     for begin in range(0, n_rows, _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        apart = np.array([row[block] for row in from_rows]) - mean[:, None]
+        end = min(begin + _BLOCK, n_rows)
+        from_rows = [read(slice(first + begin, first + end)) for first in begins]
+        apart = np.array(from_rows) - mean[:, None]
         # no matrix product: equal rows stay equal wherever they stand
-        np.einsum("ln,ld->nd", apart, inverse, out=X[block])
+        np.einsum("ln,ld->nd", apart, inverse, out=X[begin:end])
     return X
 
 
-def _unfolded(
-    squared: FloatArray, count: int, n_rows: int
-) -> tuple[FloatArray, list[FloatArray]]:
-    """Return distances between landmarks (L, L), and views: to all rows (n,), of each."""
-    between, from_rows, begin = np.zeros((count, count)), [], 0
+def _unfolded(read: ReadPairs, count: int, n_rows: int) -> tuple[FloatArray, list[int]]:
+    """Return distances between landmarks (L, L); where those of each to all rows begin."""
+    between, begins, begin = np.zeros((count, count)), [], 0
     for place in range(count):
         middle = begin + count - place - 1
-        between[place, place + 1 :] = squared[begin:middle]
+        between[place, place + 1 :] = read(slice(begin, middle))
+        begins.append(middle)
         begin = middle + n_rows
-        from_rows.append(squared[middle:begin])
-    return between + between.T, from_rows
+    return between + between.T, begins
 
 
 def _simplex(d: int) -> FloatArray:
