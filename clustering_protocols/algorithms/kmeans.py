@@ -24,6 +24,8 @@ from .lloyd import Rows, lloyd
 
 MANY_ROWS: Final = 500_000
 """Beyond these k-means++, whose passes are as many as clusters, is slow."""
+MANY_NUMBERS: Final = 1 << 27
+"""Beyond these, a gibibyte, k-means++ has too many rows × features to hold at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,11 +67,10 @@ def draw_starts(
     Each of its passes draws one row; those of k-means‖ are few, however many clusters.
     """
     given = row_blocks.of(X)
-    if given.shape[0] > MANY_ROWS:
+    n, n_features = given.shape
+    if n > MANY_ROWS or n * n_features > MANY_NUMBERS:
         rows = Rows.of(given, engine, n_clusters)
-        found = oversampling.draw(rows, n_clusters, n_init, rng)
-        if found is not None:
-            return found
+        return oversampling.draw(rows, n_clusters, n_init, rng)
     X = row_blocks.whole(given)
     seeds = rng.integers(2**31, size=n_init)
     drawn = [

@@ -31,14 +31,18 @@ _AT_ONCE: Final = 1 << 16
 
 def draw(
     rows: Rows, n_clusters: int, n_init: int, rng: np.random.Generator
-) -> IntArray | None:
-    """Return row numbers (n_init, n_clusters); None of fewer different rows.
+) -> IntArray:
+    """Return row numbers (n_init, n_clusters).
 
-    All starts are drawn from one oversampling.
+    All starts are drawn from one oversampling. Where it found fewer different rows than
+    clusters, each start is these and any others: centroids that are equal then give way
+    to the farthest rows, or stay without any.
     """
     chosen, weights = _candidates(rows, n_clusters, rng)
-    if len(chosen) < n_clusters:
-        return None
+    lacking = n_clusters - len(chosen)
+    if lacking > 0:
+        others = rng.integers(rows.n_rows, size=(n_init, lacking))
+        return np.hstack([np.tile(chosen, (n_init, 1)), others])
     points, seeds = rows.at(chosen), rng.integers(2**31, size=n_init)
     drawn = [
         kmeans_plusplus(

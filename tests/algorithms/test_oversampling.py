@@ -68,7 +68,6 @@ def test_the_best_of_some_starts_finds_the_groups() -> None:
 
 
 @pytest.mark.parametrize("n_different", [1, 3, 11])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_fewer_different_rows_than_clusters_are_no_trouble(
     monkeypatch: pytest.MonkeyPatch, n_different: int
 ) -> None:
@@ -76,6 +75,14 @@ def test_fewer_different_rows_than_clusters_are_no_trouble(
     monkeypatch.setattr(f"{__name__}.X", few)
     found = kmeans(few, drawn(0, 2), 300)
     assert found.inertia == pytest.approx(0.0, abs=1e-20)
+
+
+def test_wide_rows_are_not_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = drawn(1)
+    monkeypatch.setattr(of_kmeans, "MANY_ROWS", len(X))
+    assert not np.array_equal(drawn(1), expected)
+    monkeypatch.setattr(of_kmeans, "MANY_NUMBERS", X.size - 1)
+    assert np.array_equal(drawn(1), expected)
 
 
 def test_as_many_different_rows_as_clusters_are_all_found(
