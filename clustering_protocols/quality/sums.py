@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
+from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
 
@@ -112,8 +112,7 @@ def comparable(n_clusters: int, n_rows: float) -> bool:
 
 def separations(means: FloatArray) -> FloatArray:
     """Return squared distances (k, k) between means (k, F)."""
-    D: FloatArray = cdist(means, means, "sqeuclidean")
-    return D
+    return squared_distances(means, means)
 
 
 def spread_of_means(counts: FloatArray, between: FloatArray) -> float:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from clustering_protocols.algorithms.coincidence import n_coinciding
+from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
@@ -99,7 +99,7 @@ def sums_around(
     fuzzy = np.zeros(2 if params.fuzzy else 0)
     for begin, batch in batches(data, k):
         own = labels[begin : begin + len(batch)]
-        D = cdist(scale(batch), final.means, "sqeuclidean")
+        D = squared_distances(scale(batch), final.means)
         block = formulas.of_block(D, own, final.counts)
         squares += block.squares
         distances += block.distances
