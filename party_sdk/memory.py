@@ -47,6 +47,7 @@ class Identity(BaseModel):
     ``entropy`` is empty once the result is there: the session's keys go with it.
     ``columns`` are those of the table with which it joined, in their order.
     ``accepted_risks`` are those of the terms that it accepted when it joined.
+    ``told`` are the addresses that it named (:mod:`party_sdk.told`).
     """
 
     invitation: str = ""
@@ -58,6 +59,7 @@ class Identity(BaseModel):
     columns: tuple[str, ...] = ()
     choices: dict[str, Any] = {}
     accepted_risks: tuple[str, ...] = ()
+    told: tuple[dict[str, str | None], ...] = ()
 
     def __repr__(self) -> str:
         return "<Identity>"

@@ -53,7 +53,9 @@ from party_sdk.policy import Policy
 from party_sdk.policy_files import read_policy
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
+from party_sdk.receivers import OwnReceivers
 from party_sdk.roster import Meeting, OnRoster
+from party_sdk.told import leave_addresses
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -363,6 +365,7 @@ class Party:
         client = self._client.as_party(self._identity.token or "")
         watch = Watch(client, self.invitation.session, on_progress)
         try:
+            self._be_told(client)
             party = self._engine(self._agreement(client, watch))
             rounds = Responder(
                 folder=self.folder,
@@ -389,6 +392,14 @@ class Party:
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
         return outcome
+
+    def _be_told(self, client: AnalystClient) -> None:
+        """Give the analyst the addresses that were named for this party."""
+        receivers = OwnReceivers(client, self.invitation.session)
+        refused = leave_addresses(self.folder, receivers)
+        self._identity = self.folder.load_identity()
+        for address, reason in refused.items():
+            self._oversight.note({f"{address} is not told": reason})
 
     def _agreement(self, client: AnalystClient, watch: Watch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""

@@ -40,13 +40,18 @@ class Oversight:
     on_notes: OnNotes | None = None
     confirm: Confirm | None = None
 
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Let the operator read something."""
+        if self.on_notes is not None:
+            self.on_notes(notes)
+
     def show(self, answer: engine.Answer) -> None:
         """Let the operator read what leaves, and stop it where they are asked.
 
         What a protocol asks about leaves only once somebody has agreed to it.
         """
-        if self.on_notes is not None and answer.notes:
-            self.on_notes(answer.notes)
+        if answer.notes:
+            self.note(answer.notes)
         if self.confirm is None:
             if answer.asks:
                 raise GuardRefused(answer.asks)

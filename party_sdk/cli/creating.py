@@ -10,6 +10,7 @@ import click
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.evaluating import choose_option, choose_within_option
 from party_sdk.cli.letters import hand_over, invitations_option
+from party_sdk.cli.notify import notify_option
 from party_sdk.cli.options import (
     SEED,
     column_groups_option,
@@ -37,6 +38,7 @@ from party_sdk.trials.runs import read_runs
 if TYPE_CHECKING:
     from party_sdk.coordinator import Coordinator
 
+_notify_option = notify_option("who is awaited for long, and how it ends")
 _SECONDS = click.IntRange(1, 366 * 86_400)
 
 
@@ -113,6 +115,7 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
     help="The analyst at this address was set up anew and has another key.",
 )
 @invitations_option
+@_notify_option
 @entropy_option
 @json_option
 @pass_coordinator
@@ -141,6 +144,7 @@ def create(
     profiles: Readers | None,
     profile_rows: int | None,
     letters: Path | None,
+    addresses: tuple[str, ...],
     entropy_file: Path | None,
     *,
     new_analyst: bool,
@@ -178,7 +182,7 @@ def create(
         release=read_release(profiles, profile_rows),
         new_analyst=new_analyst,
     )
-    hand_over(opened, opened.invite(), letters, as_json=as_json)
+    hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
 
 
 @click.command()
@@ -195,6 +199,7 @@ def create(
     "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
 )
 @invitations_option
+@_notify_option
 @entropy_option
 @json_option
 @pass_coordinator
@@ -206,6 +211,7 @@ def repeat(
     new_id: str | None,
     seed: int | None,
     letters: Path | None,
+    addresses: tuple[str, ...],
     entropy_file: Path | None,
     *,
     as_json: bool,
@@ -222,4 +228,4 @@ def repeat(
     if title is not None:
         asked["about"] = asked["about"].model_copy(update={"title": title})
     opened = coordinator.create_session(**asked, session_id=new_id, seed=seed)
-    hand_over(opened, opened.invite(), letters, as_json=as_json)
+    hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from party_sdk.cli.notify import be_told
 from party_sdk.cli.output import say
 from party_sdk.letters import write_letters
 
@@ -28,15 +29,22 @@ def hand_over(
     opened: CoordinatedSession,
     invitations: Mapping[str, str],
     folder: Path | None,
+    addresses: tuple[str, ...] = (),
     *,
     as_json: bool,
 ) -> None:
-    """Print invitations, or write them with their letters; say the risks."""
+    """Print invitations, or write them with their letters; say the risks.
+
+    ``addresses`` are told of the session from then on.
+    """
     risks = opened.status().risks
     if folder is not None:
         write_letters(folder, opened.terms, invitations)
     if as_json:
-        told = {} if folder is not None else {"invitations": dict(invitations)}
+        left = be_told(opened.receivers, addresses)
+        told: dict[str, Any] = {"notify": left} if left else {}
+        if folder is None:
+            told["invitations"] = dict(invitations)
         say(json.dumps({"id": opened.id, **told, "risks": risks}))
         return
     say(f"session {opened.id}")
@@ -45,3 +53,4 @@ def hand_over(
         say(f"{slot}  {shown}")
     for code in risks:
         say(f"Each party has to accept the risk {code}.", err=True)
+    be_told(opened.receivers, addresses)  # last: the invitations are there by now

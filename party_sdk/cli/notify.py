@@ -1,13 +1,15 @@
-"""`coterie session notify`, and what it shares with that of a party: addresses to be told at."""
+"""`coterie session notify`, and what it shares with that of a party and with `--notify`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from clustering_protocols.errors import CoterieError
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.output import json_option, say
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from clustering_protocols.wire.notices import ReceiverAdded, ReceiverLine
     from party_sdk.coordinator import Coordinator
     from party_sdk.receivers import OwnReceivers
+    from party_sdk.told import Told
 
 _OPTIONS = (
     click.option("--webhook", metavar="URL", help="Tell this address: https://…"),
@@ -26,6 +29,53 @@ _OPTIONS = (
 def address_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what both commands take."""
     return reduce(lambda made, option: option(made), reversed(_OPTIONS), command)
+
+
+def notify_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return `--notify` of a command that opens or joins: when ``told``."""
+    return click.option(
+        "--notify",
+        "addresses",
+        multiple=True,
+        metavar="ADDRESS",
+        callback=_read_addresses,
+        help=f"Be told {told}: an address of mail, or of a webhook (https://…); may be "
+        "given several times.",
+    )
+
+
+def _read_addresses(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    del context, parameter
+    for value in values:
+        if "://" not in value and "@" not in value:
+            raise click.BadParameter(
+                f"{value!r} is neither an address of mail nor of a webhook (https://…)."
+            )
+    return values
+
+
+def be_told(
+    receivers: OwnReceivers, addresses: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Leave a coordinator's addresses; return what came of each.
+
+    The session is open by then: what the analyst does not take is said, and stops
+    nothing.
+    """
+    return [_left(receivers, address) for address in addresses]
+
+
+def _left(receivers: OwnReceivers, address: str) -> dict[str, Any]:
+    try:
+        added = receivers.add(address)
+    except CoterieError as error:
+        say(f"{address} is not told: {error}", err=True)
+        return {"address": address, "problem": str(error)}
+    said = "" if added.secret is None else f"; its signatures' secret: {added.secret}"
+    say(f"{address} is told, id {added.id}{said}", err=True)
+    return {"address": address, **added.model_dump()}
 
 
 @click.command("notify")
@@ -45,9 +95,13 @@ def notify_coordinator(
 
 
 def answer(
-    receivers: OwnReceivers, asked: dict[str, str | None], *, as_json: bool
+    receivers: OwnReceivers,
+    asked: dict[str, str | None],
+    *,
+    as_json: bool,
+    named: Sequence[Told] = (),
 ) -> None:
-    """Add, remove or list, as was asked."""
+    """Add, remove or list, as was asked; ``named`` are those given with `--notify`."""
     given = {name: value for name, value in asked.items() if value is not None}
     if len(given) > 1:
         raise click.UsageError("Give one of --webhook, --mail and --remove.")
@@ -60,12 +114,24 @@ def answer(
         return
     found = receivers.list()
     if as_json:
-        say(found.model_dump_json())
+        told = [each.model_dump() for each in named]
+        say(json.dumps(found.model_dump(mode="json") | {"named": told}))
         return
     if not found.ways:
         say("This analyst sends neither webhooks nor mail.", err=True)
     for line in found.receivers:
         say(_line(line))
+    for each in named:
+        say(_named_line(each))
+
+
+def _named_line(named: Told) -> str:
+    if named.waits:
+        return f"{named.address} waits until this party runs with its data."
+    if named.problem:
+        return f"{named.address} is not told: {named.problem}"
+    secret = "" if named.secret is None else f"; signatures' secret: {named.secret}"
+    return f"{named.id}  named when joining{secret}"
 
 
 def _show_added(added: ReceiverAdded, *, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from party_sdk.cli.output import (
     show_notes,
     show_progress,
 )
+from party_sdk.cli.notify import notify_option
 from party_sdk.cli.outputs import labels_option, picture_option
 from party_sdk.cli.party_home import audit, forget, list_parties, status
 from party_sdk.cli.party_notify import notify_party
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # as shells say it
 
+_notify_option = notify_option("when it is your turn, and how it ends")
 confirm_option = click.option(
     "--confirm",
     is_flag=True,
@@ -69,6 +71,7 @@ def party() -> None:
 @invitation_argument
 @policy_options
 @remember_option
+@_notify_option
 @here_options(invited=True)
 @json_option
 def join(
@@ -76,6 +79,7 @@ def join(
     policy: Policy,
     here: PartyOptions,
     *,
+    addresses: tuple[str, ...],
     remember: bool,
     as_json: bool,
 ) -> None:
@@ -93,6 +97,7 @@ def join(
         for line in sheet_lines(sheet):
             say(line)
     with here.join(invitation, consent(invitation, policy, here)) as member:
+        _name(member, addresses)
         agreed, slot = member.terms, member.invitation.slot
         own = member.identity
     if remember:
@@ -101,6 +106,8 @@ def join(
         say(agreed.model_dump_json())
         return
     say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
+    for address in addresses:
+        say(f"{address} is told once you run with your data.", err=True)
     show_quota(member, policy)
     typed = typed_invitation()
     say(f"Next: {next_command(typed, agreed.session, slot, here.words)}", err=True)
@@ -121,6 +128,7 @@ for _command in (rehearse, order, serve, answer, withdraw, step):
 @remember_option
 @choice_option
 @confirm_option
+@_notify_option
 @here_options(invited=True, sends=True)
 @json_option
 def run(
@@ -132,6 +140,7 @@ def run(
     choices: Mapping[str, Any],
     here: PartyOptions,
     *,
+    addresses: tuple[str, ...],
     force: bool,
     confirm: bool,
     remember: bool,
@@ -145,6 +154,7 @@ def run(
     policy = consent(invitation, policy, here)
     asked = here.asking(invitation) if confirm else None
     with here.join(invitation, policy, choices, asked) as member:
+        _name(member, addresses)
         if remember:
             remember_consent(member, here.home)
         _run(member, rows, labels, picture, force=force, as_json=as_json)
@@ -307,6 +317,15 @@ def predict(
         say(json.dumps({"labels": str(path), "n_rows": len(found)}))
         return
     say(f"{len(found)} labels in {path}")
+
+
+def _name(member: Party, addresses: tuple[str, ...]) -> None:
+    """Remember whom the analyst is to tell."""
+    from party_sdk.told import name_addresses
+
+    if addresses:
+        with member.folder.locked():
+            name_addresses(member.folder, addresses)
 
 
 def _run(

@@ -25,8 +25,12 @@ def notify_party(
 ) -> None:
     """Be told when it is your turn, and how it ends.
 
-    Also when half of a deadline has passed. By webhook or by mail, as the analyst's administrator has set it up; without an
-    option, list who is told and what failed. For a party that has joined.
+    Also when half of a deadline has passed. By webhook or by mail, as the analyst's
+    administrator has set it up; without an option, list who is told and what failed, with
+    what was named at 'party join --notify'. For a party that has run with its data once.
     """
+    from party_sdk.told import read_told
+
+    named = read_told(here.folder(session_id, slot))
     with here.receivers(session_id, slot) as receivers:
-        answer(receivers, asked, as_json=as_json)
+        answer(receivers, asked, as_json=as_json, named=named)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -29,7 +30,11 @@ StartApi = Callable[..., AbstractContextManager[Api]]
 PARTS = simulation.split(
     np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
 )
-A, B = PARTS.layout.names
+ALONE = simulation.split(
+    np.random.default_rng(1).normal(size=(20, 3)), Layout.lattice(1), seed=1
+)
+A = PARTS.layout.names[0]
+[SLOT] = ALONE.layout.names
 POLICY = Policy(
     accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
 )
@@ -111,3 +116,61 @@ def test_an_older_analyst_is_told_from_a_session_that_is_not_there(api: Api) -> 
                 ask()
         with pytest.raises(NotFound):
             OwnReceivers(client, "s-unknown").list()
+
+
+def test_an_address_named_at_join_is_left_with_the_analyst_by_run(
+    start_api: StartApi, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    home, hook = tmp_path / "home", "https://hooks.example/x/secret"
+    with start_api(notices_webhooks=True, driven=True) as api:
+        session = api.open(Dummy(), ALONE)
+        invitation = tmp_path / "invitation"
+        invitation.write_text(session.invitation(SLOT))
+        here = ("--home", str(home))
+        words = (f"@{invitation}", "--notify", hook, "--notify", "desk@ward.example")
+        risks = [
+            word for code in POLICY.accepted_risks for word in ("--accept-risk", code)
+        ]
+        joined = run(api, "party", "join", *words, *risks, *here)
+        assert f"{hook} is told once you run" in joined.stderr
+        assert "ck_" not in joined.output
+        notes: list[Mapping[str, Any]] = []
+        with Party.join(
+            session.invitation(SLOT),
+            policy=POLICY,
+            home=home,
+            transport=api.transport(),
+            on_notes=notes.append,
+        ) as party:
+            party.run(ALONE.data[SLOT])
+            party.run(ALONE.data[SLOT])
+        told = [key for note in notes for key in note]
+        assert told == ["desk@ward.example is not told"], "no mail is sent there"
+        own = ("party", "notify", session.id, SLOT, *here)
+        listed = run(api, *own).stdout
+        assert "https://hooks.example/…" in listed
+        assert "signatures' secret: whsec_" in listed
+        assert "COTERIE_SMTP_HOST" in listed
+        shown = json.loads(run(api, *own, "--json").stdout)
+        assert len(shown["receivers"]) == 1, "left once, whatever is run again"
+
+
+def test_who_opens_a_session_names_addresses_and_is_not_stopped_by_them(
+    start_api: StartApi, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    with start_api(notices_webhooks=True) as api:
+        key = api.open(Dummy(), PARTS).key
+        asked = ("session", "--url", "http://127.0.0.1", "--key", key)
+        asked += ("--home", str(tmp_path), "create", "Wards", "--protocol", "dummy")
+        hook, mail = "https://hooks.example/x", "desk@ward.example"
+        named = ("--notify", hook, "--notify", mail)
+        made = run(api, *asked, *named)
+        assert "#coterie-" in made.stdout
+        assert f"{hook} is told" in made.stderr
+        assert "whsec_" in made.stderr
+        assert f"{mail} is not told" in made.stderr
+        document = json.loads(run(api, *asked, *named, "--json").stdout)
+        assert {"secret", "id"} <= document["notify"][0].keys()
+        assert "problem" in document["notify"][1]
+        wrong = run(api, *asked, "--notify", "desk", expect=2)
+        assert "neither an address of mail nor of a webhook" in wrong.output

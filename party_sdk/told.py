@@ -1,0 +1,77 @@
+"""Addresses that a party named when it joined: left at the analyst once it has a token.
+
+Until then the analyst knows nobody to whom they could belong. They stay in the party's
+folder, with what came of each and the secret of a webhook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, Field
+
+from clustering_protocols.errors import CoterieError, Unauthenticated, Unavailable
+from party_sdk.memory import PartyFolder
+from party_sdk.receivers import OwnReceivers
+
+
+class Told(BaseModel):
+    """An address that was named; without ``id`` and ``problem`` it waits."""
+
+    address: str = Field(repr=False)
+    id: str = ""
+    secret: str | None = Field(default=None, repr=False)
+    problem: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the analyst has still to be given it."""
+        return not self.id and not self.problem
+
+
+def read_told(folder: PartyFolder) -> tuple[Told, ...]:
+    """Return the addresses that a party named."""
+    kept = folder.load_identity().told
+    return tuple(Told.model_validate(each) for each in kept)
+
+
+def name_addresses(folder: PartyFolder, addresses: Iterable[str]) -> None:
+    """Remember addresses; one that was named before is given to the analyst anew."""
+    named = dict.fromkeys(addresses)
+    before = [each for each in read_told(folder) if each.address not in named]
+    _save(folder, [*before, *(Told(address=address) for address in named)])
+
+
+def leave_addresses(folder: PartyFolder, receivers: OwnReceivers) -> Mapping[str, str]:
+    """Give the analyst what waits; return what it did not take, and why.
+
+    Raises
+    ------
+    Unavailable, Unauthenticated
+        If it cannot be reached, or the token has expired: the rest waits on.
+    """
+    refused = {}
+    for each in read_told(folder):
+        if each.waits:
+            settled = _left(each, receivers)
+            rest = [old for old in read_told(folder) if old.address != each.address]
+            _save(folder, [*rest, settled])
+            if settled.problem:
+                refused[each.address] = settled.problem
+    return refused
+
+
+def _left(named: Told, receivers: OwnReceivers) -> Told:
+    try:
+        added = receivers.add(named.address)
+    except (Unavailable, Unauthenticated):  # the next time
+        raise
+    except CoterieError as error:  # a session does not wait for a notice
+        return named.model_copy(update={"problem": str(error)})
+    return named.model_copy(update={"id": added.id, "secret": added.secret})
+
+
+def _save(folder: PartyFolder, told: Iterable[Told]) -> None:
+    identity = folder.load_identity()
+    kept = tuple(each.model_dump() for each in told)
+    folder.save_identity(identity.model_copy(update={"told": kept}))
