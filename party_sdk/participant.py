@@ -51,9 +51,9 @@ from party_sdk.leaving import check_staying
 from party_sdk.memory import Identity, PartyFolder
 from party_sdk.policy import Policy
 from party_sdk.policy_files import read_policy
+from party_sdk.receivers import OwnReceivers
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
-from party_sdk.receivers import OwnReceivers
 from party_sdk.roster import Meeting, OnRoster
 from party_sdk.told import leave_addresses
 from party_sdk.watch import OnProgress, Watch

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from party_sdk.cli.completing import protocol_names
 from party_sdk.cli.evaluating import choose_option
 from party_sdk.cli.options import SEED
 from party_sdk.cli.output import json_option, say
@@ -50,6 +51,7 @@ def _read_lattices(
     "--protocol",
     "protocols",
     multiple=True,
+    shell_complete=protocol_names,
     help="Name of a protocol; again for several. By default all that people are advised "
     "to use.",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from party_sdk.cli.completing import opened_argument, protocol_names
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.evaluating import choose_option, choose_within_option
 from party_sdk.cli.letters import hand_over, invitations_option
@@ -46,6 +47,7 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
 @click.argument("title")
 @click.option(
     "--protocol",
+    shell_complete=protocol_names,
     default="dc",
     show_default=True,
     help="Name of a protocol, e.g. llf; see 'coterie advise'.",
@@ -186,7 +188,7 @@ def create(
 
 
 @click.command()
-@click.argument("session_id")
+@opened_argument
 @click.option("--title", help="Of the new session; that of the old one by default.")
 @click.option(
     "--without",

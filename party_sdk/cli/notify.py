@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.errors import CoterieError
+from party_sdk.cli.completing import opened_argument
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.output import json_option, say
 
@@ -79,7 +80,7 @@ def _left(receivers: OwnReceivers, address: str) -> dict[str, Any]:
 
 
 @click.command("notify")
-@click.argument("session_id")
+@opened_argument
 @address_options
 @json_option
 @pass_coordinator

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from party_sdk.cli.completing import session_argument, slot_argument
 from party_sdk.cli.consent import consent, next_command, remember_consent, sheet_for
+from party_sdk.cli.notify import notify_option
 from party_sdk.cli.output import (
     json_option,
     report_lines,
@@ -19,7 +21,6 @@ from party_sdk.cli.output import (
     show_notes,
     show_progress,
 )
-from party_sdk.cli.notify import notify_option
 from party_sdk.cli.outputs import labels_option, picture_option
 from party_sdk.cli.party_home import audit, forget, list_parties, status
 from party_sdk.cli.party_notify import notify_party
@@ -203,8 +204,8 @@ def decline(
 
 
 @party.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @click.option("--reason", default="", help="A line for the coordinator to read.")
 @here_options()
 def leave(session_id: str, slot: str, reason: str, here: PartyOptions) -> None:
@@ -225,8 +226,8 @@ def leave(session_id: str, slot: str, reason: str, here: PartyOptions) -> None:
 
 
 @party.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @data_options
 @labels_option
 @picture_option
@@ -265,8 +266,8 @@ def resume(
 
 
 @party.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @data_options
 @here_options()
 @json_option
@@ -288,8 +289,8 @@ def inspect(
 
 
 @party.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @data_options
 @labels_option
 @here_options()

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from party_sdk.cli.completing import session_argument, slot_argument
 from party_sdk.cli.output import (
     audit_line,
     json_option,
@@ -43,8 +44,8 @@ def list_parties(here: PartyOptions, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @here_options()
 @json_option
 def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
@@ -65,8 +66,8 @@ def status(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> 
 
 
 @click.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @here_options(signs=True)
 @json_option
 def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> None:
@@ -87,8 +88,8 @@ def audit(session_id: str, slot: str, here: PartyOptions, *, as_json: bool) -> N
 
 
 @click.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @here_options()
 @click.option(
     "--all", "everything", is_flag=True, help="The log of what left and the report too."

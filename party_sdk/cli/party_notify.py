@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
+from party_sdk.cli.completing import session_argument, slot_argument
 from party_sdk.cli.notify import address_options, answer
 from party_sdk.cli.output import json_option
 from party_sdk.cli.party_options import PartyOptions, here_options
 
 
 @click.command("notify")
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @address_options
 @here_options()
 @json_option

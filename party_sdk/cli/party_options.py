@@ -15,6 +15,7 @@ import click
 
 from clustering_protocols.wire.states import SlotState
 from party_sdk._files import default_home
+from party_sdk.cli.completing import invitation_files, own_sessions
 from party_sdk.cli.options import (
     ca_option,
     entropy_option,
@@ -374,6 +375,8 @@ def read_invitation(
     del parameter
     if value is None:  # an argument that may be left out
         return ""
+    if context.resilient_parsing:  # a shell completes: nothing is read from anywhere
+        return value
     context.meta[_TYPED] = value
     if value == "-":
         return sys.stdin.readline().strip()
@@ -385,4 +388,9 @@ def read_invitation(
         raise click.BadParameter(f"cannot read the file {value[1:]!r}.") from None
 
 
-invitation_argument = click.argument("invitation", callback=read_invitation)
+invitation_argument = click.argument(
+    "invitation", callback=read_invitation, shell_complete=invitation_files
+)
+invited_argument = click.argument(
+    "session", callback=read_invitation, shell_complete=own_sessions
+)

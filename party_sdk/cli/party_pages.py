@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from party_sdk.cli.completing import optional_slot_argument
 from party_sdk.cli.consent import sheet_for
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.paging import html_option, show_report, write_page
@@ -14,7 +15,7 @@ from party_sdk.cli.party_options import (
     PartyOptions,
     here_options,
     invitation_argument,
-    read_invitation,
+    invited_argument,
 )
 from party_sdk.cli.table_options import own_rows_options
 from party_sdk.outputs import keep_others, remembered, try_outputs
@@ -59,8 +60,8 @@ def terms(
 
 
 @click.command()
-@click.argument("session", callback=read_invitation)
-@click.argument("slot", required=False)
+@invited_argument
+@optional_slot_argument
 @own_rows_options
 @html_option
 @here_options()

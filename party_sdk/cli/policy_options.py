@@ -12,6 +12,7 @@ import click
 
 from clustering_protocols.explaining import did_you_mean
 from party_sdk._files import default_home
+from party_sdk.cli.completing import protocol_names, risk_codes
 from party_sdk.policy import Policy
 from party_sdk.session_values import read_values
 
@@ -48,6 +49,7 @@ def policy_options(command: Command) -> Command:
         "--accept-risk",
         "accepted",
         multiple=True,
+        shell_complete=risk_codes,
         metavar="CODE",
         help="A risk code that you have read and accept; may be given several times.",
     )
@@ -55,6 +57,7 @@ def policy_options(command: Command) -> Command:
         "--protocol",
         "protocols",
         multiple=True,
+        shell_complete=protocol_names,
         help="Guard: a protocol to take part in; may be given several times. All by "
         "default.",
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from party_sdk.cli.completing import protocol_names
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.tables import aligned
 
@@ -19,7 +20,7 @@ _WIDTH: Final = 88
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=protocol_names)
 @json_option
 def protocols(name: str | None, *, as_json: bool) -> None:
     """List the protocols; with NAME, say what one takes.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clustering_protocols.wire.states import SessionState
+from party_sdk.cli.completing import opened_argument
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.creating import create, repeat
 from party_sdk.cli.letters import invitations_option
@@ -83,7 +84,7 @@ session.add_command(notify_coordinator)
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.option(
     "--slot",
     "slots",
@@ -143,7 +144,7 @@ def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.option(
     "--picture",
     type=click.Path(path_type=Path),
@@ -185,7 +186,7 @@ def show(
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.option(
     "--n-clusters",
     type=click.IntRange(1),
@@ -206,7 +207,7 @@ def choose(
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @json_option
 @pass_coordinator
 def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
@@ -217,7 +218,7 @@ def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.option(
     "--receipts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -254,7 +255,7 @@ def audit(
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.option("--days", type=click.FloatRange(0, 366), default=0.0, help="Days more.")
 @click.option(
     "--hours", type=click.FloatRange(0, 8784), default=0.0, help="Hours more."
@@ -278,7 +279,7 @@ def extend(
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.option("--reason", default="", help="What the parties read, in one line.")
 @json_option
 @pass_coordinator
@@ -291,7 +292,7 @@ def cancel(
 
 
 @session.command()
-@click.argument("session_id")
+@opened_argument
 @click.confirmation_option(prompt="Delete results and all else but the audit?")
 @pass_coordinator
 def delete(coordinator: Coordinator, session_id: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from party_sdk.cli.completing import opened_argument
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.outputs import force_option
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session_id")
+@opened_argument
 @html_option
 @json_option
 @pass_coordinator
@@ -52,7 +53,7 @@ def report(
 
 
 @click.command()
-@click.argument("session_id")
+@opened_argument
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),

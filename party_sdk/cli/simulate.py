@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from party_sdk.cli.completing import protocol_names
 from party_sdk.cli.evaluating import choose_option
 from party_sdk.cli.options import (
     SEED,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("protocol")
+@click.argument("protocol", shell_complete=protocol_names)
 @click.option(
     "--data",
     required=True,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from party_sdk.cli.completing import optional_slot_argument
 from party_sdk.cli.consent import consent, sheet_for
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import labels_option
-from party_sdk.cli.party_options import PartyOptions, here_options, read_invitation
+from party_sdk.cli.party_options import PartyOptions, here_options, invited_argument
 from party_sdk.cli.policy_options import choice_option, policy_options
 from party_sdk.cli.table_options import GivenTable, data_options
 from party_sdk.outputs import keep_others, remembered, write_whole
@@ -42,8 +43,8 @@ def step() -> None:
 
 
 @step.command()
-@click.argument("session", callback=read_invitation)
-@click.argument("slot", required=False)
+@invited_argument
+@optional_slot_argument
 @out_option
 @here_options()
 def fetch(session: str, slot: str | None, out: Path, here: PartyOptions) -> None:
@@ -68,7 +69,7 @@ def fetch(session: str, slot: str | None, out: Path, here: PartyOptions) -> None
 
 @step.command()
 @click.argument("task_file", type=click.Path(path_type=Path, dir_okay=False))
-@click.argument("invitation", required=False, default="", callback=read_invitation)
+@click.argument("invitation", required=False, default="", callback=invited_argument)
 @data_options
 @out_option
 @labels_option

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from party_sdk._files import default_home
+from party_sdk.cli.completing import (
+    optional_slot_argument,
+    session_argument,
+    slot_argument,
+)
 from party_sdk.cli.options import home_option
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import force_option
-from party_sdk.cli.party_options import PartyOptions, here_options, read_invitation
+from party_sdk.cli.party_options import PartyOptions, here_options, invited_argument
 from party_sdk.cli.policy_options import choice_option
 from party_sdk.cli.table_options import GivenTable, data_options
 
@@ -23,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session", callback=read_invitation)
-@click.argument("slot", required=False)
+@invited_argument
+@optional_slot_argument
 @data_options
 @click.option(
     "--labels",
@@ -121,8 +126,8 @@ def serve(inbox: Path | None, parallel: int, home: Path | None) -> None:
 
 
 @click.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @click.option("--yes/--no", "yes", default=None, help="Decide without being asked.")
 @click.option("--reason", default="", help="A line for the others, or for yourself.")
 @here_options()
@@ -149,8 +154,8 @@ def answer(
 
 
 @click.command()
-@click.argument("session_id")
-@click.argument("slot")
+@session_argument
+@slot_argument
 @click.option("--reason", default="", help="A line for the coordinator to read.")
 @here_options()
 def withdraw(session_id: str, slot: str, here: PartyOptions, *, reason: str) -> None:
