@@ -146,6 +146,14 @@ class Result:
             )
         return self._predict(data)
 
+    @property
+    def own_sizes(self) -> IntArray:
+        """Return how many of the party's rows are in each cluster."""
+        known = 0 if self.cluster_sizes is None else len(self.cluster_sizes)
+        clustered = self.labels[self.labels >= 0]
+        counts: IntArray = np.bincount(clustered, minlength=known).astype(np.int64)
+        return counts
+
     def to_frame(self, table: Any) -> Any:
         """Return a party's table with the labels beside its own columns.
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
@@ -15,12 +13,14 @@ from coterie_pages.models import Left, Points, Run, RunReport, Who
 from coterie_pages.results import matrix_of, plain, sizes_of
 from coterie_pages.terms import sheet_of, versions_of
 from party_sdk.identities import Acquaintances
+from party_sdk.own_share import oddities
 from party_sdk.reported import expected, seats_of
 from party_sdk.resume_checks import data_digest
 from party_sdk.roster import Roster
 
 if TYPE_CHECKING:
     from clustering_protocols.data import DataSource
+    from clustering_protocols.profiles import Profile
     from party_sdk.ledger import Ledger
     from party_sdk.participant import Party
     from party_sdk.results import Result
@@ -46,7 +46,8 @@ def run_report(
     home : Path
         Whose acquaintances count.
     data : DataSource, optional
-        The party's own table, to draw its rows on two axes.
+        The party's own table, to draw its rows on two axes, and to say what they are
+        like beside a profile of all parties.
 
     Raises
     ------
@@ -62,6 +63,10 @@ def run_report(
     known, line = Acquaintances(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, known, slot)
     result = _result(member)
+    points = None if data is None else _points(member, result, data)
+    told = {} if result is None else dict(told_of(terms, result))
+    if result is not None and data is not None:
+        told["profiles"] = _beside(member, result, data)
     way, measured = expected(terms)
     return RunReport(
         session=terms.session,
@@ -84,10 +89,10 @@ def run_report(
         slot=slot,
         complete=result is not None,
         n_rows=None if line is None else line.n_rows,
-        points=None if data is None else _points(member, result, data),
+        points=points,
         accepted=terms.risks,
         left=tuple(left_of(folder.ledger)),
-        **({} if result is None else told_of(terms, result)),
+        **told,
     )
 
 
@@ -100,16 +105,15 @@ def _result(member: Party) -> Result | None:
 
 def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
     """Return what a report says of a result."""
-    clustered = result.labels[result.labels >= 0]
-    sizes = sizes_of(result.cluster_sizes)
-    own = np.bincount(clustered, minlength=len(sizes)).tolist()
+    own, sizes = tuple(result.own_sizes.tolist()), sizes_of(result.cluster_sizes)
     return {
         "runs": tuple(runs_of(terms, result)),
         "sizes": sizes,
-        "own_sizes": tuple(own),
-        "without": len(result.labels) - len(clustered),
+        "own_sizes": own,
+        "odd": tuple(oddities(own, sizes)) if sizes else (),
+        "without": len(result.labels) - sum(own),
         "centroids": matrix_of(result.centroids, result.columns),
-        "profiles": tuple(result.profiles),
+        "profiles": result.profiles,
         "told": plain(result.report),
     }
 
@@ -143,6 +147,26 @@ def left_of(ledger: Ledger) -> Iterator[Left]:
             signed=bool(entry.get("signature")),
             told=entry.get("notes", {}),
         )
+
+
+def _beside(member: Party, result: Result, data: DataSource) -> tuple[Profile, ...]:
+    """Return the profiles, that of the own rows behind that of all over these fields.
+
+    It is made here, of the own table; what the terms let nobody read of all parties
+    has nothing beside it.
+    """
+    from clustering_protocols.profiling.own import own_profile
+
+    terms, slot = member.terms, member.invitation.slot
+    schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
+    found: list[Profile] = []
+    for profile in result.profiles:
+        found.append(profile)
+        pooled = not profile.own and not profile.rounded and profile.column == column
+        if pooled and schema is not None and terms.release is not None:
+            smallest = terms.release.min_cluster_rows
+            found.append(own_profile(schema, data, result.labels, column, smallest))
+    return tuple(found)
 
 
 def _points(member: Party, result: Result | None, data: DataSource) -> Points:

@@ -73,6 +73,8 @@ class RunReport(_Report):
         Rows of the party's table; None until it has joined.
     own_sizes : tuple of int
         How many of them are in each cluster.
+    odd : tuple of str
+        Sentences on clusters that hold own rows alone, or none of them.
     without : int
         How many are in none, or did not take part.
     points : Points, optional
@@ -88,6 +90,7 @@ class RunReport(_Report):
     complete: bool
     n_rows: int | None = None
     own_sizes: tuple[int, ...] = ()
+    odd: tuple[str, ...] = ()
     without: int = Field(default=0, ge=0)
     points: Points | None = None
     accepted: tuple[str, ...] = ()

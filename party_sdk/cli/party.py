@@ -44,6 +44,7 @@ from party_sdk.cli.supervising import answer, order, serve, withdraw
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
 from party_sdk.cli.table_options import data_options
 from party_sdk.outputs import keep_others, remembered
+from party_sdk.own_share import oddities
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
@@ -359,8 +360,11 @@ def _run(
         return
     say(f"{len(result.labels)} labels in {path}")
     if result.cluster_sizes is not None:
-        sizes = ", ".join(map(str, result.cluster_sizes.tolist()))
-        say(f"rows of all parties per cluster: {sizes}")
+        own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
+        all_, yours = (", ".join(map(str, each)) for each in (sizes, own))
+        say(f"rows of all parties per cluster: {all_}; yours: {yours}")
+        for sentence in oddities(own, sizes):
+            say(f"warning: {sentence}", err=True)
     for line in report_lines(result.report):
         say(line)
     for line in chain(_runs_of(member, result), profile_lines(result.profiles)):
@@ -389,6 +393,7 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
         "n_rows": len(result.labels),
         "columns": list(result.columns),
         "cluster_sizes": None if sizes is None else sizes.tolist(),
+        "own_sizes": result.own_sizes.tolist(),
         "centroids": None if centroids is None else centroids.tolist(),
         "runs": [
             {**run.figures, "n_clusters": run.n_clusters, "chosen": run.chosen}

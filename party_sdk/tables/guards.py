@@ -157,8 +157,13 @@ class Watch:
     def warnings(self) -> list[str]:
         """Return what an operator should look at, as sentences."""
         said = []
-        if constant := self._named((self.low == self.high) & (self.missing == 0)):
-            said.append(f"One value in all rows: {constant}. It tells nothing apart.")
+        constant = (self.low == self.high) & (self.missing == 0)
+        if zeros := self._named(constant & (self.low == 0)):
+            said.append(f"Nothing but 0: {zeros}. It tells nothing apart.")
+        if named := self._named(constant & (self.low != 0)):
+            said.append(f"One value in all rows: {named}. It tells nothing apart.")
+        if self.n_rows > 1 and len(constant) and constant.all():
+            said.append("No column tells two rows apart: is this the right table?")
         if empty := self._named(self.missing == self.n_rows):
             said.append(f"No value in any row: {empty}.")
         rising = self._rising & ~self._running & (self.n_rows >= 2 * _LEAST_ROWS)

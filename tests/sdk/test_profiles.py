@@ -20,8 +20,11 @@ from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.release import Release
 from clustering_protocols.schema import numbers
 from clustering_protocols.terms import Layout, Terms, read_terms
+from coterie_pages.pages import page
+from party_sdk.arriving import open_by
 from party_sdk.cli.releasing import profile_lines
 from party_sdk.profiled import ProfiledRows
+from party_sdk.run_reports import run_report
 
 NAMES = ("a", "b")
 ROWS = np.random.default_rng(1).normal(size=(60, 2))
@@ -138,6 +141,22 @@ def test_parties_and_coordinator_read_profiles_over_http(
             column = rows[:, "abcd".index(field.name)]
             expected = [column[labels == label].mean() for label in range(3)]
             np.testing.assert_allclose(field.mean, expected, rtol=1e-9)
+    for slot, table_ in zip(house.last, tables, strict=True):
+        member = house.last[slot]
+        data = open_by(member.agreed, table_, None, None)
+        found = run_report(member, house.home_of(slot), data=data)
+        pooled, own, *rest = found.profiles
+        assert (pooled.own, own.own, rest) == (False, True, [])
+        counts = np.bincount(member.result().labels, minlength=3)
+        kept = [cluster for cluster in range(3) if counts[cluster] >= 10]
+        assert own.clusters == tuple(kept)
+        for field in own.fields:
+            column = table_[field.name].to_numpy()
+            means = [column[member.result().labels == c].mean() for c in kept]
+            np.testing.assert_allclose(field.mean[: len(kept)], means, rtol=1e-6)
+        assert "Own rows, column group 1" in page(found)
+        without = run_report(member, house.home_of(slot))
+        assert len(without.profiles) == 1, "no table, nothing beside"
     told = session.profiles()
     assert len(told) == (readers == "everybody")
     assert all(profile.rounded for profile in told)
