@@ -19,6 +19,7 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from party_sdk._retries import next_delay
+from party_sdk.addresses import mistaken
 
 OnOutage = Callable[[str], None]
 
@@ -66,11 +67,9 @@ class Transport:
         http: httpx.Client | None = None,
         on_outage: OnOutage | None = None,
     ) -> None:
+        if wrong := mistaken(url):
+            raise InvalidParameters(wrong)
         parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"}:
-            raise InvalidParameters(
-                "The analyst's address begins with https:// (on this machine http://)."
-            )
         if (
             parts.scheme == "http"
             and parts.hostname not in _LOOPBACK

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from party_sdk._files import default_home
+from party_sdk.addresses import mistaken
 from party_sdk.cli.options import ca_option, home_option
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.party_options import read_invitation
@@ -58,6 +59,8 @@ def _address(context: click.Context, given: str) -> str:
     from party_sdk.invitations import Invitation
 
     read = read_invitation(context, context.command.params[0], given)
-    if "#" not in read and read.startswith(("https://", "http://")):
+    if "#" not in read and not Path(read).exists():  # a file whose @ was forgotten
+        if wrong := mistaken(read):
+            raise click.UsageError(wrong, context)
         return read.rstrip("/")
     return Invitation.parse(read).url

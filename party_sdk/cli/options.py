@@ -7,16 +7,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from clustering_protocols.errors import InvalidParameters
+from party_sdk.addresses import mistaken
 
 if TYPE_CHECKING:
     pass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def read_address(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """Return the address of an analyst; say what to write where it is none."""
+    if value and (wrong := mistaken(value)):
+        name = parameter.human_readable_name.lower()
+        from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
+        raise click.UsageError(
+            f"{'COTERIE_URL' if from_shell else '--url'} {wrong}", context
+        )
+    return value or None
+
+
 url_option = click.option(
-    "--url", envvar="COTERIE_URL", help="Address of the analyst. [COTERIE_URL]"
+    "--url",
+    envvar="COTERIE_URL",
+    callback=read_address,
+    help="Address of the analyst: https://… [COTERIE_URL]",
 )
 key_option = click.option(
     "--key", envvar="COTERIE_KEY", help="A coordinator's key. [COTERIE_KEY]"

@@ -45,7 +45,7 @@ def test_a_key_is_taken_once_and_never_shown(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("analyst.example", "begins with https://"),
+        ("analyst.example", "write https://analyst.example."),
         ("http://analyst.example", "Plain http would show the token"),
     ],
 )

@@ -14,6 +14,7 @@ from clustering_protocols.explaining import did_you_mean, explain, in_words
 from clustering_protocols.registry import catalogue, parse_params
 from clustering_protocols.terms import Layout
 from party_sdk._transport import Transport
+from party_sdk.addresses import mistaken
 
 
 def test_a_near_name_is_offered_and_a_far_one_is_not() -> None:
@@ -162,3 +163,42 @@ def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:
         pytest.raises(InvalidParameters, match="speaks no TLS"),
     ):
         transport.send("GET", "/healthz", headers={})
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("analyst.example", "analyst.example: write https://analyst.example."),
+        ("analyst.example:8443/a", "write https://analyst.example:8443/a."),
+        ("localhost:8443", "write https://localhost:8443."),
+        ("127.0.0.1", "write https://127.0.0.1."),
+        ("[::1]:8443", "write https://[::1]:8443."),
+        ("ftp://analyst.example", "write https://analyst.example."),
+        ("https:analyst.example", "is no address"),
+        ("https://", "is no address"),
+        ("https://[", "is no address"),
+        ("my analyst", "is no address"),
+        ("https://analyst.example#coterie-1/x", "before its '#'"),
+        ("HTTPS://analyst.example", ""),
+        ("http://127.0.0.1:8443", ""),
+    ],
+)
+def test_what_is_no_address_is_told_what_to_write(written: str, said: str) -> None:
+    found = mistaken(written)
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_an_address_without_a_scheme_is_said_at_its_option(terminal: Terminal) -> None:
+    key = ("--key", "ck_1")
+    said = "--url analyst.example: write https://analyst.example."
+    wrong = terminal(
+        "session", "--url", "analyst.example", *key, "list", expect=2
+    ).stderr
+    assert said in wrong
+    assert "parameter" not in wrong
+    terminal.environment["COTERIE_URL"] = "analyst.example"
+    wrong = terminal("session", *key, "list", expect=2).stderr
+    assert "COTERIE_URL analyst.example: write https://" in wrong
+    wrong = terminal("doctor", "analyst.example", expect=2).stderr
+    assert "write https://analyst.example." in wrong
