@@ -29,7 +29,7 @@ from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.landing import router as landing
 from analyst_service.members.endpoints import router as members
-from analyst_service.metrics import FreeSpace, Metrics, SessionGauges
+from analyst_service.metrics import FreeSpace, Metrics, Readiness, SessionGauges
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
@@ -76,6 +76,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         standing = (
             SessionGauges(partial(count_sessions, database)),
             FreeSpace(blobs.free_bytes),
+            Readiness(service.is_ready),
         )
         for each in standing:
             metrics.registry.register(each)

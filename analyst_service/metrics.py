@@ -50,10 +50,25 @@ class Metrics:
             buckets=_STEP_BUCKETS,
             registry=self.registry,
         )
+        for outcome in ("Failed", "Crashed"):  # from 0: a first one is an increase
+            self.step_seconds.labels(outcome)
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class Readiness(Collector):
+    """Whether requests should be sent here, as `/readyz` says."""
+
+    def __init__(self, is_ready: Callable[[], bool]) -> None:
+        self._is_ready = is_ready
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figure."""
+        yield GaugeMetricFamily(
+            "coterie_ready", "1 while the analyst is ready.", float(self._is_ready())
+        )
 
 
 class FreeSpace(Collector):

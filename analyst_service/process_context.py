@@ -75,6 +75,14 @@ class Service:
             raise Unavailable("This analyst is about to end.")
         self.ready.get(self.clock.now())
 
+    def is_ready(self) -> bool:
+        """Return whether requests should be sent here."""
+        try:
+            self.require_ready()
+        except Unavailable:
+            return False
+        return True
+
     def require_offered(self, protocol: str) -> None:
         """Raise :class:`InvalidParameters` for a protocol that is hidden here."""
         if not self.settings.offers(protocol):

@@ -30,13 +30,14 @@ POSTGRESQL = Need(
 )
 NGINX = Need("nginx", "COTERIE_REQUIRE_TOOLS", "install nginx")
 COMPOSE = Need("docker-compose", "COTERIE_REQUIRE_TOOLS", "install docker-compose")
+PROMTOOL = Need("promtool", "COTERIE_REQUIRE_PROMTOOL", "install prometheus")
 CHROMIUM = Need("chromium", "COTERIE_REQUIRE_TOOLS", "install chromium")
 CEPH = Need(
     "Ceph",
     "COTERIE_REQUIRE_CEPH",
     "install ceph-mon, ceph-osd, radosgw and ceph-common",
 )
-ALL = (POSTGRESQL, NGINX, COMPOSE, CHROMIUM, CEPH)
+ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, CEPH)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:
