@@ -24,6 +24,7 @@ from support.pages import (
     words,
 )
 
+from benchmarks.start import MOST, commands
 from party_sdk.cli import main
 
 every_page = pytest.mark.parametrize(
@@ -53,6 +54,18 @@ def test_a_page_can_be_followed(page: Path, tmp_path: Path, analyst: Analyst) ->
     cold = page == ROOT / "README.md"  # one page as a reader's machine would run it
     with Reader(tmp_path, said, cold=cold) as reader:
         reader.follow(page)
+
+
+def test_ten_commands_at_most_lead_to_labels_and_a_report() -> None:
+    """As printed on a page that a test follows: see above."""
+    page = ROOT / "docs" / "start.md"
+    assert page in PAGES
+    printed = [command for block in runs(page) for command in block.commands]
+    short = commands(page.read_text())
+    assert [words(text) for text in short] == [words(each.text) for each in printed]
+    assert len(short) <= MOST
+    assert any("--labels" in text for text in short)
+    assert "party report" in short[-1]
 
 
 @every_page
