@@ -30,7 +30,8 @@ _COMMAND: Final = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
 def commands(page: str) -> list[str]:
     """Return the commands of the short way, as printed."""
     [block] = _BLOCK.findall(page)
-    return _COMMAND.findall(block)
+    found = _COMMAND.findall(block)
+    return [command.replace("\\\n", " ") for command in found]
 
 
 def follow(folder: Path, port: int) -> float:
@@ -51,7 +52,7 @@ def follow(folder: Path, port: int) -> float:
     }
     begin = time.perf_counter()
     subprocess.run(
-        ["bash", "-c", script],
+        ["/bin/bash", "-c", script],
         cwd=folder,
         env=environment,
         check=True,

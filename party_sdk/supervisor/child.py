@@ -63,7 +63,8 @@ def _end_with_the_other() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    del number, frame
+    del frame
+    signal.signal(number, signal.SIG_IGN)  # once: a second would stop the stopping
     raise KeyboardInterrupt
 
 

@@ -36,13 +36,18 @@ Key = tuple[str, str]
 
 @dataclass
 class _Work:
-    """An order as the supervisor sees it."""
+    """An order as the supervisor sees it.
+
+    ``before``: what ``moved_at`` was when its process was started, which has told nothing
+    as long as it is the same.
+    """
 
     files: OrderFiles
     status: OrderStatus
     moved_at: int = 0
     process: subprocess.Popen[bytes] | None = None
     began: float = 0.0
+    before: int = 0
     failures: int = 0
     not_before: float = 0.0
     queued_since: float = field(default_factory=time.monotonic)
@@ -58,7 +63,9 @@ class _Work:
         """Return whether its process has nothing to do but to wait."""
         awaited = self.status.awaited
         is_running = self.status.state is OrderState.RUNNING
-        return is_running and bool(awaited) and self.files.slot not in awaited
+        has_told = self.moved_at != self.before
+        waits = bool(awaited) and self.files.slot not in awaited
+        return is_running and has_told and waits
 
     def pause(self) -> float:
         """Put the next start off, each time for longer; return the seconds."""
@@ -197,7 +204,7 @@ class Supervisor:
             env=environment,
             start_new_session=True,  # Ctrl-C is for the supervisor, which stops them
         )
-        work.began = time.monotonic()
+        work.began, work.before = time.monotonic(), work.moved_at
 
     def _reap(self, work: _Work) -> None:
         if work.process is None or work.process.poll() is None:

@@ -1,0 +1,189 @@
+"""A supervisor killed at any moment: no order lost, none run twice at once, same labels."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.analyst_process import wait_for as wait_longer
+from support.standing import Served, an_order, supervised
+from support.terminal import Terminal, read
+
+from party_sdk.memory import PartyFolder
+from party_sdk.supervisor import Orders, OrderState, child, running
+from party_sdk.supervisor.files import OrderFiles
+
+RISKS = """accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]
+
+[[orders]]
+coordinator = "KEY"
+title = "*"
+protocol = "dummy"
+data = "TABLE"
+id_column = "id"
+labels = "LABELS"
+"""
+TWO = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+only_thorough = pytest.mark.thorough(only=True)
+wait_for: Callable[..., None] = partial(wait_longer, seconds=60)
+
+
+@pytest.fixture
+def home(online: Terminal) -> Path:
+    path = Path(online.environment["COTERIE_HOME"])
+    path.mkdir(exist_ok=True)
+    (path / "policy.toml").write_text(RISKS.partition("\n\n")[0])
+    return path
+
+
+def document_of(online: Terminal) -> Any:
+    return online.json("session", "create", "W", "--protocol", "dummy", *TWO)
+
+
+def both_end(orders: Orders, session: str, seconds: float = 60) -> None:
+    def done() -> bool:
+        found = [orders.status(session, slot) for slot in ("r1c1", "r2c1")]
+        assert all(
+            each.state is OrderState.COMPLETED or not each.is_over for each in found
+        ), found
+        return all(each.state is OrderState.COMPLETED for each in found)
+
+    wait_longer(done, seconds=seconds)
+
+
+def undisturbed(online: Terminal, home: Path, rows: Path) -> dict[str, str]:
+    """Labels of the same tables where nobody is killed."""
+    document, labels = document_of(online), online.folder / "undisturbed.csv"
+    orders = Orders(home)
+    for slot, where in (("r1c1", labels), ("r2c1", None)):
+        orders.place(an_order(document["invitations"][slot], rows, labels=where))
+    with supervised(home):
+        both_end(orders, document["id"])
+    return labels_in(labels)
+
+
+def labels_in(path: Path) -> dict[str, str]:
+    return {row["id"]: row["label"] for row in read(path)}
+
+
+def sent_once(folder: PartyFolder) -> None:
+    """Every round left as one digest, and the slot was taken once."""
+    entries = folder.ledger.read()
+    assert [entry["event"] for entry in entries].count("joining") == 1
+    left: dict[tuple[int, int], set[str]] = {}
+    for entry in entries:
+        if entry["event"] == "sending":
+            place = entry["round"], entry["attempt"]
+            left.setdefault(place, set()).add(entry["digest"])
+    assert left
+    assert all(len(digests) == 1 for digests in left.values())
+
+
+@contextmanager
+def writing_blocked(labels: Path) -> Iterator[None]:
+    """A pipe that nobody reads, where labels are written before they get their name."""
+    pipe = labels.with_name(f".{labels.name}.new")
+    os.mkfifo(pipe)
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            pipe.unlink()
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param("after its upload", marks=only_thorough),
+        "while labels are written",
+    ],
+)
+def test_the_next_one_ends_with_the_same_labels(
+    online: Terminal, rows: Path, home: Path, stage: str
+) -> None:
+    expected = undisturbed(online, home, rows)
+    document, labels = document_of(online), online.folder / "labels.csv"
+    session, orders = document["id"], Orders(home)
+    orders.place(an_order(document["invitations"]["r1c1"], rows, labels=labels))
+    folder = OrderFiles(home, session, "r1c1").folder
+    served = Served(home, online.folder / "log")
+    wait_for(lambda: folder.exists and folder.load_identity().token)
+    if stage == "after its upload":
+        orders.place(an_order(document["invitations"]["r2c1"], rows))
+        wait_for(lambda: folder.load_answered().round >= 2)
+        assert not labels.exists()
+        served.end(signal.SIGKILL)
+    else:
+        with writing_blocked(labels):
+            orders.place(an_order(document["invitations"]["r2c1"], rows))
+            wait_for(lambda: folder.load_result() is not None)
+            served.end(signal.SIGKILL)
+            assert not labels.exists()
+    assert running(home) is None
+    with supervised(home):  # at once: processes of the one before may still be ending
+        both_end(orders, session)
+    assert labels_in(labels) == expected
+    sent_once(folder)
+    assert not list(labels.parent.glob(".labels*")), "half a file is left behind"
+
+
+@only_thorough
+def test_an_invitation_that_was_not_taken_yet_is_taken_by_the_next(
+    online: Terminal, rows: Path, home: Path
+) -> None:
+    inbox, labels = online.folder / "inbox", online.folder / "labels.csv"
+    inbox.mkdir()
+    document = document_of(online)
+    invitation = document["invitations"]["r1c1"]
+    rules = RISKS.replace("TABLE", str(rows)).replace("LABELS", str(labels))
+    key = invitation.split("/")[-2]
+    (home / "policy.toml").write_text(rules.replace("KEY", key))
+    served = Served(home, online.folder / "log", "--inbox", str(inbox))
+    wait_for(lambda: running(home))
+    served.process.send_signal(signal.SIGSTOP)
+    (inbox / "r1c1.invitation").write_text(invitation)
+    served.end(signal.SIGKILL)
+    assert not list(Orders(home).all())
+    orders = Orders(home)
+    orders.place(an_order(document["invitations"]["r2c1"], rows))
+    with supervised(home, inbox=inbox):
+        wait_for(lambda: OrderFiles(home, document["id"], "r1c1").exists)
+        both_end(orders, document["id"])
+    assert len(labels_in(labels)) == 12
+
+
+@only_thorough
+def test_two_parties_of_one_session_take_turns_and_both_end(
+    online: Terminal, rows: Path, home: Path
+) -> None:
+    """One at a time: each waits for the other, and makes room for it.
+
+    It takes a while: who has answered waits for a long poll before it says so.
+    """
+    document, orders = document_of(online), Orders(home)
+    for slot in ("r1c1", "r2c1"):
+        labels = online.folder / f"{slot}.csv"
+        orders.place(an_order(document["invitations"][slot], rows, labels=labels))
+    with supervised(home, parallel=1, turn=0.2):
+        both_end(orders, document["id"], seconds=400)
+    for slot in ("r1c1", "r2c1"):
+        assert len(labels_in(online.folder / f"{slot}.csv")) == 12
+        sent_once(OrderFiles(home, document["id"], slot).folder)
+
+
+def test_a_second_signal_does_not_stop_the_stopping() -> None:
+    """It came while the status was written: the order was taken for one that failed."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, child._stop)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
