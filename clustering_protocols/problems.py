@@ -50,7 +50,7 @@ class Problem(Enum):
         "agreement-mismatch",
         422,
         "The message belongs to another agreement, session or slot",
-        "Answer the task that GET …/task returned, under the agreement of this session.",
+        "Stop, and ask the coordinator whether this is their session; a program answers the task of GET …/task, under its agreement.",
     )
     VERSION_MISMATCH = Facts(
         "version-mismatch",
@@ -88,13 +88,13 @@ class Problem(Enum):
         "unauthenticated",
         401,
         "No valid credential came with the request",
-        "Send 'Authorization: Bearer …' with a key or token that has not expired.",
+        "Give a key that has not expired: --key or COTERIE_KEY (over HTTP 'Authorization: Bearer …'); the administrator sees when it ends ('coterie key list').",
     )
     FORBIDDEN = Facts(
         "forbidden",
         403,
         "This credential may not do that",
-        "Use a credential of the role that the endpoint names.",
+        "Use the key of a coordinator for sessions, that of an administrator for keys; a party's token opens its own slot alone.",
     )
     NOT_OFFERED = Facts(
         "not-offered",
@@ -106,7 +106,7 @@ class Problem(Enum):
         "not-found",
         404,
         "There is nothing here for this caller",
-        "Check the address and the credential.",
+        "Check id, slot and address, and that the key is that of the session's coordinator ('coterie session list').",
     )
     # Where the session stands
     SESSION_EXISTS = Facts(
@@ -145,7 +145,7 @@ class Problem(Enum):
         "round-closed",
         409,
         "This round and attempt are not open",
-        "GET …/task says which round and attempt are open.",
+        "Run the same command again: it answers what is open (GET …/task says which round and attempt).",
     )
     CONTRIBUTION_DIFFERS = Facts(
         "contribution-differs",

@@ -84,8 +84,10 @@ class Layout(Value):
             ("column", {c for _, c in cells}),
         ):
             if used != set(range(len(used))):
+                missing = min(set(range(len(used))) - used) + 1
                 raise ValueError(
-                    f"{what} groups must be numbered 0, 1, 2 … without gaps"
+                    f"{what} groups are counted 1, 2, 3 … without gaps, and none is "
+                    f"{missing} (over HTTP: counted from 0)"
                 )
         sizes = [
             Counter(groups).most_common(1)[0][1] for groups in zip(*cells, strict=True)
