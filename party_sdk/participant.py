@@ -7,7 +7,7 @@ and everything that it asks of the analyst may be asked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -55,7 +55,7 @@ from party_sdk.receivers import OwnReceivers
 from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.roster import Meeting, OnRoster
-from party_sdk.told import leave_addresses
+from party_sdk.told import leave_addresses, name_addresses
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -392,6 +392,15 @@ class Party:
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
         return outcome
+
+    def notify(self, addresses: Iterable[str]) -> None:
+        """Have the analyst tell addresses, of mail or of a webhook, once it has a token.
+
+        It is given them by :meth:`run`, after this party has joined with its data.
+        """
+        with self.folder.locked():
+            name_addresses(self.folder, addresses)
+            self._identity = self.folder.load_identity()
 
     def _be_told(self, client: AnalystClient) -> None:
         """Give the analyst the addresses that were named for this party."""

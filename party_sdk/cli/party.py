@@ -99,7 +99,8 @@ def join(
         for line in sheet_lines(sheet):
             say(line)
     with here.join(invitation, consent(invitation, policy, here)) as member:
-        _name(member, addresses)
+        if addresses:
+            member.notify(addresses)
         agreed, slot = member.terms, member.invitation.slot
         own = member.identity
     if remember:
@@ -156,7 +157,8 @@ def run(
     policy = consent(invitation, policy, here)
     asked = here.asking(invitation) if confirm else None
     with here.join(invitation, policy, choices, asked) as member:
-        _name(member, addresses)
+        if addresses:
+            member.notify(addresses)
         if remember:
             remember_consent(member, here.home)
         _run(member, rows, labels, picture, force=force, as_json=as_json)
@@ -319,15 +321,6 @@ def predict(
         say(json.dumps({"labels": str(path), "n_rows": len(found)}))
         return
     say(f"{len(found)} labels in {path}")
-
-
-def _name(member: Party, addresses: tuple[str, ...]) -> None:
-    """Remember whom the analyst is to tell."""
-    from party_sdk.told import name_addresses
-
-    if addresses:
-        with member.folder.locked():
-            name_addresses(member.folder, addresses)
 
 
 def _run(

@@ -381,6 +381,8 @@ def read_invitation(
     if value == "-":
         return sys.stdin.readline().strip()
     if not value.startswith("@"):
+        if value.endswith(".invitation") and Path(value).is_file():
+            raise click.UsageError(f"{value!r} is a file: write @{value}.", context)
         return value
     try:
         return Path(value[1:]).read_text().strip()

@@ -25,6 +25,7 @@ from party_sdk.client import AnalystClient
 from party_sdk.participant import Party
 from party_sdk.policy import Policy
 from party_sdk.receivers import OwnReceivers
+from party_sdk.told import read_told
 
 StartApi = Callable[..., AbstractContextManager[Api]]
 PARTS = simulation.split(
@@ -153,6 +154,25 @@ def test_an_address_named_at_join_is_left_with_the_analyst_by_run(
         assert "COTERIE_SMTP_HOST" in listed
         shown = json.loads(run(api, *own, "--json").stdout)
         assert len(shown["receivers"]) == 1, "left once, whatever is run again"
+
+
+def test_an_address_named_at_run_is_left_with_the_analyst_too(
+    start_api: StartApi, tmp_path: Path
+) -> None:
+    with start_api(notices_webhooks=True, driven=True) as api:
+        session = api.open(Dummy(), ALONE)
+        with Party.join(
+            session.invitation(SLOT),
+            policy=POLICY,
+            home=tmp_path,
+            transport=api.transport(),
+        ) as party:
+            party.notify(["https://hooks.example/x"])
+            party.run(ALONE.data[SLOT])
+            [told] = read_told(party.folder)
+        assert told.id
+        assert told.secret is not None
+        assert "hooks.example" not in repr(told)
 
 
 def test_who_opens_a_session_names_addresses_and_is_not_stopped_by_them(
