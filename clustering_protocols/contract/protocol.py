@@ -14,6 +14,7 @@ from clustering_protocols.recipe import Preparation
 from clustering_protocols.records import Record
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
+from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.suitability import Method
 from clustering_protocols.terms import Audience, Layout
 
@@ -222,6 +223,19 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return the names of the figures by which runs can be compared."""
         del params, layout
         return USUAL_FIGURES
+
+    def needs(self, params: P, extent: Extent) -> Needs | None:
+        """Return what a session of one run takes; None where the protocol does not say."""
+        del params, extent
+
+    def most_rows(self, params: P, n_features: int) -> int | None:
+        """Return the most rows of all parties that fit the parameters; None: any."""
+        del params, n_features
+
+    def beyond(self, params: P) -> str:
+        """Return what to do with more rows than fit, as a sentence."""
+        del params
+        return ""
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:

@@ -16,6 +16,7 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.alignment import aligning
 from clustering_protocols.preparation.statistics import pooling
+from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -171,6 +172,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             *([shared_anchors.stage()] if params.synthesises_anchors else []),
             upload,
         )
+
+    def needs(self, params: DataCollaboration, extent: Extent) -> Needs:
+        """Return bytes, memory and work."""
+        from . import needs
+
+        return needs.needs(params, extent)
 
     def examples(self) -> Sequence[Example[DataCollaboration]]:
         """Return the defaults, the paper's text, and each alternative."""

@@ -16,6 +16,7 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.alignment import aligning
+from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -116,6 +117,12 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             *aligning.stages(params),
             iterations,
         )
+
+    def needs(self, params: CoClustering, extent: Extent) -> Needs:
+        """Return bytes, memory and work."""
+        from . import needs
+
+        return needs.needs(params, extent)
 
     def examples(self) -> Sequence[Example[CoClustering]]:
         """Return both normalisations and both views."""

@@ -16,6 +16,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation.alignment import aligning
 from clustering_protocols.preparation.statistics import pooling
+from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -126,6 +127,12 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             *([_race()] if params.n_init > 1 else []),
             _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
+
+    def needs(self, params: LosslessFederated, extent: Extent) -> Needs:
+        """Return bytes, memory and work."""
+        from . import needs
+
+        return needs.needs(params, extent)
 
     def examples(self) -> Sequence[Example[LosslessFederated]]:
         """Return both algorithms, split both ways."""

@@ -16,6 +16,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.statistics import pooling
+from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -154,6 +155,30 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             shares,
             distances,
         )
+
+    def needs(self, params: OmniFC, extent: Extent) -> Needs:
+        """Return bytes, memory and work."""
+        from . import needs
+
+        return needs.needs(params, extent)
+
+    def most_rows(self, params: OmniFC, n_features: int) -> int:
+        """Return max_rows, or fewer where their distances exceed memory_limit."""
+        from . import limits
+
+        fit = limits.most_rows(
+            lambda n: limits.analyst_bytes(params, n, n_features), params.memory_limit
+        )
+        return min(params.max_rows, fit)
+
+    def beyond(self, params: OmniFC) -> str:
+        """Return which of landmarks, max_rows and memory_limit help."""
+        if params.distances == "all":
+            return (
+                "Distances between all rows grow with the square of their number: take "
+                "distances 'landmarks', or raise max_rows and memory_limit."
+            )
+        return "Raise max_rows, and memory_limit where it takes more."
 
     def examples(self) -> Sequence[Example[OmniFC]]:
         """Return the defaults, the paper's settings, and each alternative."""

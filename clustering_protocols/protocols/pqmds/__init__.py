@@ -15,6 +15,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.alignment import aligning
+from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
@@ -124,6 +125,12 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             results=(messages.Clusters, messages.Summary),
         )
         return (secrets.stage("row", "column"), *aligning.stages(params), upload)
+
+    def needs(self, params: ProductQuantisation, extent: Extent) -> Needs:
+        """Return bytes, memory and work."""
+        from . import needs
+
+        return needs.needs(params, extent)
 
     def examples(self) -> Sequence[Example[ProductQuantisation]]:
         """Return the defaults, the paper's setting, and features left over."""

@@ -1,0 +1,55 @@
+"""What a session of data collaboration takes: an upload of rows and anchors."""
+
+from __future__ import annotations
+
+from clustering_protocols.preparation import flows
+from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
+
+from . import anchors
+from .params import DataCollaboration
+
+_SPACE_COPIES = 3  # the common space, what k-means sorts, and a block's temporaries
+_ROW_WORDS = 12  # labels, distances, counts
+_GRAPH = 120  # words of ten neighbours, symmetrised and scaled, and Lanczos' vectors
+_PARTY_COPIES = 6  # of rows and anchors: scaled, factored, projected, and as bytes
+
+
+def needs(params: DataCollaboration, extent: Extent) -> Needs:
+    """Return bytes, memory and work."""
+    n, k = extent.rows, params.n_clusters
+    n_own, m_own = extent.party_rows, extent.party_features
+    width = m_own - params.leaves_one_out
+    r = anchors.n_anchors(params.anchor, extent.features)
+    synthesised = WORD * r * m_own if params.synthesises_anchors else 0
+    others, columns = extent.layout.n_row_groups - 1, extent.layout.n_column_groups
+    whole = traffic(
+        extent,
+        [
+            *flows.beginning(extent),
+            *flows.pooled(
+                extent, moments=params.needs_moments, ranges=params.needs_ranges
+            ),
+            *(
+                [Flow(envelopes=others, sealed=synthesised, senders=columns)]
+                if synthesised
+                else []
+            ),
+            Flow(answer=WORD * (n_own + r) * width),
+        ],
+        results=WORD * (n + (n_own + k) * extent.parties),
+    )
+    spectral = params.algorithm == "spectral"
+    per_row = (
+        _SPACE_COPIES * extent.features
+        + _ROW_WORDS
+        + spectral * (_GRAPH + _SPACE_COPIES * k)
+    )
+    maps = 4 * r * extent.features * extent.layout.n_row_groups
+    return Needs(
+        **whole._asdict(),
+        analyst_memory=PROCESS + WORD * (n * per_row + maps),
+        party_memory=PROCESS + WORD * _PARTY_COPIES * (n_own + r) * m_own,
+        measured_as="" if spectral else params.algorithm,
+        analyst_work=float(n) * extent.features * k * params.n_init,
+        party_work=float(n_own + r) * m_own**2,
+    )

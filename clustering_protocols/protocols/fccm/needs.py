@@ -1,0 +1,38 @@
+"""What a session of fuzzy co-clustering takes: sums over all objects in every round."""
+
+from __future__ import annotations
+
+from clustering_protocols.preparation import flows
+from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
+
+from . import lanes
+from .params import CoClustering
+
+_TOTALS = 4  # the total, a share on its way to it, and both as bytes
+_MEMBERSHIPS = 8  # U and what an iteration makes of it; a share, as words and as bytes
+_PARTY_COPIES = 2
+
+
+def needs(params: CoClustering, extent: Extent) -> Needs:
+    """Return bytes, memory and work, if no start rests before the last update."""
+    n, updates = extent.rows, extent.updates or params.max_iter + 1
+    words = lanes.n_words(params, n, params.n_init)
+    whole = traffic(
+        extent,
+        [
+            *flows.beginning(extent),
+            Flow(answer=WORD * words),  # no total is told with the first question
+            Flow(updates - 1, answer=WORD * words, task=WORD * words),
+            Flow(task=WORD * words, answer=WORD * 60),
+        ],
+    )
+    each = float(n) * params.n_clusters * params.n_init * updates
+    return Needs(
+        **whole._asdict(),
+        analyst_memory=PROCESS + WORD * _TOTALS * words,
+        party_memory=PROCESS
+        + WORD * (_MEMBERSHIPS * words + _PARTY_COPIES * n * extent.party_features),
+        measured_as="fccm",
+        analyst_work=each * extent.parties,
+        party_work=each * extent.party_features,
+    )

@@ -1,0 +1,81 @@
+"""What a session of lossless federated clustering takes: an exchange for every update.
+
+Where rows are split what is exchanged does not depend on their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustering_protocols.preparation import flows
+from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
+
+from . import closing
+from .params import FROM_PARTIES, LosslessFederated
+
+_BATCHES = 1 << 26  # a batch of rows and what is made of it
+_PARTY_COPIES = 3  # rows as they are and scaled, and labels
+_UPDATE_COPIES = 6  # distances of all rows: summed, decoded, told
+
+
+def needs(params: LosslessFederated, extent: Extent) -> Needs:
+    """Return bytes, memory and work, for as many updates as the extent says."""
+    rows = extent.layout.n_column_groups == 1
+    updates = extent.updates or params.max_iter + (not rows)
+    n, k, own = extent.rows, params.n_clusters, extent.party_features
+    n_own = extent.party_rows
+    pooled = flows.pooled(extent, moments=params.scaling == "standard", ranges=False)
+    result = WORD * n * (1 + k * params.fuzzy)
+    flow = (_of_rows if rows else _of_columns)(params, extent, updates)
+    whole = traffic(
+        extent,
+        [*flows.beginning(extent), *pooled, *flow],
+        results=0 if rows else result * (extent.parties + 1),
+    )
+    exchanged = k * (own + 1) if rows else _UPDATE_COPIES * n * k
+    kept = n_own * (_PARTY_COPIES * own + k * params.fuzzy)
+    split = "rows" if rows else "columns"
+    return Needs(
+        **whole._asdict(),
+        analyst_memory=PROCESS + WORD * exchanged * (extent.parties if rows else 1),
+        party_memory=PROCESS
+        + _BATCHES
+        + WORD * (kept + (0 if rows else _UPDATE_COPIES * n * k)),
+        measured_as=f"{params.algorithm}, {split} split",
+        analyst_work=float(extent.parties * updates * k) * (own if rows else n),
+        party_work=float(n_own) * own * k * updates,
+    )
+
+
+def _of_rows(params: LosslessFederated, extent: Extent, updates: int) -> Iterator[Flow]:
+    k, d = params.n_clusters, extent.features
+    sums = WORD * (k * (d + 1) + params.masked)
+    centroids = WORD * k * d
+    start, own = params.start(rows_split=True), WORD * k * d * params.n_init
+    if start == "careful":
+        yield Flow(envelopes=1, sealed=own, senders=extent.parties - 1)
+    if start in FROM_PARTIES:
+        yield Flow(envelopes=extent.parties - 1, sealed=own, senders=1)
+        yield Flow()
+    if params.n_init > 1:
+        race = WORD * (params.n_init * (k * (d + 1) + 1) + 1)
+        yield Flow(answer=race)
+        yield Flow(task=race)
+    end = WORD * closing.n_words_of_labels(params, d)
+    around = WORD * closing.n_words_around(params)
+    yield Flow(updates, answer=sums, task=sums, state=sums)
+    yield Flow(answer=end, task=sums, state=sums)
+    yield Flow(answer=around, task=end, state=sums)
+    yield Flow(answer=centroids, task=end + around, state=sums, senders=1)
+
+
+def _of_columns(
+    params: LosslessFederated, extent: Extent, updates: int
+) -> Iterator[Flow]:
+    n, k = extent.rows, params.n_clusters
+    distances = WORD * n * k
+    told = distances if params.fuzzy else WORD * n
+    noted = 2 * distances if params.fuzzy else WORD * n
+    yield Flow(answer=distances)
+    yield Flow(updates - 1, answer=distances, task=told, state=noted)
+    yield Flow(answer=2 * WORD, task=WORD * n, state=noted)

@@ -1,0 +1,33 @@
+"""What a session of product quantisation takes: one upload of codes."""
+
+from __future__ import annotations
+
+from clustering_protocols.preparation import flows
+from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
+
+from . import subspaces
+from .params import ProductQuantisation
+
+_SPACE_COPIES = 3  # the codes side by side, what k-means sorts, and temporaries
+_ROW_WORDS = 12
+_PARTY_COPIES = 4  # rows, scaled; codes, and as bytes
+
+
+def needs(params: ProductQuantisation, extent: Extent) -> Needs:
+    """Return bytes, memory and work."""
+    n, m_own = extent.rows, extent.party_features
+    codes = sum(width for _, width in subspaces.of(params, m_own))
+    whole = traffic(
+        extent,
+        [*flows.beginning(extent), Flow(answer=WORD * n * codes)],
+        results=2 * WORD * n * extent.parties,
+    )
+    space = codes * extent.parties
+    return Needs(
+        **whole._asdict(),
+        analyst_memory=PROCESS + WORD * n * (_SPACE_COPIES * space + _ROW_WORDS),
+        party_memory=PROCESS + WORD * n * (_PARTY_COPIES * m_own + _ROW_WORDS),
+        measured_as="kmeans",
+        analyst_work=float(n) * space * params.n_clusters * params.n_init,
+        party_work=float(n) * m_own * params.codebook_size,
+    )
