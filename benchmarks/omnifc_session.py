@@ -130,19 +130,15 @@ def take_part(
 ) -> subprocess.Popen[bytes]:
     """Start a party's process."""
     files = ["--data", f"{slot}.parquet", "--labels", f"{slot}-labels.parquet"]
+    (folder / f"{slot}.invitation").write_text(invitation)
     with (folder / f"{slot}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*COTERIE, "party", "run", "-", *files, *risks],
+        return subprocess.Popen(
+            [*COTERIE, "party", "run", f"@{slot}.invitation", *files, *risks],
             cwd=folder,
             env=os.environ | {"COTERIE_HOME": str(folder / slot)},
-            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
         )
-    assert process.stdin is not None
-    process.stdin.write(invitation.encode())
-    process.stdin.close()
-    return process
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from clustering_protocols import registry
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.sizing import Extent
 from clustering_protocols.suitability import (
     Exposure,
     Kind,
@@ -30,8 +31,11 @@ from clustering_protocols.suitability import (
     Shape,
 )
 from clustering_protocols.terms import Identities, Layout, Slot
+from party_sdk import sizing
 from party_sdk.questions import ANY
 
+USUAL_COLUMNS: Final = 10
+"""Columns of all parties together, where nobody says how many."""
 _ALIGNMENT: Final = {"alignment": {"method": "ecdh"}}
 
 
@@ -51,6 +55,8 @@ class Situation:
         Whether the analyst may work together with a party.
     data, shape : str, optional
         None for any.
+    rows, columns : int, optional
+        Of all parties together, about; without rows nothing is said of sizes.
     """
 
     partitioning: Partitioning
@@ -62,6 +68,8 @@ class Situation:
     data: Kind | None = None
     shape: Shape | None = None
     n_clusters: int = 3
+    rows: int | None = None
+    columns: int = USUAL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +85,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A way that fits, with all that follows from it."""
+    """A way that fits, with all that follows from it.
+
+    large: what a session of so many rows takes, where that is much.
+    """
 
     protocol: str
     way: Method
@@ -88,6 +99,7 @@ class Fit:
     learns: Mapping[str, str]
     figures: Sequence[Figure]
     command: str
+    large: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +135,12 @@ def advise(situation: Situation) -> Advice:
     return Advice(fits=sorted(fits, key=_order), others=others)
 
 
-def situation_of(answers: Mapping[str, Any], n_clusters: int) -> Situation:
+def situation_of(
+    answers: Mapping[str, Any],
+    n_clusters: int,
+    rows: int | None = None,
+    columns: int = USUAL_COLUMNS,
+) -> Situation:
     """Return what the answers to all :data:`~party_sdk.questions.QUESTIONS` say."""
     return Situation(
         partitioning=answers["partitioning"],
@@ -135,6 +152,8 @@ def situation_of(answers: Mapping[str, Any], n_clusters: int) -> Situation:
         data=None if answers["data"] == ANY else answers["data"],
         shape=None if answers["shape"] == ANY else answers["shape"],
         n_clusters=n_clusters,
+        rows=rows,
+        columns=columns,
     )
 
 
@@ -239,7 +258,15 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
         learns=known.learns,
         figures=figures(name, way.name, situation.partitioning),
         command=command(name, given, layout),
+        large=large(params, layout, situation.rows, situation.columns),
     )
+
+
+def large(params: Params, layout: Layout, rows: int | None, columns: int) -> list[str]:
+    """Return what is large of a session of so many rows, as sentences."""
+    if rows is None:
+        return []
+    return sizing.warnings(params, Extent(rows=rows, features=columns, layout=layout))
 
 
 def command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:

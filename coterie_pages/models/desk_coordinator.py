@@ -67,6 +67,8 @@ class FitCard(Value):
         What the analyst can work out, alone and together with one party.
     rounds, measured, dial : str
         In sentences; measured is empty where nothing was.
+    large : tuple of str
+        What a session of so many rows takes, where that is much.
     href : str
         Where a session with it is opened.
     """
@@ -80,6 +82,7 @@ class FitCard(Value):
     rounds: str
     dial: str = ""
     measured: str = ""
+    large: tuple[str, ...] = ()
     figures: tuple[Expected, ...] = ()
     learns: tuple[Learns, ...]
     risks: tuple[Risk, ...]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.limits import MAX_GROUP_SLOTS
+from party_sdk.cli.options import columns_option, rows_option
 from party_sdk.cli.output import json_option
 from party_sdk.questions import QUESTIONS
 
@@ -61,10 +62,19 @@ _CHOICES: Mapping[str, Any] = {
     show_default=True,
     help="Number of clusters, for the command to begin with.",
 )
+@rows_option
+@columns_option
 @json_option
 @click.pass_context
 def advise(
-    ctx: click.Context, /, *, clusters: int, as_json: bool, **given: Any
+    ctx: click.Context,
+    /,
+    *,
+    clusters: int,
+    rows: int | None,
+    columns: int | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Say which protocols fit, and why the others do not.
 
@@ -73,10 +83,11 @@ def advise(
     what shows least, then what loses least against pooled clustering, then what needs
     the fewest rounds. docs/choosing.md explains the answers.
     """
-    from party_sdk.advice import advise as find, situation_of
+    from party_sdk.advice import USUAL_COLUMNS, advise as find, situation_of
 
     answers = _answers(ctx, given)
-    found = find(situation_of(answers, clusters))
+    width = columns or USUAL_COLUMNS
+    found = find(situation_of(answers, clusters, rows, width))
     if as_json:
         click.echo(json.dumps(_document(answers, found)))
         return
@@ -135,6 +146,7 @@ def _fit_document(fit: Fit) -> dict[str, Any]:
             for each in fit.figures
         ],
         "dial": fit.way.dial,
+        "large": list(fit.large),
         "command": fit.command,
     }
 
@@ -173,6 +185,7 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     facts += [("dial", way.dial)] if way.dial else []
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
     facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
+    facts += [("size", sentence) for sentence in fit.large]
     told = measured(fit)
     return [*facts, *([("fidelity", told)] if told else [])]
 

@@ -15,10 +15,12 @@ from party_sdk.cli.notify import notify_option
 from party_sdk.cli.options import (
     SEED,
     column_groups_option,
+    columns_option,
     entropy_option,
     param_option,
     read_entropy,
     row_groups_option,
+    rows_option,
 )
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.preparing import missing_option, preparation_option
@@ -37,6 +39,11 @@ from party_sdk.session_values import (
 from party_sdk.trials.runs import read_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clustering_protocols.contract import Params
+    from clustering_protocols.evaluation import Evaluation
+    from clustering_protocols.terms import Layout
     from party_sdk.coordinator import Coordinator
 
 _notify_option = notify_option("who is awaited for long, and how it ends")
@@ -105,6 +112,8 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
     help="The data dictionary of the columns, which parties then find by name; once for "
     "each column group, in their order.",
 )
+@rows_option
+@columns_option
 @preparation_option(several=True)
 @missing_option
 @choose_option
@@ -139,6 +148,8 @@ def create(
     answer_within: int | None,
     minimum_rows: int | None,
     schema_files: tuple[Path, ...],
+    rows: int | None,
+    columns: int | None,
     preparation_files: tuple[Path, ...],
     missing: Literal["drop", "mean", "median"] | None,
     choose: str | None,
@@ -165,10 +176,10 @@ def create(
     values, runs = read_runs(read_values(params), choose, choose_within)
     agreed = registry.parse_params(protocol, values)
     layout = read_layout(slots) if slots else Layout.lattice(row_groups, column_groups)
-    if runs is not None and not as_json:
-        from party_sdk.advice import rounds_line
-
-        say(rounds_line(agreed, layout, runs), err=True)
+    if not as_json:
+        width = columns or sum(len(schema.fields) for schema in dictionary or ())
+        for line in _costs(agreed, layout, runs, rows, width):
+            say(line, err=True)
     opened = coordinator.create_session(
         read_about({"title": title, **words}),
         agreed,
@@ -185,6 +196,23 @@ def create(
         new_analyst=new_analyst,
     )
     hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
+
+
+def _costs(
+    params: Params,
+    layout: Layout,
+    runs: Evaluation | None,
+    rows: int | None,
+    columns: int,
+) -> Iterator[str]:
+    """Yield what a session costs beyond the usual: several runs, many rows."""
+    if runs is None and rows is None:
+        return
+    from party_sdk import advice
+
+    if runs is not None:
+        yield advice.rounds_line(params, layout, runs)
+    yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)
 
 
 @click.command()

@@ -71,6 +71,18 @@ param_option = click.option(
 
 SEED = click.IntRange(0, 2**53 - 1)
 _GROUPS = click.IntRange(1, 1000)
+rows_option = click.option(
+    "--rows",
+    type=click.IntRange(1),
+    help="About how many rows all parties have together: says what will be large. "
+    "Nothing of it stands in the terms.",
+)
+columns_option = click.option(
+    "--columns",
+    type=click.IntRange(1),
+    help="With --rows: about how many columns, of all parties together; those of the "
+    "dictionary, or 10, by default.",
+)
 column_groups_option = click.option(
     "--column-groups",
     type=_GROUPS,

@@ -57,6 +57,10 @@ _LABELS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 }
 _CLUSTERS: Final = "clusters"
 _USUAL_CLUSTERS: Final = 3
+_SIZES: Final[Mapping[str, str]] = {
+    "rows": "About how many rows do all parties have together?",
+    "columns": "About how many columns?",
+}
 
 
 def get_advice(request: Request) -> Response:
@@ -67,10 +71,10 @@ def get_advice(request: Request) -> Response:
     wrong, notice, said = {}, None, {}
     try:
         answers, clusters = _answers(form)
-        said = _advised(request, answers, clusters)
+        said = _advised(request, answers, clusters, _sizes(form))
     except InvalidParameters as error:
         place = error.detail.partition(":")[0]
-        if place in {"parties", _CLUSTERS}:
+        if place in {"parties", _CLUSTERS, *_SIZES}:
             wrong[place] = error.detail.partition(": ")[2]
         else:
             notice = Notice(text=error.detail, good=False)
@@ -92,10 +96,19 @@ def _answers(form: Form) -> tuple[dict[str, Any], int]:
     return answers, numbered(clusters, _CLUSTERS, 2)
 
 
+def _sizes(form: Form) -> dict[str, int]:
+    """Return the numbers of rows and columns that were said."""
+    said = {name: form.one(name).strip() for name in _SIZES}
+    return {name: numbered(text, name, 1) for name, text in said.items() if text}
+
+
 def _advised(
-    request: Request, answers: Mapping[str, Any], clusters: int
+    request: Request,
+    answers: Mapping[str, Any],
+    clusters: int,
+    sizes: Mapping[str, int],
 ) -> dict[str, Any]:
-    found = advise(situation_of(answers, clusters))
+    found = advise(situation_of(answers, clusters, **sizes))
     root = desk_of(request).root
     return {
         "answered": True,
@@ -119,6 +132,7 @@ def _card(fit: Fit, answers: Mapping[str, Any], root: str) -> FitCard:
         rounds=way.rounds.sentence,
         dial=way.dial,
         measured=measured(fit),
+        large=tuple(fit.large),
         figures=tuple(
             Expected(set=each.set, mean=each.mean, least=each.least, seeds=each.seeds)
             for each in fit.figures
@@ -166,3 +180,11 @@ def _questions(
         value=form.one(_CLUSTERS) or str(_USUAL_CLUSTERS),
         wrong=wrong.get(_CLUSTERS, ""),
     )
+    for name, label in _SIZES.items():
+        yield FormField(
+            name=name,
+            label=label,
+            kind="number",
+            value=form.one(name),
+            wrong=wrong.get(name, ""),
+        )

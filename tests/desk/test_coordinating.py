@@ -127,6 +127,8 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
 @pytest.mark.parametrize(
     ("query", "name"),
     [("partitioning=horizontal&parties=one", "parties"),
+     ("partitioning=horizontal&parties=3&rows=many", "rows"),
+     ("partitioning=horizontal&parties=3&rows=9&columns=0", "columns"),
      ("partitioning=horizontal&parties=3&clusters=-1", "clusters")],
 )  # fmt: skip
 def test_an_answer_that_is_none_is_said_at_its_question(
@@ -134,6 +136,13 @@ def test_an_answer_that_is_none_is_said_at_its_question(
 ) -> None:
     page = desk.get(f"/sessions/-/advice?{query}")
     assert "whole number" in wrong(page)[name]
+
+
+def test_advice_says_what_is_large_of_many_rows(desk: DeskBrowser) -> None:
+    asked = "/sessions/-/advice?partitioning=horizontal&parties=3"
+    ends = "With these parameters omnifc ends at 10,000 rows."
+    assert ends in texts(desk.get(f"{asked}&rows=50000&columns=8"))
+    assert ends not in texts(desk.get(asked))
 
 
 def test_answers_that_nobody_offered_are_refused(desk: DeskBrowser) -> None:

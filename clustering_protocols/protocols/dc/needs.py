@@ -11,7 +11,7 @@ from .params import DataCollaboration
 _SPACE_COPIES = 3  # the common space, what k-means sorts, and a block's temporaries
 _ROW_WORDS = 12  # labels, distances, counts
 _GRAPH = 120  # words of ten neighbours, symmetrised and scaled, and Lanczos' vectors
-_PARTY_COPIES = 6  # of rows and anchors: scaled, factored, projected, and as bytes
+_PARTY_COPIES = 8  # of rows and anchors: scaled, factored, projected, and as bytes
 
 
 def needs(params: DataCollaboration, extent: Extent) -> Needs:

@@ -8,8 +8,8 @@ from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traf
 from . import lanes
 from .params import CoClustering
 
-_TOTALS = 4  # the total, a share on its way to it, and both as bytes
-_MEMBERSHIPS = 8  # U and what an iteration makes of it; a share, as words and as bytes
+_TOTALS = 6  # the total, shares on their way to it, and both as bytes
+_MEMBERSHIPS = 10  # U and what an iteration makes of it; a share, as words and as bytes
 _PARTY_COPIES = 2
 
 

@@ -27,7 +27,7 @@ def needs(params: ProductQuantisation, extent: Extent) -> Needs:
         **whole._asdict(),
         analyst_memory=PROCESS + WORD * n * (_SPACE_COPIES * space + _ROW_WORDS),
         party_memory=PROCESS + WORD * n * (_PARTY_COPIES * m_own + _ROW_WORDS),
-        measured_as="kmeans",
+        measured_as="kmeans, columns split",
         analyst_work=float(n) * space * params.n_clusters * params.n_init,
         party_work=float(n) * m_own * params.codebook_size,
     )

@@ -1,0 +1,57 @@
+"""docs/sizing.md is what the program writes, from figures that were measured."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from benchmarks import sizing, sizing_page
+from clustering_protocols import registry
+from party_sdk.sizing import measured
+
+PAGE = sizing.PAGE.read_text()
+
+
+def test_the_page_is_what_the_program_writes() -> None:
+    assert sizing_page.render(json.loads(sizing.MEASURED.read_text())) == PAGE
+
+
+def test_every_protocol_that_is_advised_has_its_tables() -> None:
+    shown = {way.protocol for way in sizing_page.WAYS}
+    assert shown == {
+        name for name, known in registry.catalogue().items() if known.methods
+    }
+
+
+def test_every_way_that_is_measured_was_and_takes_no_more_memory_than_is_stated() -> (
+    None
+):
+    for case in sizing.CASES:
+        found = measured()["speeds"][case.protocol][sizing.name_of(case)]
+        assert found["rows"] == case.rows
+        assert found["analyst"] > 0
+        assert found["party"] > 0
+        assert not sizing.above(found)
+
+
+def test_more_memory_than_is_stated_is_noticed() -> None:
+    took = {"analyst": 0, "analyst_stated": 0, "party_stated": 0}
+    assert not sizing.above({"memory": {**took, "party": sizing.FIXED}})
+    assert sizing.above({"memory": {**took, "party": sizing.FIXED + 1}})
+
+
+@pytest.mark.parametrize("way", sizing_page.WAYS, ids=lambda way: f"{way[0]} {way[1]}")
+def test_a_table_has_a_time_for_every_size(way: sizing_page.Way) -> None:
+    begin = PAGE.index(f"## `{way.protocol}`")
+    table = PAGE[PAGE.index(f"**{way.title[0].upper()}{way.title[1:]}**", begin) :]
+    lines = table.split("\n\n")[1].splitlines()[2:]
+    assert len(lines) == len(sizing_page.ROWS)
+    for line in lines:
+        assert re.search(r"\| (?:under 1 s|[\d,]+ (?:s|minutes|hours|days)) \|$", line)
+
+
+def test_the_page_names_no_machine_and_no_folder() -> None:
+    assert not re.search(r"/(?:home|root|tmp|work|Users)/|\.py:\d", PAGE)
+    assert not re.search(r"\b\d{1,3}(?:\.\d{1,3}){3}\b", PAGE)
