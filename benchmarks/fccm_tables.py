@@ -124,7 +124,10 @@ def table(e: Experiment, found: Sequence[dict[str, Matrix]]) -> bool:
     Both are means over the matrices whose figures are given.
     """
     n_starts = len(found[0]["site"])
-    print(f"\n{e.title}: best and mean over {n_starts} starts | paper")
+    print(
+        f"\n{e.title}: correlation with the pooled run at sites 1 to 4, best and mean "
+        f"over {n_starts} starts: ours | as the paper prints it"
+    )
     printed = {"site": e.printed[0], "site-wise": e.printed[1]}
     means = {}
     for name in found[0]:

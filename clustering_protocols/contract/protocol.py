@@ -227,10 +227,12 @@ class ClusteringProtocol(ABC, Generic[P]):
     def needs(self, params: P, extent: Extent) -> Needs | None:
         """Return what a session of one run takes; None where the protocol does not say."""
         del params, extent
+        return None
 
     def most_rows(self, params: P, n_features: int) -> int | None:
         """Return the most rows of all parties that fit the parameters; None: any."""
         del params, n_features
+        return None
 
     def beyond(self, params: P) -> str:
         """Return what to do with more rows than fit, as a sentence."""

@@ -216,6 +216,18 @@ def test_a_preview_says_how_many_ids_others_may_hold_against_one_s_own(
     assert "--ids-per-row" not in online("party", "join", without, *ACCEPT).stdout
 
 
+def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
+    online: Terminal,
+) -> None:
+    create = ("session", "create", "Large", "--protocol", "omnifc")
+    given = ("--param", "n_clusters=2", "--row-groups", 3)
+    warned = online(*create, *given, "--rows", 50_000)
+    assert "omnifc ends at 10,000 rows" in warned.stderr
+    assert "landmarks" in warned.stderr
+    assert "ends at" not in online(*create, *given, "--rows", 5_000).stderr
+    assert "ends at" not in online(*create, *given).stderr
+
+
 def test_plain_http_to_another_machine_is_exit_code_3(online: Terminal) -> None:
     elsewhere = ("session", "--url", "http://analyst.example", "list")
     assert_explained(online(*elsewhere, expect=3), Problem.GUARD_REFUSED)
