@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -157,26 +157,36 @@ def theirs(
             for number, rows in enumerate(parts.rows, start=1):
                 np.save(folder / f"site-{number}.npy", X[rows])
             script = str(HERE / f"beside_{name}.py")
-            done = subprocess.run(
-                [python, script, str(folder), str(k), str(rounds)],
-                env=os.environ | QUIET,
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_MOST_SECONDS,
-            )
+            command = [python, script, str(folder), str(k), str(rounds)]
+            said = ran(command, folder)
             centroids = sorted(folder.glob("*centres.npy"))
-            if done.returncode or not centroids:
-                yield f"{name} {installed}: failed. {done.stderr.strip()[-300:]}"
+            if "seconds " not in said or not centroids:
+                yield f"{name} {installed}: failed. {said[-300:]}"
                 continue
             found = np.load(centroids[0])
-            seconds = float(done.stdout.rpartition("seconds ")[2].split()[0])
+            seconds = float(said.rpartition("seconds ")[2].split()[0])
         # a pass of centroids and, for NVFlare, counts; nothing else of theirs is counted
         words = found.size + (k if name == "nvflare" else 0)
         sent = f"{8 * words * rounds:,} bytes of arrays alone"
         system = f"{name} {installed}, {rounds} rounds"
         yield Line(system, inertia(X, found), seconds, sent)
+
+
+def ran(command: Sequence[str | Path], folder: Path) -> str:
+    """Return what a program printed; what went wrong, where it failed."""
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | QUIET,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"It took more than {_MOST_SECONDS} s."
+    return done.stderr.strip() if done.returncode else done.stdout
 
 
 if __name__ == "__main__":

@@ -355,10 +355,12 @@ def costs(params: Params, layout: Layout) -> Costs | None:
     """Return what sessions of an algorithm took over rows or columns split alike."""
     name, split = registry.name_of(params), _partitioning(layout)
     algorithm = getattr(params, "algorithm", None)
+    ways = {way.name for way in registry.protocol(name).methods}
     rows = [
         row
         for row in evidence()["fidelity"]
         if (row["protocol"], row["partitioning"]) == (name, split)
+        and row["way"] in ways
         and "rounds" in row
         and row["params"].get("algorithm", _default(params)) == algorithm
     ]
