@@ -30,9 +30,8 @@ from sklearn.cluster import KMeans
 
 from benchmarks.datasets import load
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.llf.messages import Summary
 from clustering_protocols.terms import Layout
 from coterie import local_session
 
@@ -116,6 +115,15 @@ def inertia(X: FloatArray, centroids: FloatArray) -> float:
     return float(np.maximum(apart.min(axis=1), 0).sum())
 
 
+def around(X: FloatArray, parts: simulation.Split, labels: Sequence[IntArray]) -> float:
+    """Return the inertia around the means of the parties' labels."""
+    found = np.empty(len(X), dtype=np.int64)
+    for rows, own in zip(parts.rows, labels, strict=True):
+        found[rows] = own
+    means = [X[found == label].mean(axis=0) for label in np.unique(found)]
+    return inertia(X, np.array(means))
+
+
 def ours(X: FloatArray, parts: simulation.Split, k: int) -> Iterator[Line]:
     """Yield `llf` as a simulation, and over HTTP."""
     for n_init in (1, 5):
@@ -123,20 +131,16 @@ def ours(X: FloatArray, parts: simulation.Split, k: int) -> Iterator[Line]:
         begin = time.perf_counter()
         ended = simulation.run(params, parts.layout, parts.data, 0)
         took = time.perf_counter() - begin
-        centroids = Summary.narrow(ended.summary).centroids
+        labels = [ended.outcomes[slot].labels for slot in parts.layout.names]
         most = max(ended.costs[slot].sent_bytes for slot in parts.layout.names)
         system = f"llf, {n_init} start{'s' * (n_init > 1)}, simulated"
-        yield Line(system, inertia(X, centroids), took, f"{most:,} bytes")
+        yield Line(system, around(X, parts, labels), took, f"{most:,} bytes")
     params = LosslessFederated(n_clusters=k)
     begin = time.perf_counter()
     with local_session(params, parts.layout, seed=0) as session:
-        results = session.run(parts.data)
+        labels = [result.labels for result in session.run(parts.data)]
     took = time.perf_counter() - begin
-    labels = np.empty(len(X), dtype=np.int64)
-    for rows, result in zip(parts.rows, results, strict=True):
-        labels[rows] = result.labels
-    means = np.array([X[labels == label].mean(axis=0) for label in np.unique(labels)])
-    yield Line("llf, 1 start, over HTTP", inertia(X, means), took, "the same")
+    yield Line("llf, 1 start, over HTTP", around(X, parts, labels), took, "the same")
 
 
 def theirs(
