@@ -85,7 +85,7 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"defaults, but for the exponent of fuzzy c-means on {WIDE} features and more, "
         f"which is {EXPONENT}, and for `small_cohorts: allow` of `llf`, since sets are "
         "small. *One* marks runs that ended in a single cluster, whose "
-        "agreement says nothing. It judges what the federation cost, not the "
+        "agreement says nothing. What stands empty was not measured. It judges what the federation cost, not the "
         "clustering."
     )
     for partitioning in LAYOUTS:
