@@ -8,6 +8,8 @@ speed    wall time and processor time of N updates of all rows × 16 in 10 clust
 same     whether labels, centroids and inertia are the same bits on 1, 2 and 3 threads,
          and the agreement with scikit-learn: labels, and the relative error of inertia.
 memory   how far the process grew beyond what it held before, at its largest (Linux).
+images   processor time of as many updates of rows that `dc` computes from those of two
+         parties in each pass, beside the same rows in one array: a million at most.
 starts   three by draw_starts (k-means‖) beside three by k-means++ of scikit-learn: wall
          time, memory, and the least inertia after the same updates.
 
@@ -30,9 +32,14 @@ import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.protocols.dc import DataCollaboration, messages
+from clustering_protocols.protocols.dc.analyst import fit_maps
+from clustering_protocols.protocols.dc.common_space import CommonSpace
+from clustering_protocols.row_blocks import whole
 
 WIDTH, N_CLUSTERS, N_STARTS, GOAL = 16, 10, 3, 1.2
 T = TypeVar("T")
@@ -137,6 +144,33 @@ def beside(X: FloatArray, updates: int, runs: int) -> bool:
     return same and wall <= GOAL
 
 
+def of_images(n: int, updates: int, runs: int) -> None:
+    """Print what it costs to compute rows in each pass."""
+    rng = np.random.default_rng(3)
+    cells = [
+        {
+            0: messages.Projections(
+                rows=made(n // 2)[:, 1:].copy(),
+                anchors=rng.normal(size=(500, WIDTH - 1)),
+            )
+        }
+        for _ in range(2)
+    ]
+    maps = fit_maps(DataCollaboration(n_clusters=N_CLUSTERS), cells, [WIDTH])
+    space = CommonSpace.of(cells, maps)
+    array, starts = whole(space), rng.choice(n // 2, size=(1, N_CLUSTERS))
+    found = ratio(
+        lambda: kmeans(space, starts, updates),
+        lambda: kmeans(array, starts, updates),
+        *(runs, cpu_seconds),
+    )
+    same = bits(kmeans(space, starts, 2)) == bits(kmeans(array, starts, 2))
+    print(
+        f"images  {n:,} × {space.shape[1]}, {updates} updates: {found:.2f} × the "
+        f"processor time of rows in an array; the same bits: {same}"
+    )
+
+
 def of_starts(X: FloatArray, updates: int) -> None:
     """Print what starts cost and are good for."""
     engine = LocalEngine(os.cpu_count() or 1)
@@ -167,6 +201,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     ours(made(1_000), np.arange(N_CLUSTERS)[np.newaxis], 2, 1)  # compiles
+    of_images(min(given.rows, 1_000_000), given.updates, given.runs)
     X = made(given.rows)
     good = beside(X, given.updates, given.runs)
     of_starts(X, given.updates)

@@ -181,9 +181,7 @@ def whole(rows: RowBlocks) -> FloatArray:
     return X
 
 
-def at_hand(rows: RowBlocks) -> RowBlocks:
-    """Return rows that are loaded once and for all, where they are one block."""
+def are_one_block(rows: RowBlocks) -> bool:
+    """Return whether a block is all of them."""
     n, n_features = rows.shape
-    if isinstance(rows, ArrayRows) or n > rows_of_a_block(n_features):
-        return rows
-    return ArrayRows(whole(rows))
+    return n <= rows_of_a_block(n_features)

@@ -20,7 +20,7 @@ import numpy as np
 from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.row_blocks import RowBlock, RowBlocks
+from clustering_protocols.row_blocks import ArrayRows, RowBlock, RowBlocks
 
 from .row_kernels import absolute_sums, bring_nearer, nearest_sums, reach
 
@@ -101,9 +101,11 @@ class Rows:
         a value far out takes digits from the others only as far as it takes part in
         their sum. Raises ValueError of what is no finite number.
         """
-        rows = row_blocks.at_hand(rows)
         n, n_features = rows.shape
-        engine = engine if n * n_features * n_clusters >= WORTH_A_THREAD else ONE_THREAD
+        if n * n_features * n_clusters < WORTH_A_THREAD:
+            engine = ONE_THREAD
+        if row_blocks.are_one_block(rows):  # nothing to share, nor to compute twice
+            rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
         reached = engine.map(partial(_farthest, offset), rows.blocks())

@@ -209,9 +209,12 @@ def test_only_many_rows_are_shared_by_threads(
 ) -> None:
     X = load_wine().data
     engine = LocalEngine(n_threads)
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 100)
     for least, expected in ((X.size * 3 + 1, ONE_THREAD), (X.size * 3, engine)):
         monkeypatch.setattr(lloyd, "WORTH_A_THREAD", least)
         assert lloyd.Rows.of(ArrayRows(X), engine, 3).engine is expected
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", X.size)
+    assert lloyd.Rows.of(ArrayRows(X), engine, 3).engine is ONE_THREAD  # of one block
 
 
 def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:
