@@ -24,7 +24,9 @@ class Engine(Protocol):
         """Yield what a kernel returns for each block, in the order of the blocks.
 
         Few blocks are held at a time, however many there are. A kernel changes nothing
-        but what it returns: it may run twice, and at the same time as others.
+        but what it returns: it may run twice, and at the same time as others. At the
+        analyst it is a function of a module, bound to little, and a block holds views of
+        what parties sent: both may go to another process.
         """
         ...
 
