@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,6 +19,11 @@ Network = IPv4Network | IPv6Network
 _MAIL: Final = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}"
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
+)
+
+# Whoever reaches a scheduler runs code where its workers are.
+_SCHEDULER: Final = re.compile(
+    r"tls://[^/\s@]+:[0-9]{1,5}|tcp://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
 )
 
 
@@ -167,6 +173,21 @@ class Settings(BaseSettings):
         description="After how long without a sign of life a step is taken from its "
         "driver.",
     )
+    engine: Literal["local", "dask"] = Field(
+        default="local",
+        description="Where steps work on blocks of rows: in their own process, or on "
+        "Dask's workers (pip install 'coterie[dask]').",
+    )
+    dask_scheduler: str = Field(
+        default="",
+        description="Address of the scheduler, tls://host:8786; without one each worker "
+        "process of the analyst starts Dask's workers on its machine.",
+    )
+    dask_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        description="After how long without a result of Dask's a step is left for later.",
+    )
     step_attempts: int = Field(
         default=10, ge=1, description="How often a step is begun before it fails."
     )
@@ -214,6 +235,23 @@ class Settings(BaseSettings):
     def _check_networks(cls, text: str) -> str:
         _networks(text)
         return text
+
+    @field_validator("engine")
+    @classmethod
+    def _check_engine(cls, engine: str) -> str:
+        if engine == "dask" and find_spec("distributed") is None:
+            raise ValueError("Dask is not installed: pip install 'coterie[dask]'")
+        return engine
+
+    @field_validator("dask_scheduler")
+    @classmethod
+    def _check_scheduler(cls, address: str) -> str:
+        if address and _SCHEDULER.fullmatch(address) is None:
+            raise ValueError(
+                "a scheduler has an address of the form tls://host:8786; tcp:// is for "
+                "127.0.0.1 alone"
+            )
+        return address
 
     @model_validator(mode="after")
     def _check_sender(self) -> Self:

@@ -63,6 +63,15 @@ class BlobStore(Protocol):
         """Return a blob without copying it; :class:`KeyError` if there is none."""
         ...
 
+    def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
+        """Return some bytes of a blob, without the others where they lie elsewhere.
+
+        ``check`` is their SHA-256: without it they are had with the whole blob alone,
+        and held against its digest. :class:`KeyError` if there is no such blob,
+        :class:`Unavailable` if it ends before them.
+        """
+        ...
+
     def file(self, digest: str) -> Path:
         """Return a file of this machine that holds a blob; :class:`KeyError` if none."""
         ...

@@ -29,6 +29,7 @@ _PIECE: Final = 4 << 20
 _PARTS_ABOVE: Final = 64 << 20
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "507", "no space left")
 _PROBE: Final = "probe"
+_SHRINKS: Final = 8  # after an eighth of the cache has come in parts
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
 _RETRIES: Final = {"max_retries": 4}
 
@@ -78,6 +79,7 @@ class ObjectBlobStore:
         self._objects = objects
         self._cache = cache
         self._cache_bytes = cache_bytes
+        self._fetched = 0
 
     def draft(self) -> ObjectDraft:
         """Begin to receive bytes."""
@@ -99,6 +101,14 @@ class ObjectBlobStore:
         """Return a blob without copying it."""
         self.file(digest)
         return self._cache.map(digest)
+
+    def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
+        """Return some bytes of a blob; they stay in the cache under their own digest."""
+        if check is None or self._cache.has(digest):
+            return self._cache.part(self.file(digest).name, begin, size, None)
+        if not self._cache.has(check):
+            self._fetch_part(digest, begin, size, check)
+        return self._cache.map(check)
 
     def file(self, digest: str) -> Path:
         """Return the file of a blob in the cache; it is fetched if it is not there."""
@@ -179,12 +189,35 @@ class ObjectBlobStore:
                 found = obstore.get(self._objects, _name(digest))
                 for piece in found.stream(min_chunk_size=_PIECE):
                     draft.write(bytes(piece))
-            if draft.seal() != digest:
-                log.error("object store: an object is not what its name says")
-                raise Unavailable("A blob is not what its name says.")
-            draft.keep()
+            self._keep_if(draft, digest)
         finally:
             draft.discard()
+
+    def _fetch_part(self, digest: str, begin: int, size: int, check: str) -> None:
+        """Bring some bytes of a blob into the cache, if they are what was asked for."""
+        import obstore
+
+        with _told():
+            found = obstore.get_range(
+                self._objects, _name(digest), start=begin, length=size
+            )
+        draft = self._cache.draft()
+        try:
+            draft.write(bytes(found))
+            self._keep_if(draft, check)
+        finally:
+            draft.discard()
+        self._fetched += size
+        if self._fetched > self._cache_bytes // _SHRINKS:
+            self._cache.shrink(self._cache_bytes)
+            self._fetched = 0
+
+    @staticmethod
+    def _keep_if(draft: FileDraft, digest: str) -> None:
+        if draft.seal() != digest:
+            log.error("object store: an object is not what its name says")
+            raise Unavailable("A blob is not what its name says.")
+        draft.keep()
 
 
 class ObjectDraft:

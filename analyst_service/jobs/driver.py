@@ -243,4 +243,7 @@ class Driver:
         return JobService(transaction, self._service)
 
     def _new_process(self) -> Process:
-        return Process()
+        settings = self._service.settings
+        return Process(
+            has_own=settings.engine == "dask" and not settings.dask_scheduler
+        )

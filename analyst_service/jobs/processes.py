@@ -19,12 +19,16 @@ class Process:
     A step that takes its process down takes no other step with it. One pipe leads to
     the process: jobs go in, outcomes come out, and when either end is closed, even by a
     ``kill -9``, the other one notices. So a death cannot be missed, whenever it comes.
+
+    ``has_own``: whether it starts processes of its own, which a daemon may not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_own: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self._channel, theirs = context.Pipe()
-        self._child = context.Process(target=worker.serve, args=(theirs,), daemon=True)
+        self._child = context.Process(
+            target=worker.serve, args=(theirs,), daemon=not has_own
+        )
         try:
             self._child.start()
         finally:

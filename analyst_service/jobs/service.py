@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
+from analyst_service.engines.opening import EngineChoice
 from analyst_service.jobs.leases import Lease, LeaseRepository
 from analyst_service.jobs.repository import JobRepository, RoundPosition
 from analyst_service.jobs.worker import Failed, Followed, Job
@@ -107,6 +108,11 @@ class JobService:
         """Return what the worker needs for a session's step."""
         return Job(
             blobs=self._settings.blob_place,
+            engine=EngineChoice(
+                kind=self._settings.engine,
+                scheduler=self._settings.dask_scheduler,
+                seconds=self._settings.dask_seconds,
+            ),
             agreement=session.agreement or b"",
             state=session.state_digest,
             tasks=self._contributions.digests(Task, session),

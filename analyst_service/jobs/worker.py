@@ -20,10 +20,12 @@ from typing_extensions import Buffer
 
 from analyst_service.blobs import BlobStore
 from analyst_service.blobs.opening import BlobPlace
+from analyst_service.engines.opening import EngineChoice
 from analyst_service.logs import describe
 from clustering_protocols import engine
-from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.errors import CoterieError, StorageFull, Unavailable
+
+_PASSING = (StorageFull, Unavailable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Job:
     state: str | None
     tasks: Mapping[str, str]
     contributions: Mapping[str, str]
+    engine: EngineChoice = field(default_factory=EngineChoice)
     chooses: bool = False
     chosen: int | None = None
 
@@ -70,24 +73,31 @@ def run(job: Job) -> Followed:
     given = _given(job, blobs)  # a store that is away fails no session
     try:
         move = _advance(job, given)
+    except _PASSING:
+        raise  # the machines' trouble, and no session's
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
     return move.stored(blobs.put)
 
 
 class _Given(NamedTuple):
-    """The blobs of a step."""
+    """The blobs of a step, and all of them by digest."""
 
     state: Buffer | None
     tasks: Mapping[str, Buffer]
     contributions: Mapping[str, Buffer]
+    mapped: Mapping[str, Buffer]
 
 
 def _given(job: Job, blobs: BlobStore) -> _Given:
+    states = () if job.state is None else (job.state,)
+    digests = {*states, *job.tasks.values(), *job.contributions.values()}
+    mapped = {digest: blobs.map(digest) for digest in digests}
     return _Given(
-        None if job.state is None else blobs.map(job.state),
-        {slot: blobs.map(digest) for slot, digest in job.tasks.items()},
-        {slot: blobs.map(digest) for slot, digest in job.contributions.items()},
+        None if job.state is None else mapped[job.state],
+        {slot: mapped[digest] for slot, digest in job.tasks.items()},
+        {slot: mapped[digest] for slot, digest in job.contributions.items()},
+        mapped,
     )
 
 
@@ -101,7 +111,7 @@ def _advance(job: Job, given: _Given) -> engine.Move:
         given.state,
         given.tasks,
         given.contributions,
-        LocalEngine(os.cpu_count() or 1),
+        job.engine.open(job.blobs, given.mapped),
     )
 
 
@@ -114,9 +124,12 @@ def attempt(job: Job) -> Outcome:
 
 
 def crashed(error: Exception) -> Crashed:
-    """Return what a driver needs to know of an exception: not its text, but its kind."""
-    is_passing = isinstance(error, (StorageFull, Unavailable, OSError))
-    return Crashed(what=describe(error), is_passing=is_passing)
+    """Return what a driver needs to know of an exception.
+
+    Its text only where it is ours and of the machines: another may hold values.
+    """
+    what = error.detail if isinstance(error, _PASSING) else describe(error)
+    return Crashed(what=what, is_passing=isinstance(error, (*_PASSING, OSError)))
 
 
 def serve(channel: Connection) -> None:

@@ -1,0 +1,211 @@
+"""A Dask cluster: connecting, handing tasks out, and never waiting for ever.
+
+Only futures are used, and never ``scatter``: whatever a cluster loses can be asked for
+again. What goes wrong with the cluster raises :class:`Unavailable`, which costs a step
+time and no session. Names of tasks are random and tell nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from concurrent.futures import CancelledError
+from typing import Any, Final, NamedTuple
+
+import dask
+from distributed import Client, Future, LocalCluster
+from distributed.scheduler import KilledWorker
+
+from analyst_service.blobs.opening import BlobPlace
+from analyst_service.engines.tasks import Done, Raised, Task, work
+from clustering_protocols.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+_BEAT_SECONDS: Final = 1.0
+_ANSWER_SECONDS: Final = 10.0  # a scheduler that is well answers within milliseconds
+_ALONE_SECONDS: Final = 30.0  # time for a worker that ended to be started again
+_AWAY: Final = "The Dask scheduler does not answer (COTERIE_DASK_SCHEDULER)."
+_NO_WORKERS: Final = "The Dask scheduler has no workers."
+_SILENT: Final = "Dask's workers returned nothing within COTERIE_DASK_SECONDS."
+_UNREAD: Final = (
+    "A Dask worker cannot read its task. Start its workers from the installation of "
+    "this analyst."
+)
+_TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
+
+
+class Sent(NamedTuple):
+    """A task that was handed out."""
+
+    future: Future
+    n_blocks: int
+
+
+class Cluster:
+    """A connection to a Dask scheduler.
+
+    Parameters
+    ----------
+    client : Client
+    seconds : float
+        How long to wait for the next result.
+    own : LocalCluster, optional
+        What is closed with the connection.
+    """
+
+    def __init__(
+        self, client: Client, seconds: float, own: LocalCluster | None = None
+    ) -> None:
+        self._client = client
+        self._seconds = seconds
+        self._own = own
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether the connection stands."""
+        return bool(self._client.status == "running")
+
+    def n_threads(self) -> int:
+        """Return how many tasks are worked on at once; waits for a first worker.
+
+        Raises
+        ------
+        Unavailable
+            If the scheduler does not answer, or nobody works for it.
+        """
+        until = time.monotonic() + min(_ALONE_SECONDS, self._seconds)
+        while (found := self._count()) == 0:
+            if time.monotonic() > until:
+                raise self._over(_NO_WORKERS)
+            time.sleep(_BEAT_SECONDS / 10)
+        return found
+
+    def submit(self, task: Task) -> Sent:
+        """Hand a task out."""
+        key = f"block-{secrets.token_hex(16)}"
+        try:
+            future = self._client.submit(work, task, key=key, pure=False)
+        except (*_TROUBLE, RuntimeError):  # the client was closed
+            raise self._over(_AWAY) from None
+        return Sent(future, len(task.blocks))
+
+    def result(self, sent: Sent) -> Done:
+        """Return what came of a task; raise what its kernel raised.
+
+        A task whose worker is lost runs on another.
+
+        Raises
+        ------
+        Unavailable
+            If there are no workers, or nothing comes.
+        RuntimeError
+            If workers end each time that they run it, or return what is no result.
+        """
+        found = self._awaited(sent.future)
+        if isinstance(found, Raised):
+            raise found.error
+        if not isinstance(found, Done) or len(found.results) != sent.n_blocks:
+            raise RuntimeError("a Dask worker returned what is no result")
+        return found
+
+    def forget(self, sent: Iterable[Sent]) -> None:
+        """Let nobody work on these any more."""
+        futures = [each.future for each in sent]
+        if futures and self.is_well:
+            self._client.cancel(futures)
+
+    def close(self) -> None:
+        """End the connection, and the workers where they were started here."""
+        self._client.close(timeout=_BEAT_SECONDS)
+        if self._own is not None:
+            self._own.close(timeout=_ANSWER_SECONDS)
+
+    def _awaited(self, future: Future) -> Any:
+        until = time.monotonic() + self._seconds
+        while time.monotonic() < until:
+            try:
+                return future.result(timeout=_BEAT_SECONDS)
+            except TimeoutError:  # a kernel's own comes as a result
+                self.n_threads()
+            except KilledWorker:
+                raise RuntimeError("Dask's workers end when they run a task") from None
+            except _TROUBLE:
+                raise self._over(_AWAY) from None
+            except Exception as error:  # `work` raises nothing: it did not begin
+                raise self._over(_UNREAD) from error
+        raise self._over(_SILENT)
+
+    def _count(self) -> int:
+        try:
+            found = self._client.sync(
+                self._client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS
+            )
+        except (*_TROUBLE, TimeoutError):
+            raise self._over(_AWAY) from None
+        return sum(found.values())
+
+    def _over(self, why: str) -> Unavailable:
+        log.error("dask: %s", why)
+        self.close()
+        return Unavailable(why)
+
+
+_kept: Cluster | None = None
+
+
+def connected(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
+    """Return the connection of this process; it stays while it is well.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address; where it is empty, workers are started here.
+    seconds : float
+    place : BlobPlace
+        What such workers read.
+
+    Raises
+    ------
+    Unavailable
+    """
+    global _kept  # noqa: PLW0603  workers that were started here outlast a step
+    if _kept is None or not _kept.is_well:
+        if _kept is not None:
+            _kept.close()
+        _kept = _opened(scheduler, seconds, place)
+    return _kept
+
+
+def _opened(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
+    own = None
+    try:
+        if not scheduler:
+            own = _own_workers(place)
+        client = Client(own or scheduler, timeout=_ANSWER_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError):
+        log.error("dask: %s", _AWAY)  # noqa: TRY400  its text may hold addresses
+        raise Unavailable(_AWAY) from None
+    return Cluster(client, seconds, own)
+
+
+def _own_workers(place: BlobPlace) -> LocalCluster:
+    """Start a worker for each processor of this machine; nothing of it is seen outside."""
+    environment = {
+        "COTERIE_DATA_DIR": str(place.folder.parent.resolve()),
+        "COTERIE_BLOB_STORE": place.url,
+        "COTERIE_CACHE_BYTES": str(place.cache_bytes),
+    }
+    with dask.config.set({"distributed.scheduler.http.routes": []}):
+        return LocalCluster(
+            n_workers=os.cpu_count() or 1,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            env=environment,
+        )

@@ -1,0 +1,101 @@
+"""What a worker does: some blocks, one after the other.
+
+Nothing that it is given or returns shows a number when it is printed, and it lets no
+exception out: Dask would write down both, with what they hold.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from threadpoolctl import threadpool_limits
+
+from analyst_service.blobs import BlobStore
+from analyst_service.engines.references import resolved
+from analyst_service.settings import Settings
+from clustering_protocols.errors import Unavailable
+
+_PACKAGES: Final = (
+    "coterie", "dask", "distributed", "numba", "numpy", "scikit-learn", "scipy",
+)  # fmt: skip
+
+Versions = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Task:
+    """A kernel and some blocks, with references in place of rows."""
+
+    versions: Versions
+    kernel: Callable[[Any], Any] = field(repr=False)
+    blocks: Sequence[Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Done:
+    """What the kernel returned for each block, and the processor time of all, in s."""
+
+    results: Sequence[Any] = field(repr=False)
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Raised:
+    """What the kernel raised, or what kept it from running."""
+
+    error: Exception = field(repr=False)
+
+
+@cache
+def versions() -> Versions:
+    """Return the versions on which the bits of a result may depend."""
+    found = {"Python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def work(task: Task) -> Done | Raised:
+    """Run a task where its rows are read from this process's own blob store."""
+    try:
+        _require_same(task.versions, versions())
+        return _run(task, _blobs())
+    except Exception as error:  # noqa: BLE001  the analyst gets it, and Dask does not
+        return Raised(error=error)
+
+
+def _require_same(analyst: Versions, here: Versions) -> None:
+    other = [
+        f"{name} {here.get(name, 'none')} (here {needed})"
+        for name, needed in analyst.items()
+        if here.get(name, "none") != needed
+    ]
+    if other:
+        raise Unavailable(
+            f"A Dask worker has other versions: {', '.join(other)}. Start its workers "
+            "from the installation of this analyst."
+        )
+
+
+@cache
+def _blobs() -> BlobStore:
+    """Return the blobs by the environment of this worker: a task names no place."""
+    return Settings().blob_place.open()
+
+
+def _run(task: Task, blobs: BlobStore) -> Done:
+    # for good, not for a while: threads of one worker would undo it for each other
+    threadpool_limits(1)
+    begun = time.thread_time()
+    kernel = resolved(task.kernel, blobs)
+    results = [kernel(resolved(block, blobs)) for block in task.blocks]
+    return Done(results=results, seconds=time.thread_time() - begun)
