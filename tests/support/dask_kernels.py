@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.errors import ProtocolFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,7 +46,7 @@ def square(block: int) -> int:
 
 
 def busy_square(block: int) -> int:
-    until = time.thread_time() + 0.03
+    until = time.thread_time() + 0.01
     while time.thread_time() < until:
         pass
     return block * block
@@ -85,3 +86,11 @@ def named_thread(_: int) -> str:
 def pid(_: int) -> int:
     time.sleep(0.02)
     return os.getpid()
+
+
+def refusing(_: int) -> int:
+    raise ProtocolFailed("There is nothing to be done.")
+
+
+def row_of(rows: FloatArray, block: int) -> float:
+    return float(rows[block].sum())

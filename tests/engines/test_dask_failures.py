@@ -1,0 +1,115 @@
+"""A worker, a scheduler or an analyst that is lost costs time, and no result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import dask_kernels as kernels
+from support.dask_clusters import Processes
+
+from analyst_service.blobs.opening import BlobPlace
+from analyst_service.engines import cluster as of_cluster, dask_engine
+from analyst_service.engines.dask_engine import DaskEngine
+from analyst_service.engines.references import Mapped
+from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.errors import Unavailable
+
+pytestmark = pytest.mark.thorough(only=True)
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    tests = str(Path(__file__).parents[1])
+    environment = {"COTERIE_DATA_DIR": str(tmp_path), "PYTHONPATH": tests}
+    running = Processes(2, environment)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def engine(
+    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DaskEngine]:
+    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
+    monkeypatch.setattr(of_cluster, "_ALONE_SECONDS", 20.0)
+    place = BlobPlace(folder=tmp_path / "blobs")
+    connect = partial(of_cluster.connected, processes.address, SECONDS, place)
+    yield DaskEngine(LocalEngine(1), connect, Mapped({}, is_checked=False))
+    if of_cluster._kept is not None:
+        of_cluster._kept.close()
+
+
+def after(seconds: float, act: Callable[[], object]) -> None:
+    threading.Timer(seconds, act).start()
+
+
+def test_a_worker_that_is_killed_costs_no_result(
+    engine: DaskEngine, processes: Processes, tmp_path: Path
+) -> None:
+    found = list(engine.map(partial(kernels.deadly, tmp_path), range(100)))
+    assert found == list(range(100))
+    assert (tmp_path / "dead").exists()
+    ended = [each.wait(60) for each in processes.workers if each.poll() is not None]
+    assert ended == [-signal.SIGKILL]
+
+
+def test_blocks_that_kill_their_workers_end_the_step(
+    engine: DaskEngine, processes: Processes
+) -> None:
+    for _ in range(4):
+        processes.start_worker()
+    with pytest.raises(RuntimeError, match="end when they run"):
+        list(engine.map(kernels.always_deadly, range(1)))
+
+
+def test_without_workers_a_step_is_left_for_later(
+    engine: DaskEngine, processes: Processes
+) -> None:
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+    for worker in processes.workers:
+        worker.kill()
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="no workers"):
+        list(engine.map(kernels.square, range(3)))
+    assert time.monotonic() - began < 40
+    processes.start_worker()
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+
+
+def test_workers_lost_in_the_middle_leave_a_step_for_later(
+    engine: DaskEngine, processes: Processes, tmp_path: Path
+) -> None:
+    results = engine.map(partial(kernels.noted, tmp_path), range(1000))
+    next(results)
+    for worker in processes.workers:
+        worker.kill()
+    with pytest.raises(Unavailable, match="no workers"):
+        list(results)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
+def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
+    engine: DaskEngine, processes: Processes, tmp_path: Path, how: signal.Signals
+) -> None:
+    results = engine.map(partial(kernels.noted, tmp_path), range(1000))
+    next(results)
+    os.kill(processes.scheduler.pid, how)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="does not answer"):
+        list(results)
+    assert time.monotonic() - began < 40
+    with pytest.raises(Unavailable, match="does not answer"):
+        list(engine.map(kernels.square, range(3)))
+    processes.close()
+    processes.start_scheduler()
+    processes.start_worker()
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
