@@ -8,13 +8,15 @@ time and no session. Names of tasks are random and tell nothing.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import os
 import secrets
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import dask
 from distributed import Client, Future, LocalCluster
@@ -25,9 +27,12 @@ from analyst_service.engines.tasks import Done, Raised, Task, work
 from clustering_protocols.errors import Unavailable
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
+R = TypeVar("R")
 
 _BEAT_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 10.0  # a scheduler that is well answers within milliseconds
+_START_SECONDS: Final = 60.0  # processes of workers, on a machine that is busy
 _ALONE_SECONDS: Final = 30.0  # time for a worker that ended to be started again
 _AWAY: Final = "The Dask scheduler does not answer (COTERIE_DASK_SCHEDULER)."
 _NO_WORKERS: Final = "The Dask scheduler has no workers."
@@ -182,15 +187,31 @@ def connected(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
 
 
 def _opened(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
-    own = None
     try:
-        if not scheduler:
-            own = _own_workers(place)
-        client = Client(own or scheduler, timeout=_ANSWER_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError):
+        own = None if scheduler else _within(_START_SECONDS, _own_workers, place)
+        client = _within(_START_SECONDS, _client, own or scheduler)
+    except (OSError, TimeoutError, ValueError, RuntimeError):
         log.error("dask: %s", _AWAY)  # noqa: TRY400  its text may hold addresses
         raise Unavailable(_AWAY) from None
     return Cluster(client, seconds, own)
+
+
+def _client(where: LocalCluster | str) -> Client:
+    return Client(where, timeout=_ANSWER_SECONDS, set_as_default=False)
+
+
+def _within(seconds: float, make: Callable[[T], R], given: T) -> R:
+    """Return what is made, or raise TimeoutError: a scheduler that sleeps says nothing."""
+    made: concurrent.futures.Future[R] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            made.set_result(make(given))
+        except Exception as error:  # noqa: BLE001  it is raised where it is waited for
+            made.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return made.result(timeout=seconds)
 
 
 def _own_workers(place: BlobPlace) -> LocalCluster:

@@ -121,9 +121,7 @@ def test_much_work_begins_here_and_is_sent_at_once_the_next_time(
     assert counts[1] == 20
 
 
-def test_what_would_carry_rows_stays_here(
-    engine: DaskEngine, sent: list[Task]
-) -> None:
+def test_what_would_carry_rows_stays_here(engine: DaskEngine, sent: list[Task]) -> None:
     rows = np.ones((200, 1000))
 
     def seeing(block: int) -> float:

@@ -41,6 +41,7 @@ def engine(
 ) -> Iterator[DaskEngine]:
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
     monkeypatch.setattr(of_cluster, "_ALONE_SECONDS", 20.0)
+    monkeypatch.setattr(of_cluster, "_START_SECONDS", 15.0)
     place = BlobPlace(folder=tmp_path / "blobs")
     connect = partial(of_cluster.connected, processes.address, SECONDS, place)
     yield DaskEngine(LocalEngine(1), connect, Mapped({}, is_checked=False))

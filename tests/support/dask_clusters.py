@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import dask
 from distributed import Client, LocalCluster
@@ -42,9 +42,13 @@ class Processes:
     ) -> None:
         self.port = free_port()
         self.address = f"{scheme}://127.0.0.1:{self.port}"
-        self.environment = os.environ | dict(environment) | {
-            "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
-        }
+        self.environment = (
+            os.environ
+            | dict(environment)
+            | {
+                "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
+            }
+        )
         self.started: list[subprocess.Popen[bytes]] = []
         self.start_scheduler()
         self.workers = [self.start_worker() for _ in range(n_workers)]
@@ -52,7 +56,15 @@ class Processes:
     def start_scheduler(self) -> None:
         words = ["scheduler", "--protocol", self.address.partition(":")[0]]
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
-        self.scheduler = self._dask(*words, *where, "--dashboard-address", "127.0.0.1:0")
+        self.scheduler = self._dask(
+            *words, *where, "--dashboard-address", "127.0.0.1:0"
+        )
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.1)
+        raise RuntimeError("the scheduler does not listen")
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         alone = ["--nthreads", "1", "--no-dashboard", "--no-nanny"]
