@@ -96,7 +96,7 @@ def test_what_a_kernel_raises_comes_out(engine: DaskEngine) -> None:
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4], "it goes on"
 
 
-def test_little_work_stays_here(cluster: Cluster, sent: list[Task]) -> None:
+def test_little_work_stays_here(sent: list[Task]) -> None:
     def connect() -> Cluster:
         raise AssertionError("nothing is worth a connection")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ from clustering_protocols.protocols.dc import DataCollaboration, factors
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms import Layout
 
-LOCAL, DASK = EngineChoice(), EngineChoice(kind="dask")
+DASK = EngineChoice(kind="dask")
 SESSIONS: dict[str, tuple[Params, Layout]] = {
     "dc": (DataCollaboration(n_clusters=3, n_init=1, max_iter=3), Layout.lattice(2, 2)),
     "pqmds": (
@@ -36,6 +36,17 @@ SESSIONS: dict[str, tuple[Params, Layout]] = {
         Layout.lattice(1, 2),
     ),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_blocks() -> Iterator[None]:
+    """Few rows are many blocks, wherever a session is stepped."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lloyd, "WORTH_A_THREAD", 0)
+        patch.setattr(kmeans, "MANY_ROWS", 500)
+        patch.setattr(row_blocks, "BLOCK_ITEMS", 3000)
+        patch.setattr(factors, "_LEAST_ROWS", 64)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +58,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def sent(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, played: Stepped
 ) -> Iterator[list[Task]]:
     """All tasks of a step, whose blocks are small and sent where they may be."""
     seen: list[Task] = []
@@ -60,59 +71,64 @@ def sent(
     monkeypatch.setattr(cluster, "submit", noted)
     monkeypatch.setattr(of_cluster, "connected", lambda *_: cluster)
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
-    monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
-    monkeypatch.setattr(kmeans, "MANY_ROWS", 500)
-    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 3000)
-    monkeypatch.setattr(factors, "_LEAST_ROWS", 64)
-    monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("COTERIE_DATA_DIR", str(played.place.folder.parent))
     tasks._blobs.cache_clear()
     yield seen
     tasks._blobs.cache_clear()
 
 
-def played(folder: Path, choice: EngineChoice, name: str) -> Stepped:
-    params, layout = SESSIONS[name]
+@pytest.fixture(scope="module")
+def played(
+    request: pytest.FixtureRequest,
+    cluster: Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Stepped:
+    """A session that was stepped without the cluster."""
+    del cluster  # but while it limits threads
+    params, layout = SESSIONS[request.param]
     X, _ = make_blobs(800, 8, centers=3, cluster_std=4.0, random_state=0)
     data = simulation.split(X, layout, 0).data
-    place = BlobPlace(folder=folder / "blobs")
-    session = Stepped(place, choice, params, layout, data, seed=3)
+    place = BlobPlace(folder=tmp_path_factory.mktemp("session") / "blobs")
+    session = Stepped(place, params, layout, data, seed=3)
     session.to_the_end()
     return session
 
 
-@pytest.mark.parametrize("name", some([*SESSIONS], ci=1))
-def test_a_session_stores_the_same_blobs(
-    tmp_path: Path, sent: list[Task], name: str
+@pytest.mark.parametrize("played", some([*SESSIONS], ci=1), indirect=True)
+def test_every_step_stores_the_same_blobs_and_no_row_travels(
+    played: Stepped, sent: list[Task]
 ) -> None:
-    expected = played(tmp_path, LOCAL, name).digests
-    assert sent == []
-    session = played(tmp_path, DASK, name)
-    assert session.digests == expected
-    assert sum(map(len, expected)) > 4
-    if name == "dc":
-        assert len(sent) > 10
-        rows = [m.payload for m in session.received if len(m.payload) > 15_000]
-        assert rows
-        for task in sent:
-            text = pickle.dumps((task.kernel, task.blocks))
-            assert len(text) < 12_000
-            for payload in rows:
-                middle = len(payload) // 2
-                assert bytes(payload[middle : middle + 64]) not in text
+    for job, digests in played.steps:
+        followed = worker.run(replace(job, engine=DASK))
+        assert list(followed.payloads) == digests
+    assert len(sent) > 10
+    if played.params.name == "dc":
+        assert_no_row_travelled(played, sent)
 
 
+def assert_no_row_travelled(played: Stepped, sent: list[Task]) -> None:
+    rows = [m.payload for m in played.received if len(m.payload) > 15_000]
+    assert len(rows) == 4
+    for task in sent:
+        text = pickle.dumps((task.kernel, task.blocks))
+        assert len(text) < 12_000
+        for payload in rows:
+            middle = len(payload) // 2
+            assert bytes(payload[middle : middle + 64]) not in text
+
+
+@pytest.mark.parametrize("played", ["dc"], indirect=True)
 def test_a_cluster_that_is_away_fails_no_session(
-    tmp_path: Path, sent: list[Task], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    played: Stepped, sent: list[Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> Cluster:
         raise Unavailable("The Dask scheduler does not answer.")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(of_cluster, "connected", away)
-        with pytest.raises(Unavailable) as caught:
-            played(tmp_path, DASK, "dc")
-    crashed = worker.crashed(caught.value)
-    assert crashed.is_passing
-    assert crashed.what == "The Dask scheduler does not answer."
-    assert played(tmp_path, DASK, "dc").digests
-    assert sent
+    monkeypatch.setattr(of_cluster, "connected", away)
+    outcomes = [worker.attempt(replace(job, engine=DASK)) for job, _ in played.steps]
+    crashed = [each for each in outcomes if isinstance(each, worker.Crashed)]
+    assert crashed == [
+        worker.Crashed(what="The Dask scheduler does not answer.", is_passing=True)
+    ]
+    assert not any(isinstance(each, worker.Failed) for each in outcomes)
+    assert sent == []

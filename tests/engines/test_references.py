@@ -121,7 +121,7 @@ def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
 def test_views_of_several_blobs_name_their_own(files: FileBlobStore) -> None:
     digests, views, maps = [], [], {}
     for shift in range(5):
-        digest, rows, _ = stored(files, X[:50] + shift)
+        digest, _, _ = stored(files, X[:50] + shift)
         maps[digest] = files.map(digest)
         digests.append(digest)
     mapped = Mapped(maps, is_checked=False)
@@ -133,7 +133,7 @@ def test_views_of_several_blobs_name_their_own(files: FileBlobStore) -> None:
 
 
 def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
-    files: FileBlobStore, tmp_path: Path
+    files: FileBlobStore,
 ) -> None:
     digest, rows, mapped = stored(files)
     reference = mapped.lean(rows[100:4000])[0]

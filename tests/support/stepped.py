@@ -6,28 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from analyst_service.blobs.opening import BlobPlace
-from analyst_service.engines.opening import EngineChoice
 from analyst_service.jobs import worker
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.session import ANALYST
 
 
 class Stepped(Session):
-    """Blobs in, blobs out; ``digests``: what each step stored."""
+    """Blobs in, blobs out; ``steps``: each job, and the digests of what it stored."""
 
-    def __init__(
-        self, place: BlobPlace, choice: EngineChoice, *args: Any, **given: Any
-    ) -> None:
+    def __init__(self, place: BlobPlace, *args: Any, **given: Any) -> None:
         self.place = place
-        self.choice = choice
-        self.digests: list[list[str]] = []
+        self.steps: list[tuple[worker.Job, list[str]]] = []
         super().__init__(*args, **given)
 
     def job(self, contributions: Mapping[str, bytes]) -> worker.Job:
         put = self.place.open().put
         return worker.Job(
             blobs=self.place,
-            engine=self.choice,
             agreement=self.agreement,
             state=put(self.open.state),
             tasks={slot: put(task) for slot, task in self.open.tasks.items()},
@@ -37,9 +32,10 @@ class Stepped(Session):
     def advance(self, contributions: Mapping[str, bytes]) -> None:
         for slot, contribution in contributions.items():
             self.record(slot, ANALYST, contribution)
-        followed = worker.run(self.job(contributions))
+        job = self.job(contributions)
+        followed = worker.run(job)
         assert not isinstance(followed, worker.Failed), followed.detail
-        self.digests.append(list(followed.payloads))
+        self.steps.append((job, list(followed.payloads)))
         blobs = self.place.open()
         move = followed.stored(lambda digest: bytes(blobs.map(digest)))  # type: ignore[arg-type]
         self.move = self.keep(move)
