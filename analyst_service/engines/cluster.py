@@ -38,8 +38,8 @@ _AWAY: Final = "The Dask scheduler does not answer (COTERIE_DASK_SCHEDULER)."
 _NO_WORKERS: Final = "The Dask scheduler has no workers."
 _SILENT: Final = "Dask's workers returned nothing within COTERIE_DASK_SECONDS."
 _UNREAD: Final = (
-    "A Dask worker cannot read its task. Start its workers from the installation of "
-    "this analyst."
+    "Dask could not run a task: its workers have to be started from the installation "
+    "of this analyst."
 )
 _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 
@@ -132,16 +132,24 @@ class Cluster:
 
     def _awaited(self, future: Future) -> Any:
         until = time.monotonic() + self._seconds
+        is_done = threading.Event()
+        future.add_done_callback(lambda _: is_done.set())
         while time.monotonic() < until:
             try:
-                return future.result(timeout=_BEAT_SECONDS)
-            except TimeoutError:  # a kernel's own comes as a result
+                # no deadline for `result` while it waits: Dask takes one for a failure
+                if is_done.wait(_BEAT_SECONDS) or future.done():
+                    return future.result(timeout=max(until - time.monotonic(), 1.0))
                 self.n_threads()
             except KilledWorker:
                 raise RuntimeError("Dask's workers end when they run a task") from None
+            except Unavailable:
+                raise
+            except TimeoutError:  # a kernel's own comes as a result
+                break
             except _TROUBLE:
                 raise self._over(_AWAY) from None
             except Exception as error:  # `work` raises nothing: it did not begin
+                log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
                 raise self._over(_UNREAD) from error
         raise self._over(_SILENT)
 

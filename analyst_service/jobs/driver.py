@@ -198,7 +198,7 @@ class Driver:
             self._give_back(step.lease, RETRY_SECONDS, counts=False)
         else:
             self._give_back(step.lease, counts=True)
-            self._count(step, "Crashed")
+        self._count(step, "Waiting" if crashed.is_passing else "Crashed")
 
     def _count(self, step: _Running, outcome: str) -> None:
         seconds = time.monotonic() - step.begun
