@@ -32,9 +32,12 @@ R = TypeVar("R")
 
 _BEAT_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 10.0  # a scheduler that is well answers within milliseconds
-_START_SECONDS: Final = 60.0  # processes of workers, on a machine that is busy
+_START_SECONDS: Final = 120.0  # processes of workers, on a machine that is busy
 _ALONE_SECONDS: Final = 30.0  # time for a worker that ended to be started again
-_AWAY: Final = "The Dask scheduler does not answer (COTERIE_DASK_SCHEDULER)."
+_AWAY: Final = (
+    "The Dask scheduler does not answer, or not to our certificate "
+    "(COTERIE_DASK_SCHEDULER)."
+)
 _NO_WORKERS: Final = "The Dask scheduler has no workers."
 _SILENT: Final = "Dask's workers returned nothing within COTERIE_DASK_SECONDS."
 _UNREAD: Final = (
@@ -198,8 +201,8 @@ def _opened(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
     try:
         own = None if scheduler else _within(_START_SECONDS, _own_workers, place)
         client = _within(_START_SECONDS, _client, own or scheduler)
-    except (OSError, TimeoutError, ValueError, RuntimeError):
-        log.error("dask: %s", _AWAY)  # noqa: TRY400  its text may hold addresses
+    except Exception as error:  # noqa: BLE001  a wrong certificate raises TypeError
+        log.error("dask: %s. %s", type(error).__name__, _AWAY)  # noqa: TRY400  no traceback: it may hold values
         raise Unavailable(_AWAY) from None
     return Cluster(client, seconds, own)
 
