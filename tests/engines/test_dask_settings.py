@@ -1,0 +1,61 @@
+"""Dask is chosen by settings: said to be missing, and never reached without TLS."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from analyst_service import settings
+from analyst_service.blobs.opening import BlobPlace
+from analyst_service.engines.opening import EngineChoice
+from analyst_service.settings import Settings
+from clustering_protocols.blocks import LocalEngine
+
+
+def test_a_missing_dask_is_said_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "find_spec", lambda _: None)
+    assert Settings().engine == "local"
+    with pytest.raises(ValidationError, match=r"pip install 'coterie\[dask\]'"):
+        Settings(engine="dask")
+
+
+@pytest.mark.parametrize(
+    "address", ["tls://dask.inside:8786", "tls://10.0.0.7:1", "tcp://127.0.0.1:8786"]
+)
+def test_a_scheduler_is_reached_by_tls_or_on_this_machine(address: str) -> None:
+    assert Settings(engine="dask", dask_scheduler=address).dask_scheduler == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://10.0.0.7:8786",
+        "tcp://127.0.0.1.example:8786",
+        "dask.inside:8786",
+        "tls://dask.inside",
+        "tls://user@dask.inside:8786",
+        "ws://127.0.0.1:8786",
+        "inproc://1",
+    ],
+)
+def test_another_address_of_a_scheduler_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match="tls://host:8786"):
+        Settings(dask_scheduler=address)
+
+
+def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:
+    assert isinstance(EngineChoice().open(BlobPlace(folder=tmp_path), {}), LocalEngine)
+    words = (
+        "import sys; import analyst_service.jobs.worker, analyst_service.settings;"
+        "print({'dask', 'distributed'} & {name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
