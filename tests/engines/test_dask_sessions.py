@@ -94,6 +94,7 @@ def played(
     return session
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("played", some([*SESSIONS], ci=1), indirect=True)
 def test_every_step_stores_the_same_blobs_and_no_row_travels(
     played: Stepped, sent: list[Task]
