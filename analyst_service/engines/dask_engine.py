@@ -31,7 +31,7 @@ WORTH_SENDING: Final = 0.5
 
 Below, handing out takes longer than it saves: `python -m benchmarks.engines`.
 """
-TASK_SECONDS: Final = 0.2  # of work: handing a task out takes some milliseconds
+TASK_SECONDS: Final = 0.1  # of work: handing a task out takes some milliseconds
 _MOST_BLOCKS: Final = 64  # of a task
 _MOST_CARRIED: Final = 1 << 20  # bytes of a kernel and a block that lie in no blob
 _AHEAD: Final = 2  # tasks per thread that wait for it or run
