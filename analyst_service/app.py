@@ -35,6 +35,7 @@ from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
 from analyst_service.notices.endpoints import router as notices
 from analyst_service.notices.sender import Sender
+from analyst_service.pieces.endpoints import router as pieces
 from analyst_service.process_context import Service
 from analyst_service.results.endpoints import router as results
 from analyst_service.retention.endpoints import router as retention
@@ -48,6 +49,7 @@ ROUTERS = (
     sessions,
     members,
     contributions,
+    pieces,
     results,
     retention,
     notices,

@@ -66,6 +66,16 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=4 << 30, ge=1 << 10, description="Largest contribution."
     )
+    max_piece_bytes: int = Field(
+        default=64 << 20,
+        ge=1 << 10,
+        description="Largest piece of a contribution that comes in pieces.",
+    )
+    upload_seconds: int = Field(
+        default=86_400,
+        ge=60,
+        description="How long an upload in pieces is kept after its last piece.",
+    )
     max_json_bytes: int = Field(
         default=1 << 20, ge=1 << 10, description="Largest JSON body."
     )

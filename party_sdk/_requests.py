@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -12,14 +11,14 @@ import httpx
 from clustering_protocols.codec import MEDIA_TYPE
 from clustering_protocols.errors import CoterieError, Internal, SessionOver
 from clustering_protocols.problems import Problem
+from clustering_protocols.wire.resuming import digest_field
 
 _PROBLEM = "application/problem+json"
 
 
 def content_digest(content: bytes, digest: str = "") -> str:
     """Return the Content-Digest of a body (RFC 9530), whose SHA-256 may be known."""
-    found = bytes.fromhex(digest) if digest else sha256(content).digest()
-    return f"sha-256=:{base64.b64encode(found).decode()}:"
+    return digest_field(digest or sha256(content).hexdigest())
 
 
 def contribution_headers(content: bytes, digest: str = "") -> dict[str, str]:

@@ -22,6 +22,7 @@ from party_sdk._retries import next_delay
 from party_sdk.addresses import mistaken
 
 OnOutage = Callable[[str], None]
+OnResumed = Callable[[float], None]
 
 UNREACHABLE: Final = "cannot be reached"
 FULL: Final = "has no room left"
@@ -42,6 +43,8 @@ def _usual() -> ssl.SSLContext:
 class Transport:
     """Sends requests to one analyst, again and again for as long as its patience lasts.
 
+    ``takes_pieces``: whether large contributions may go in several requests.
+
     Parameters
     ----------
     url : str
@@ -55,7 +58,12 @@ class Transport:
     on_outage : callable, optional
         Called with what is wrong when the analyst can no longer be reached, or has no
         room; and with an empty text once all is well.
+    on_resumed : callable, optional
+        Called with the share of a contribution that the analyst has already, where the
+        rest of it is sent now.
     """
+
+    takes_pieces = True
 
     def __init__(
         self,
@@ -66,6 +74,7 @@ class Transport:
         allow_http: bool = False,
         http: httpx.Client | None = None,
         on_outage: OnOutage | None = None,
+        on_resumed: OnResumed | None = None,
     ) -> None:
         if wrong := mistaken(url):
             raise InvalidParameters(wrong)
@@ -79,7 +88,8 @@ class Transport:
                 "Plain http would show the token to the network; use https, or "
                 "--allow-http inside a protected network."
             )
-        self._patience = patience
+        self.patience = patience
+        self.on_resumed = on_resumed
         self._on_outage = on_outage
         self._outage = ""
         self._http = http or httpx.Client(
@@ -107,8 +117,14 @@ class Transport:
         json: Any = None,
         content: bytes | None = None,
         params: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> httpx.Response:
         """Return the first response that is worth having.
+
+        Parameters
+        ----------
+        patience : float, optional
+            Seconds for which this request is repeated; by default those of the transport.
 
         Raises
         ------
@@ -125,6 +141,7 @@ class Transport:
             content=content,
             params=params,
         )
+        patience = self.patience if patience is None else patience
         begin = time.monotonic()
         attempt = 0
         while True:
@@ -134,7 +151,7 @@ class Transport:
             self._tell(_OUTAGES.get(status, ""))
             after = None if response is None else response.headers.get("retry-after")
             elapsed = time.monotonic() - begin
-            delay = next_delay(attempt, elapsed, self._patience, status, after)
+            delay = next_delay(attempt, elapsed, patience, status, after)
             if response is not None and (delay is None or response.is_success):
                 return response
             if delay is None:

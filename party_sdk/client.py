@@ -33,9 +33,13 @@ from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
 from clustering_protocols.wire.states import SlotState
 from party_sdk import _requests
 from party_sdk._transport import Transport
+from party_sdk.pieces import PiecewiseUpload
 
 LONG_POLL_SECONDS: Final = 20.0
 """For how long the analyst may hold a request of somebody who waits for a task."""
+
+IN_PIECES_FROM: Final = 64 << 20
+"""Contributions of so many bytes go in pieces, so that a cut costs one of them."""
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -190,13 +194,26 @@ class AnalystClient:
             SHA-256 (hex) of the content, where it is known.
         """
         path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
-        headers = _requests.contribution_headers(content, digest)
-        headers |= waiting.prefer(wait) if wait else {}
-        response = self._send("PUT", path, content=content, headers=headers)
+        preferring = waiting.prefer(wait) if wait else {}
+        response = None
+        if self._transport.takes_pieces and len(content) >= IN_PIECES_FROM:
+            response = self._in_pieces(path, content).send_all(preferring)
+        if response is None:
+            headers = _requests.contribution_headers(content, digest) | preferring
+            response = self._send("PUT", path, content=content, headers=headers)
         told = waiting.receipt_in(response.headers)
         if told is None:
             return _parsed(Receipt, response.content), None
         return _parsed(Receipt, told), response.content or None
+
+    def _in_pieces(self, path: str, content: bytes) -> PiecewiseUpload:
+        return PiecewiseUpload(
+            send=self._send,
+            path=f"{path}/upload",
+            content=content,
+            patience=self._transport.patience,
+            on_resumed=self._transport.on_resumed,
+        )
 
     def result(self, session: str) -> bytes:
         """Return the caller's result."""
@@ -215,6 +232,7 @@ class AnalystClient:
         content: bytes | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> httpx.Response:
         response = self._transport.send(
             method,
@@ -223,6 +241,7 @@ class AnalystClient:
             content=content,
             params=params,
             headers={**_requests.bearer(self._secret), **(headers or {})},
+            patience=patience,
         )
         _requests.raise_problem(response)
         return response

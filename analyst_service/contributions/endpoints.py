@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from analyst_service import negotiation
 from analyst_service.contributions import tasks, uploads
-from analyst_service.contributions.schemas import receipt_of
+from analyst_service.contributions.answering import Answering, answered
 from analyst_service.contributions.service import Asking, Place
 from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.middleware.pots import Visit
-from clustering_protocols.proofs import sign_receipt
-from clustering_protocols.wire import waiting
 from clustering_protocols.wire.answers import Receipt
 
 router = APIRouter(
@@ -21,6 +19,18 @@ router = APIRouter(
 )
 
 Number = Annotated[int, Path(ge=1, lt=2**31)]
+Prefer = Annotated[
+    str,
+    Header(description="'wait=20': hold the request for the next task (RFC 7240)."),
+]
+ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    201: {"model": Receipt},
+    204: {
+        "description": "With `Prefer: wait`: stored, and nothing to do yet. Where "
+        "there is a task in time it is the body, under 200 or 201, of the same form "
+        "as that of GET task; the receipt is in the header Coterie-Receipt."
+    },
+}
 
 
 @router.get(
@@ -51,14 +61,7 @@ async def get_task(
 @router.put(
     "/rounds/{round_}/attempts/{attempt}/contribution",
     response_model=Receipt,
-    responses={
-        201: {"model": Receipt},
-        204: {
-            "description": "With `Prefer: wait`: stored, and nothing to do yet. Where "
-            "there is a task in time it is the body, under 200 or 201, of the same form "
-            "as that of GET task; the receipt is in the header Coterie-Receipt."
-        },
-    },
+    responses=ANSWERS,
     openapi_extra={"requestBody": negotiation.REQUEST},
 )
 async def put_contribution(
@@ -69,10 +72,7 @@ async def put_contribution(
     response: Response,
     caller: CallerDep,
     service: ServiceDep,
-    prefer: Annotated[
-        str,
-        Header(description="'wait=20': hold the request for the next task (RFC 7240)."),
-    ] = "",
+    prefer: Prefer = "",
 ) -> Receipt | Response:
     """Store the caller's answer: 201; the same bytes again: 200, the same receipt.
 
@@ -80,22 +80,7 @@ async def put_contribution(
     """
     body = await uploads.open_body(request, service.settings)
     place = Place(session_id, round_, attempt)
-    seconds = waiting.seconds_of(prefer)
-    asking, step_aside = Asking(caller, session_id), Visit.of(request.scope).waiting
-    # before the answer is stored: what follows may follow at once
-    with service.notifier.subscribe(caller.session_id or "") as waiter:
-        stored, is_new = await uploads.store(service, caller, place, body)
-        response.status_code = 201 if is_new else 200
-        receipt = sign_receipt(service.institution, receipt_of(stored, session_id))
-        if seconds is None:
-            return receipt
-        task = await tasks.wait_for_next(
-            service, asking, waiter, seconds, step_aside, is_new=is_new
-        )
-    told = waiting.headers_of(receipt)
-    if task is None:
-        return Response(status_code=204, headers=told)
-    sent = await negotiation.send_task(service, task.digest, request.headers)
-    sent.status_code = response.status_code
-    sent.headers.update(told)
-    return sent
+    return await answered(
+        Answering(service, request, response, Asking(caller, session_id), prefer),
+        lambda: uploads.store(service, caller, place, body),
+    )

@@ -118,9 +118,9 @@ class ContributionService:
         opened = self._rows.unanswered(collecting)
 
         def task(each: Asking) -> OpenTask | None:
-            _check_valid(each.caller, valid)
+            check_valid(each.caller, valid)
             session = self._sessions.visible(each.caller, each.session, known=sessions)
-            slot = _slot(each.caller)
+            slot = slot_of(each.caller)
             require_alive(session)
             return opened.get((session.id, slot))
 
@@ -156,7 +156,7 @@ class ContributionService:
             if asked is None or asked.is_answered:
                 stored = self._rows.contribution(where)
                 if stored is not None:
-                    return _same(stored, each.digest)
+                    return same_bytes(stored, each.digest)
             return _asked(session, each.place, asked)
 
         return outcomes(admitted, arriving)
@@ -176,15 +176,15 @@ class ContributionService:
         fresh: dict[str, list[Contribution]] = {}
 
         def stored(each: Arrived) -> Stored:
-            _check_valid(each.caller, valid)
+            check_valid(each.caller, valid)
             session = self._sessions.visible(
                 each.caller, each.place.session, known=sessions
             )
             where = _where_of(session, each)
             known = answers.get(where) or self._stored_before(session, where)
             if known is not None:
-                return _same(known, each.digest), False
-            _check_open(session, each.place)
+                return same_bytes(known, each.digest), False
+            check_open(session, each.place)
             each.keep()
             answers[where] = _contribution(where, each, now)
             fresh.setdefault(session.id, []).append(answers[where])
@@ -233,15 +233,16 @@ _SAID = ("slot", "round", "attempt", "digest")
 
 def _where_of(session: Session, arriving: Arriving) -> Where:
     place = arriving.place
-    return Where(session.id, place.round, place.attempt, _slot(arriving.caller))
+    return Where(session.id, place.round, place.attempt, slot_of(arriving.caller))
 
 
-def _check_valid(caller: Caller, valid: Container[str]) -> None:
+def check_valid(caller: Caller, valid: Container[str]) -> None:
+    """Refuse a caller whose credential has ended since the request came."""
     if caller.credential_id not in valid:
         raise ended()
 
 
-def _same(found: Contribution, digest: str) -> Contribution:
+def same_bytes(found: Contribution, digest: str) -> Contribution:
     """Return what is stored, if it is the same bytes."""
     if found.digest != digest:
         raise ContributionDiffers(
@@ -263,7 +264,8 @@ def check_draft(asked: Asked, draft: Draft, read: Callable[[str], Buffer]) -> No
         check_contribution(asked.agreement, read(asked.task_digest), content)
 
 
-def _slot(caller: Caller) -> str:
+def slot_of(caller: Caller) -> str:
+    """Return the slot that a party's token stands for."""
     caller.require(Role.PARTY)
     if caller.slot is None:
         raise Forbidden("It needs the token of a party.")
@@ -272,13 +274,14 @@ def _slot(caller: Caller) -> str:
 
 def _asked(session: Session, place: Place, task: AskedOf | None) -> Asked:
     """Return what is asked, if this round and attempt are open."""
-    _check_open(session, place)
+    check_open(session, place)
     if task is None or session.agreement is None:
         raise RoundClosed(_where(session))
     return Asked(session.id, session.agreement, task.digest)
 
 
-def _check_open(session: Session, place: Place) -> None:
+def check_open(session: Session, place: Place) -> None:
+    """Refuse what is for another round or attempt than the open one."""
     require_alive(session)
     if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")

@@ -5,9 +5,6 @@ What is kept in memory does not grow with the body.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -43,10 +40,10 @@ from clustering_protocols.errors import (
     TooLarge,
     UnsupportedMedia,
 )
+from clustering_protocols.wire.resuming import digest_in
 
 _PIECE_BYTES = 1 << 18
 _CUT = "The connection ended within the body."
-_CONTENT_DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
 
 
 class Body(NamedTuple):
@@ -96,16 +93,18 @@ def _check_json(headers: Mapping[str, str], max_bytes: int) -> None:
         ) from None
 
 
-def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
-    """Return announced length and SHA-256 (hex) of a body of arrays.
+def check_headers(
+    headers: Mapping[str, str], max_bytes: int, expected: str = codec.MEDIA_TYPE
+) -> tuple[int, str]:
+    """Return announced length and SHA-256 (hex) of a body of an expected media type.
 
     Raises
     ------
     UnsupportedMedia, LengthRequired, TooLarge, Malformed
         Before the first byte of the body is read.
     """
-    if negotiation.media_type(headers) != codec.MEDIA_TYPE:
-        raise UnsupportedMedia(f"Expected Content-Type {codec.MEDIA_TYPE}.")
+    if negotiation.media_type(headers) != expected:
+        raise UnsupportedMedia(f"Expected Content-Type {expected}.")
     return _check_length(headers, max_bytes), _announced(headers)
 
 
@@ -128,10 +127,7 @@ async def store(
     What cannot be stored is refused before the body is read; a body that was stored
     before is read all the same, for it may not be what it says it is.
     """
-    arriving = Arriving(caller, place, body.announced)
-    admitted: Contribution | Asked = await service.admitting.do(
-        partial(_admit, service), arriving
-    )
+    admitted = await admit(service, Arriving(caller, place, body.announced))
     draft = service.blobs.draft()
     try:
         last = await receive(body.pieces, draft, body.length)
@@ -140,10 +136,27 @@ async def store(
         await run_in_threadpool(seal)
         if isinstance(admitted, Contribution):
             return admitted, False
-        arrived = Arrived(caller, place, body.announced, draft.size, draft.keep)
-        return await service.storing.do(partial(_keep, service), arrived)
+        arriving = Arriving(caller, place, body.announced)
+        return await keep(service, arriving, draft)
     finally:
         draft.discard()
+
+
+async def admit(service: Service, arriving: Arriving) -> Contribution | Asked:
+    """Return what announced bytes are checked against, or what is stored already."""
+    admitted: Contribution | Asked = await service.admitting.do(
+        partial(_admit, service), arriving
+    )
+    return admitted
+
+
+async def keep(service: Service, arriving: Arriving, draft: Draft) -> Stored:
+    """Store sealed and checked bytes as the contribution that they are."""
+    arrived = Arrived(
+        arriving.caller, arriving.place, arriving.digest, draft.size, draft.keep
+    )
+    stored: Stored = await service.storing.do(partial(_keep, service), arrived)
+    return stored
 
 
 def _admit(
@@ -218,11 +231,7 @@ def check_digest(announced: str, found: str) -> None:
 
 
 def _announced(headers: Mapping[str, str]) -> str:
-    found = _CONTENT_DIGEST.fullmatch(headers.get("content-digest", "").strip())
-    try:
-        return base64.b64decode(found[1], validate=True).hex() if found else _missing()
-    except binascii.Error:
-        return _missing()
+    return digest_in(headers.get("content-digest", "")) or _missing()
 
 
 def _missing() -> str:

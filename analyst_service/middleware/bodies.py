@@ -15,7 +15,9 @@ from analyst_service.middleware.pots import is_strangers
 from analyst_service.settings import Settings
 from clustering_protocols.problems import Problem
 
-_UPLOAD = re.compile(r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution")
+_UPLOAD = re.compile(
+    r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution(/upload)?"
+)
 
 
 class BoundedBodies:

@@ -12,11 +12,13 @@ from analyst_service.models import (
     Contribution,
     Invitation,
     Member,
+    PartialUpload,
+    Piece,
     Result,
     Session,
     Task,
 )
-from clustering_protocols.wire.states import OVER
+from clustering_protocols.wire.states import OVER, SessionState
 
 _OVER = sorted(state.value for state in OVER)
 
@@ -48,7 +50,9 @@ class RetentionRepository:
             Contribution.digest, Contribution.session_id == session_id
         )
         digests |= self._digests(Session.state_digest, Session.id == session_id)
-        self._delete(Task, session_id)
+        digests |= self._digests(Piece.digest, Piece.session_id == session_id)
+        for table in (Task, PartialUpload, Piece):
+            self._delete(table, session_id)
         self._change(session_id, state_digest=None, purged_at=now)
         return digests
 
@@ -73,6 +77,36 @@ class RetentionRepository:
         )
         return digests
 
+    def unfinished(
+        self, before: datetime, *, lock: bool = False
+    ) -> list[PartialUpload]:
+        """Return uploads that nothing comes of: given up, answered, closed, or left."""
+        is_open = sa.exists().where(
+            Session.id == PartialUpload.session_id,
+            Session.state == SessionState.COLLECTING,
+            Session.round == PartialUpload.round,
+            Session.attempt == PartialUpload.attempt,
+        )
+        is_answered = sa.exists().where(_of(Contribution, PartialUpload))
+        query = sa.select(PartialUpload).where(
+            sa.or_(
+                PartialUpload.ended_at.is_not(None),
+                PartialUpload.changed_at <= before,
+                is_answered,
+                ~is_open,
+            )
+        )
+        if lock:
+            query = query.with_for_update(skip_locked=True)
+        return list(self._transaction.scalars(query))
+
+    def drop(self, upload: PartialUpload) -> set[str]:
+        """Forget an upload; return the digests of its pieces."""
+        digests = self._digests(Piece.digest, _of(Piece, upload))
+        self._transaction.execute(sa.delete(Piece).where(_of(Piece, upload)))
+        self._transaction.delete(upload)
+        return digests
+
     def live(self) -> set[str]:
         """Return all digests that a row names."""
         return set(self._transaction.scalars(_named()))
@@ -87,7 +121,9 @@ class RetentionRepository:
 
     def _delete(
         self,
-        table: type[Task | Contribution | Result | Invitation | Member],
+        table: type[
+            Task | Contribution | Result | Invitation | Member | PartialUpload | Piece
+        ],
         session_id: str,
     ) -> None:
         self._transaction.execute(
@@ -103,12 +139,20 @@ class RetentionRepository:
         )
 
 
+def _of(
+    table: type[Contribution | Piece], upload: PartialUpload | type[PartialUpload]
+) -> sa.ColumnElement[bool]:
+    place = ("session_id", "round", "attempt", "slot")
+    return sa.and_(*(getattr(table, n) == getattr(upload, n) for n in place))
+
+
 def _named(digest: str | None = None) -> sa.CompoundSelect[Any]:
     """Return the query for all digests that rows name, or for one of them."""
     kept = Session.id == Contribution.session_id, Session.purged_at.is_(None)
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
         Contribution.digest: kept,
         Task.digest: (),
+        Piece.digest: (),
         Result.digest: (),
         Session.state_digest: (),
         Session.summary_digest: (),

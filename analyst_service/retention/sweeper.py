@@ -36,6 +36,7 @@ class Sweeper:
         """Remove once what is to be removed now, and write down who came lately."""
         self._note_uses()
         self._retention.purge_ended()
+        self._retention.drop_unfinished()
         self._retention.sweep()
 
     def _note_uses(self) -> None:

@@ -277,6 +277,7 @@ class PartyOptions:
             ca_file=self.ca_file,
             allow_http=self.allow_http,
             on_outage=_show_outage,
+            on_resumed=_show_resumed,
         )
 
 
@@ -286,6 +287,10 @@ def _show_outage(outage: str) -> None:
         say(f"The analyst {outage}; trying again since {at}.", err=True)
     else:
         say(f"The analyst answers again, at {at}.", err=True)
+
+
+def _show_resumed(share: float) -> None:
+    say(f"Sending a contribution: resumed at {share:.0%}.", err=True)
 
 
 def _meet(roster: Roster, *, is_known: bool) -> bool:

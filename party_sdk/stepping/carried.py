@@ -38,6 +38,8 @@ class NothingMore(Exception):
 class Carried(Transport):
     """Answers what a party asks from a file, and stops where something is to be sent."""
 
+    takes_pieces = False  # a file holds one request
+
     def __init__(self, task: TaskFile) -> None:
         self._task = task
         self._said = list(task.said)
@@ -54,6 +56,7 @@ class Carried(Transport):
         json: Any = None,
         content: bytes | None = None,
         params: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> httpx.Response:
         """Return what the analyst said to the same request, as far as the file knows.
 
@@ -64,7 +67,7 @@ class Carried(Transport):
         NothingMore
             If the file does not say.
         """
-        del headers, params
+        del headers, params, patience
         if path == _DECLINE:
             raise Unavailable("This machine has no network.")
         if (method, path) == ("POST", _JOIN):

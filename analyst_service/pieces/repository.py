@@ -1,0 +1,58 @@
+"""Queries on uploads that come in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.models import PartialUpload, Piece
+
+
+class Key(NamedTuple):
+    """One answer of one slot: there is one upload of it at a time."""
+
+    session_id: str
+    round: int
+    attempt: int
+    slot: str
+
+
+class PieceRepository:
+    """Uploads and their pieces in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def upload(self, key: Key, *, lock: bool = False) -> PartialUpload | None:
+        """Return the upload of an answer; ``lock`` it until the transaction ends."""
+        return self._transaction.get(PartialUpload, key, with_for_update=lock or None)
+
+    def add(self, row: PartialUpload | Piece) -> None:
+        """Store a row."""
+        self._transaction.add(row)
+        self._transaction.flush()
+
+    def piece(self, key: Key, position: int) -> Piece | None:
+        """Return the piece that begins at a position."""
+        return self._transaction.get(Piece, (*key, position))
+
+    def offset(self, key: Key) -> int:
+        """Return how many bytes have come: pieces leave no gap."""
+        found = self._transaction.scalar(
+            sa.select(sa.func.coalesce(sa.func.sum(Piece.size), 0)).where(_of(key))
+        )
+        return int(found or 0)
+
+    def digests(self, key: Key) -> Sequence[str]:
+        """Return the digests of all pieces, in their order."""
+        query = sa.select(Piece.digest).where(_of(key)).order_by(Piece.position)
+        return self._transaction.scalars(query).all()
+
+
+def _of(key: Key) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        *(getattr(Piece, name) == value for name, value in key._asdict().items())
+    )

@@ -1,0 +1,254 @@
+"""What may be added to an upload, and when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.auth.service import AuthService, Caller
+from analyst_service.clock import Clock
+from analyst_service.contributions.repository import ContributionRepository
+from analyst_service.contributions.service import (
+    Place,
+    check_open,
+    check_valid,
+    same_bytes,
+    slot_of,
+)
+from analyst_service.models import Contribution, PartialUpload, Piece
+from analyst_service.pieces.repository import Key, PieceRepository
+from analyst_service.sessions.service import SessionService
+from clustering_protocols.errors import (
+    ContributionDiffers,
+    Malformed,
+    NotFound,
+    OffsetMismatch,
+    Unavailable,
+)
+from clustering_protocols.wire.resuming import least_piece
+
+_SEALING: Final = timedelta(seconds=120)  # after that whoever began is taken for dead
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A piece as its request announces it; the last one says that it is."""
+
+    offset: int
+    length: int
+    digest: str
+    is_last: bool
+
+    @property
+    def end(self) -> int:
+        """Return where the next piece would begin."""
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far an upload has come."""
+
+    digest: str
+    size: int
+    offset: int
+    is_complete: bool = False
+
+    @classmethod
+    def of(cls, contribution: Contribution) -> Standing:
+        """Return where an upload stands whose contribution is stored."""
+        size = contribution.size
+        return cls(contribution.digest, size, size, is_complete=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Pieces that are being put together, by whoever took them."""
+
+    key: Key
+    digest: str
+    pieces: tuple[str, ...]
+
+
+class PieceService:
+    """Uploads in pieces, in one transaction."""
+
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._sessions = SessionService(transaction, clock)
+        self._contributions = ContributionRepository(transaction)
+        self._rows = PieceRepository(transaction)
+        self._auth = AuthService(transaction, clock)
+        self._clock = clock
+
+    def begin(self, caller: Caller, place: Place, digest: str, size: int) -> Standing:
+        """Begin an upload, or return how far one of the same bytes has come.
+
+        Raises
+        ------
+        ContributionDiffers
+            If an upload of other bytes is under way: one at a time for each answer.
+        Unavailable
+            If one that ended is being removed still.
+        """
+        key = self._key(caller, place)
+        known = self._contributions.contribution(*key)
+        if known is not None:
+            return Standing.of(same_bytes(known, digest))
+        upload = self._rows.upload(key, lock=True)
+        if upload is None:
+            now = self._clock.now()
+            row = PartialUpload(
+                **key._asdict(), digest=digest, size=size, changed_at=now
+            )
+            self._rows.add(row)
+            return Standing(digest, size, 0)
+        _check_going(upload)
+        if (upload.digest, upload.size) != (digest, size):
+            raise ContributionDiffers(
+                "An upload of other bytes is under way for this attempt; DELETE it first."
+            )
+        return self._standing(key, upload)
+
+    def standing(self, caller: Caller, place: Place) -> Standing:
+        """Return how far an upload has come; NotFound where none was begun."""
+        key = self._key(caller, place)
+        known = self._contributions.contribution(*key)
+        if known is not None:
+            return Standing.of(known)
+        return self._standing(key, self._upload(key))
+
+    def check(self, caller: Caller, place: Place, piece: Incoming) -> Standing:
+        """Return how far an upload has come to which a piece may be added.
+
+        Raises
+        ------
+        OffsetMismatch
+            If the piece leaves a gap, or lies over another.
+        Malformed
+            If it is too short, or ends beyond the upload, or is not its last.
+        """
+        key = self._key(caller, place)
+        known = self._contributions.contribution(*key)
+        if known is None:
+            return self._check(key, self._open(caller, place, key), piece)
+        if piece.is_last and piece.end == known.size:
+            return Standing.of(known)  # the answer to it was lost
+        raise ContributionDiffers("This attempt was answered before.")
+
+    def add(
+        self, caller: Caller, place: Place, piece: Incoming, keep: Callable[[], None]
+    ) -> Standing:
+        """Add a piece that has come, unless it was added before; ``keep`` its blob."""
+        check_valid(caller, self._auth.still_valid([caller]))
+        key = self._key(caller, place)
+        upload = self._open(caller, place, key, lock=True)
+        before = self._check(key, upload, piece)
+        if before.offset != piece.offset:  # a repeat
+            return before
+        keep()
+        self._rows.add(
+            Piece(
+                **key._asdict(),
+                position=piece.offset,
+                size=piece.length,
+                digest=piece.digest,
+            )
+        )
+        upload.changed_at = self._clock.now()
+        return Standing(upload.digest, upload.size, piece.end)
+
+    def take(self, caller: Caller, place: Place) -> Taken | Contribution:
+        """Take all pieces to put them together; or return what is stored already.
+
+        Raises
+        ------
+        OffsetMismatch
+            If some are missing.
+        Unavailable
+            If somebody is at it, who is not known to be dead.
+        """
+        key, now = self._key(caller, place), self._clock.now()
+        known = self._contributions.contribution(*key)
+        if known is not None:
+            return known
+        upload = self._open(caller, place, key, lock=True)
+        missing = upload.size - self._rows.offset(key)
+        if missing:
+            raise OffsetMismatch(f"{missing} of {upload.size} bytes are missing.")
+        if upload.sealing_at is not None and now < upload.sealing_at + _SEALING:
+            raise Unavailable("Its pieces are being put together; ask again.")
+        upload.sealing_at = now
+        return Taken(key, upload.digest, tuple(self._rows.digests(key)))
+
+    def release(self, key: Key) -> None:
+        """Let others put the pieces together."""
+        upload = self._rows.upload(key, lock=True)
+        if upload is not None:
+            upload.sealing_at = None
+
+    def end(self, key: Key) -> None:
+        """Take nothing more; the keeper removes what came."""
+        upload = self._rows.upload(key, lock=True)
+        if upload is not None:
+            upload.ended_at = self._clock.now()
+
+    def give_up(self, caller: Caller, place: Place) -> None:
+        """End the caller's upload; repeating it changes nothing."""
+        self.end(self._key(caller, place))
+
+    def _key(self, caller: Caller, place: Place) -> Key:
+        session = self._sessions.visible(caller, place.session)
+        return Key(session.id, place.round, place.attempt, slot_of(caller))
+
+    def _open(
+        self, caller: Caller, place: Place, key: Key, *, lock: bool = False
+    ) -> PartialUpload:
+        check_open(self._sessions.visible(caller, place.session), place)
+        upload = self._upload(key, lock=lock)
+        _check_going(upload)
+        return upload
+
+    def _upload(self, key: Key, *, lock: bool = False) -> PartialUpload:
+        upload = self._rows.upload(key, lock=lock)
+        if upload is None:
+            raise NotFound("No upload was begun here; PUT begins one.")
+        return upload
+
+    def _standing(self, key: Key, upload: PartialUpload) -> Standing:
+        return Standing(upload.digest, upload.size, self._rows.offset(key))
+
+    def _check(self, key: Key, upload: PartialUpload, piece: Incoming) -> Standing:
+        standing = self._standing(key, upload)
+        if piece.offset != standing.offset and not self._was_added(key, piece):
+            raise OffsetMismatch(
+                f"The upload has {standing.offset} bytes; the piece begins at "
+                f"{piece.offset}."
+            )
+        if piece.end > upload.size:
+            raise Malformed(
+                f"The piece ends at byte {piece.end} of an upload of {upload.size}."
+            )
+        if piece.is_last and piece.end != upload.size:
+            raise Malformed(
+                f"The last piece ends at byte {piece.end} of {upload.size}."
+            )
+        least = 1 if piece.end == upload.size else least_piece(upload.size)
+        if piece.length < least and not piece.is_last:
+            raise Malformed(f"Pieces of this upload have at least {least} bytes.")
+        return standing
+
+    def _was_added(self, key: Key, piece: Incoming) -> bool:
+        known = self._rows.piece(key, piece.offset)
+        return known is not None and (known.size, known.digest) == (
+            piece.length,
+            piece.digest,
+        )
+
+
+def _check_going(upload: PartialUpload) -> None:
+    if upload.ended_at is not None:
+        raise Unavailable("This upload has ended and is being removed; begin it again.")

@@ -1,0 +1,154 @@
+"""Pieces come in, each as one bounded body; the last request makes them a contribution.
+
+Each piece is a blob of its own before a row names it, so any analyst goes on where
+another stopped. Put together they pass the very checks of a contribution in one body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
+
+from sqlalchemy.orm import Session as Transaction
+from starlette.concurrency import run_in_threadpool
+
+from analyst_service.auth.service import Caller
+from analyst_service.blobs import BlobStore, Draft
+from analyst_service.blobs.claims import claim
+from analyst_service.contributions.service import Arriving, Place, Stored
+from analyst_service.contributions.uploads import admit, check_digest, keep, receive
+from analyst_service.models import Contribution
+from analyst_service.pieces.service import Incoming, PieceService, Standing, Taken
+from analyst_service.process_context import Service
+from clustering_protocols.errors import (
+    CoterieError,
+    StorageFull,
+    TooLarge,
+    Unavailable,
+)
+
+_T = TypeVar("_T")
+_SLICE: Final = 1 << 20
+
+
+async def begin(
+    service: Service, caller: Caller, place: Place, digest: str, size: int
+) -> Standing:
+    """Begin an upload, or return how far it has come; see :meth:`PieceService.begin`."""
+    if size > service.settings.max_body_bytes:
+        raise TooLarge(f"{size} bytes; at most {service.settings.max_body_bytes}.")
+    admitted = await admit(service, Arriving(caller, place, digest))
+    if isinstance(admitted, Contribution):
+        return Standing.of(admitted)
+    if size > service.blobs.free_bytes():
+        raise StorageFull(f"There is no room for {size} bytes.")
+    return await run_in_threadpool(
+        _write, service, lambda pieces: pieces.begin(caller, place, digest, size)
+    )
+
+
+async def append(
+    service: Service,
+    caller: Caller,
+    place: Place,
+    piece: Incoming,
+    body: AsyncIterator[bytes],
+) -> Standing:
+    """Receive a piece and add it; return how far the upload has come then.
+
+    What cannot be added is refused before the body is read.
+    """
+    before = await run_in_threadpool(_check, service, caller, place, piece)
+    draft = service.blobs.draft()
+    try:
+        check_digest(piece.digest, await receive(body, draft, piece.length))
+        if before.offset != piece.offset or piece.length == 0:
+            return before  # it was added before, or there is nothing to add
+        await run_in_threadpool(draft.ready)
+        return await run_in_threadpool(_add, service, caller, place, piece, draft)
+    finally:
+        draft.discard()
+
+
+async def seal(service: Service, caller: Caller, place: Place) -> Stored:
+    """Make of all pieces the contribution; return it and whether it is new.
+
+    An upload whose bytes are not what was announced, or do not answer the task, has
+    ended: to refuse it once more would cost as much again.
+    """
+    taken = await run_in_threadpool(
+        _write, service, lambda pieces: pieces.take(caller, place)
+    )
+    if isinstance(taken, Contribution):
+        return taken, False
+    try:
+        stored = await _put_together(service, caller, place, taken)
+    except (StorageFull, Unavailable):
+        await run_in_threadpool(_write, service, lambda p: p.release(taken.key))
+        raise
+    except KeyError:
+        await run_in_threadpool(_write, service, lambda p: p.end(taken.key))
+        raise Unavailable("A piece of it was lost; begin the upload again.") from None
+    except CoterieError:
+        await run_in_threadpool(_write, service, lambda p: p.end(taken.key))
+        raise
+    await run_in_threadpool(_write, service, lambda p: p.end(taken.key))
+    return stored
+
+
+async def _put_together(
+    service: Service, caller: Caller, place: Place, taken: Taken
+) -> Stored:
+    arriving = Arriving(caller, place, taken.digest)
+    admitted = await admit(service, arriving)
+    if isinstance(admitted, Contribution):
+        return admitted, False
+    draft = service.blobs.draft()
+    try:
+        found = await run_in_threadpool(_copy, service.blobs, taken.pieces, draft)
+        check_digest(taken.digest, found)
+        return await keep(service, arriving, admitted, draft)
+    finally:
+        draft.discard()
+
+
+def _copy(blobs: BlobStore, pieces: tuple[str, ...], draft: Draft) -> str:
+    """Write pieces one after the other; return the digest of the whole."""
+    for digest in pieces:
+        content = memoryview(blobs.map(digest))
+        for start in range(0, len(content), _SLICE):
+            draft.write(bytes(content[start : start + _SLICE]))
+    return draft.seal()
+
+
+def _check(service: Service, caller: Caller, place: Place, piece: Incoming) -> Standing:
+    with service.database.read() as transaction:
+        return PieceService(transaction, service.clock).check(caller, place, piece)
+
+
+def standing(service: Service, caller: Caller, place: Place) -> Standing:
+    """Return how far an upload has come."""
+    with service.database.read() as transaction:
+        return PieceService(transaction, service.clock).standing(caller, place)
+
+
+def give_up(service: Service, caller: Caller, place: Place) -> None:
+    """End an upload."""
+    _write(service, lambda pieces: pieces.give_up(caller, place))
+
+
+def _add(
+    service: Service, caller: Caller, place: Place, piece: Incoming, draft: Draft
+) -> Standing:
+    def add(transaction: Transaction) -> Standing:
+        claim(transaction, [piece.digest])
+        pieces = PieceService(transaction, service.clock)
+        return pieces.add(caller, place, piece, draft.keep)
+
+    return service.database.transact(add)
+
+
+def _write(service: Service, work: Callable[[PieceService], _T]) -> _T:
+    return service.database.transact(
+        lambda transaction: work(PieceService(transaction, service.clock))
+    )
