@@ -224,7 +224,11 @@ class Piece(_PerAttempt, Base):
 
     __tablename__ = "upload_pieces"
 
-    position: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    position: Mapped[int] = mapped_column(
+        sa.BigInteger,
+        primary_key=True,
+        sort_order=1,  # the last part of the key
+    )
     size: Mapped[int] = mapped_column(sa.BigInteger)
 
 

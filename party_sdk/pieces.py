@@ -19,6 +19,7 @@ from clustering_protocols.errors import (
     NotFound,
     OffsetMismatch,
     StorageFull,
+    Timeout,
     TooManyRequests,
     Unavailable,
     VersionMismatch,
@@ -31,7 +32,10 @@ _LEAST_PIECE: Final = 1 << 20
 _LARGEST_PIECE: Final = 16 << 20
 _PIECES: Final = 256  # ten cuts cost at most ten of them: 4 %
 
-_PASSING: Final = (Unavailable, TooManyRequests, StorageFull, OffsetMismatch, NotFound)
+_PASSING: Final = (
+    *(Unavailable, Internal, Timeout, TooManyRequests, StorageFull),
+    *(OffsetMismatch, NotFound),  # it was swept, or somebody else sent a piece
+)
 
 
 @dataclass(kw_only=True)

@@ -28,7 +28,8 @@ class PieceRepository:
 
     def upload(self, key: Key, *, lock: bool = False) -> PartialUpload | None:
         """Return the upload of an answer; ``lock`` it until the transaction ends."""
-        return self._transaction.get(PartialUpload, key, with_for_update=lock or None)
+        place = key._asdict()
+        return self._transaction.get(PartialUpload, place, with_for_update=lock or None)
 
     def add(self, row: PartialUpload | Piece) -> None:
         """Store a row."""
@@ -37,7 +38,8 @@ class PieceRepository:
 
     def piece(self, key: Key, position: int) -> Piece | None:
         """Return the piece that begins at a position."""
-        return self._transaction.get(Piece, (*key, position))
+        place = {**key._asdict(), "position": position}
+        return self._transaction.get(Piece, place)
 
     def offset(self, key: Key) -> int:
         """Return how many bytes have come: pieces leave no gap."""

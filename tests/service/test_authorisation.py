@@ -21,13 +21,24 @@ from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
-from party_sdk._requests import contribution_headers
+from party_sdk._requests import content_digest, contribution_headers
 from party_sdk.invitations import Invitation
 from party_sdk.memory import PartyFolder
 
 if TYPE_CHECKING:
     from support.in_process import Api
 
+UPLOAD = {
+    "Upload-Complete": "?0",
+    "Upload-Length": "2",
+    "Repr-Digest": content_digest(b"xy"),
+}
+PIECE = {
+    "Upload-Complete": "?0",
+    "Upload-Offset": "0",
+    "Content-Type": "application/partial-upload",
+    "Content-Digest": content_digest(b"x"),
+}
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
@@ -64,6 +75,7 @@ class Cast:
         here = "/v1/sessions/{session}"
         nothing = {"code": "unknown-code-of-nobody"}
         joining = self.session.joining(A) | nothing
+        upload = f"{here}/rounds/1/attempts/1/contribution/upload"
         return {
             "list_protocols": ("GET", "/v1/protocols", {}),
             "get_identity": ("GET", "/v1/identity", {}),
@@ -91,6 +103,10 @@ class Cast:
                     "headers": contribution_headers(self.content),
                 },
             ),
+            "put_upload": ("PUT", upload, {"headers": UPLOAD}),
+            "head_upload": ("HEAD", upload, {}),
+            "patch_upload": ("PATCH", upload, {"headers": PIECE, "content": b"x"}),
+            "delete_upload": ("DELETE", upload, {}),
             "get_result": ("GET", f"{here}/result", {}),
             "delete_session": ("DELETE", here, {}),
             "get_audit": ("GET", f"{here}/audit", {}),
@@ -151,6 +167,10 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     # what parties do
     "get_task": (401, 401, 200, 404, 403, 404, 403),
     "put_contribution": (401, 401, 201, 404, 403, 404, 403),
+    "put_upload": (401, 401, 201, 404, 403, 404, 403),
+    "head_upload": (401, 401, 404, 404, 403, 404, 403),  # none was begun
+    "patch_upload": (401, 401, 404, 404, 403, 404, 403),
+    "delete_upload": (401, 401, 204, 404, 403, 404, 403),
 }
 
 

@@ -26,6 +26,7 @@ from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
+from party_sdk._requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -35,6 +36,7 @@ PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 HERE = "/v1/sessions/{session_id}"
+ANSWER = f"{HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution"
 
 # Who may do what. Who is not named is refused: 401 without a valid credential, 404
 # from another session, 403 in another role.
@@ -64,7 +66,9 @@ OPEN: dict[str, set[str]] = {
     f"DELETE {HERE}/receivers/{{receiver_id}}": {"owner", "administrator", "member"},
     f"GET {HERE}/task": {"member"},
     f"GET {HERE}/result": {"owner", "administrator", "member"},
-    f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": {"member"},
+    f"PUT {ANSWER}": {"member"},
+    **{f"{verb} {ANSWER}/upload": {"member"} for verb in ("PUT", "HEAD", "PATCH")},
+    f"DELETE {ANSWER}/upload": {"member"},
 }
 
 BODIES = {f"POST {HERE}/receivers": {"way": "mail", "address": "a@b.example"}}
@@ -86,6 +90,19 @@ class World:
             "administrator": api.key(Role.ADMINISTRATOR),
             "member": self.session.tokens[A],
         }
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the member's upload in pieces."""
+        content = self.session.reply(A)
+        headers = {
+            "Upload-Complete": "?0",
+            "Upload-Length": str(len(content)),
+            "Repr-Digest": content_digest(content),
+        }
+        path = f"{self.session.place(content)}/upload"
+        begun = self.api.send("PUT", path, self.session.tokens[A], headers)
+        assert begun.status_code == 201
 
     def ask(self, verb: str, path: str, caller: str) -> httpx.Response:
         places = {"round_": 1, "attempt": 1, "receiver_id": "0" * 32}
@@ -133,12 +150,13 @@ def test_every_path_verb_and_role_is_open_where_it_is_listed_and_nowhere_else(
                     assert response.status_code not in {401, 403, 404}, where
                 else:
                     # a body that does not parse is told to those who may not send it
-                    unread = {415, 422} if verb == "PUT" else set()
+                    unread = {415, 422} if verb in {"PUT", "PATCH"} else set()
                     assert response.status_code in refusals(caller) | unread, where
     assert cells > 200
     after = world.api.stored()
     changed = {name for name in before[0] if before[0][name] != after[0][name]}
-    assert changed <= {"tasks", "audit"}, "a task was handed out, and is noted"
+    noted = {"tasks", "audit"}  # a task was handed out
+    assert changed <= noted | {"partial_uploads"}, "the member gave its upload up"
     for operation, allowed in OPEN.items():
         verb, path = operation.split()
         if verb in {"DELETE", "POST"} and "owner" in allowed:
@@ -165,6 +183,10 @@ SESSION = {
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
 }
 LINE = {"id", "title", "state", "round", "created_at"}
+RECEIPT = {
+    *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
+    *("sequence", "entry", "signature"),
+}
 FIELDS: dict[str, set[str]] = {
     "GET /healthz": {"status"},
     "GET /readyz": {"status"},
@@ -186,10 +208,8 @@ FIELDS: dict[str, set[str]] = {
         *("receivers.created_at", "receivers.sent", "receivers.given_up"),
         *("receivers.retrying", "receivers.failure"),
     },
-    f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": {
-        *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
-        *("sequence", "entry", "signature"),
-    },
+    f"PUT {ANSWER}": RECEIPT,
+    f"PATCH {ANSWER}/upload": RECEIPT,
 }
 BY_NAME = {"risks", "codes"}
 
@@ -218,7 +238,21 @@ def _check_fields(world: World) -> None:
     told = {"way": "mail", "address": "a@b.example"}
     receivers = f"{session.path}/receivers"
     invited = api.open(Dummy(), PARTS)
-    upload = session.put(A, session.reply(A))
+    content = session.reply(A)
+    last = {
+        "Upload-Offset": "0",
+        "Upload-Complete": "?1",
+        "Content-Type": "application/partial-upload",
+        "Content-Digest": content_digest(content),
+    }
+    sealed = api.send(
+        "PATCH",
+        f"{session.place(content)}/upload",
+        session.tokens[A],
+        last,
+        content=content,
+    )
+    upload = session.put(A, content)
     seen: dict[str, list[httpx.Response]] = {
         f"POST {HERE}/receivers": [api.send("POST", receivers, session.key, json=told)],
         "POST /v1/join": [invited.try_join(A)],
@@ -226,7 +260,8 @@ def _check_fields(world: World) -> None:
             api.send("POST", "/v1/join/preview", json={"code": invited.codes[B]})
         ],
         f"PUT {HERE}": [api.send("PUT", session.path, session.key, json=session.terms)],
-        f"PUT {HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution": [upload],
+        f"PUT {ANSWER}": [upload],
+        f"PATCH {ANSWER}/upload": [sealed],
         f"POST {HERE}/invitations": [
             api.send("POST", f"{invited.path}/invitations", invited.key, json={})
         ],
