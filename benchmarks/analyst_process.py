@@ -170,16 +170,17 @@ class AnalystProcess:
             yield AnalystClient(transport, self.key)
 
     def uploads(self, session: str, parties: int, n_rows: int) -> list[Upload]:
-        """Open a session, join all parties, and return their answers to its second round.
+        """Open a session, join all parties, and return their answers to its third round.
 
-        The second round counts rows: 8 bytes for each.
+        The third round counts rows: 8 bytes for each.
         """
         with self.client() as client:
             members = join_all(client, session, parties, n_rows)
-            _until(client, session, 1)
-            for member in members:
-                member.greet()
-            _until(client, session, 2)
+            for round_ in (1, 2):  # the opening, and greetings
+                _until(client, session, round_)
+                for member in members:
+                    member.greet()
+            _until(client, session, 3)
             return [member.count() for member in members]
 
 
@@ -245,11 +246,13 @@ class Member:
         return content
 
     def greet(self) -> None:
-        """Answer the first round."""
-        self.client.contribute(self.session, 1, 1, self._answer())
+        """Answer a round."""
+        content = self._answer()
+        here = packets.read(content).address
+        self.client.contribute(self.session, here.round, here.attempt, content)
 
     def count(self) -> Upload:
-        """Return the answer to the second round."""
+        """Return the answer to the third round, ready to be sent."""
         return self.upload(self._answer())
 
     def upload(self, content: bytes) -> Upload:

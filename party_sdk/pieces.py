@@ -28,9 +28,9 @@ from clustering_protocols.wire import resuming
 from party_sdk._requests import content_digest
 from party_sdk._retries import next_delay
 
-_LEAST_PIECE: Final = 1 << 20
-_LARGEST_PIECE: Final = 16 << 20
-_PIECES: Final = 256  # ten cuts cost at most ten of them: 4 %
+_LEAST_PIECE: Final = 512 << 10
+_LARGEST_PIECE: Final = 32 << 20
+_PIECES: Final = 128  # ten cuts cost at most ten of them: 8 %
 
 _PASSING: Final = (
     *(Unavailable, Internal, Timeout, TooManyRequests, StorageFull),
