@@ -132,8 +132,8 @@ async def store(
     try:
         last = await receive(body.pieces, draft, body.length)
         asked = admitted if isinstance(admitted, Asked) else None
-        seal = partial(_seal, draft, last, body.announced, asked, service.blobs.map)
-        await run_in_threadpool(seal)
+        whole = partial(seal, draft, last, body.announced, asked, service.blobs.map)
+        await run_in_threadpool(whole)
         if isinstance(admitted, Contribution):
             return admitted, False
         arriving = Arriving(caller, place, body.announced)
@@ -206,7 +206,7 @@ async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> byte
     return b"".join(pending)
 
 
-def _seal(
+def seal(
     draft: Draft,
     last: bytes,
     announced: str,

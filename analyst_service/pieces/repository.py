@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.contributions.repository import Where
 from analyst_service.models import PartialUpload, Piece
-
-
-class Key(NamedTuple):
-    """One answer of one slot: there is one upload of it at a time."""
-
-    session_id: str
-    round: int
-    attempt: int
-    slot: str
 
 
 class PieceRepository:
@@ -26,7 +17,7 @@ class PieceRepository:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def upload(self, key: Key, *, lock: bool = False) -> PartialUpload | None:
+    def upload(self, key: Where, *, lock: bool = False) -> PartialUpload | None:
         """Return the upload of an answer; ``lock`` it until the transaction ends."""
         place = key._asdict()
         return self._transaction.get(PartialUpload, place, with_for_update=lock or None)
@@ -36,25 +27,25 @@ class PieceRepository:
         self._transaction.add(row)
         self._transaction.flush()
 
-    def piece(self, key: Key, position: int) -> Piece | None:
+    def piece(self, key: Where, position: int) -> Piece | None:
         """Return the piece that begins at a position."""
         place = {**key._asdict(), "position": position}
         return self._transaction.get(Piece, place)
 
-    def offset(self, key: Key) -> int:
+    def offset(self, key: Where) -> int:
         """Return how many bytes have come: pieces leave no gap."""
         found = self._transaction.scalar(
             sa.select(sa.func.coalesce(sa.func.sum(Piece.size), 0)).where(_of(key))
         )
         return int(found or 0)
 
-    def digests(self, key: Key) -> Sequence[str]:
+    def digests(self, key: Where) -> Sequence[str]:
         """Return the digests of all pieces, in their order."""
         query = sa.select(Piece.digest).where(_of(key)).order_by(Piece.position)
         return self._transaction.scalars(query).all()
 
 
-def _of(key: Key) -> sa.ColumnElement[bool]:
+def _of(key: Where) -> sa.ColumnElement[bool]:
     return sa.and_(
         *(getattr(Piece, name) == value for name, value in key._asdict().items())
     )

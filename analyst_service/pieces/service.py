@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Caller
 from analyst_service.clock import Clock
-from analyst_service.contributions.repository import ContributionRepository
+from analyst_service.contributions.repository import ContributionRepository, Where
 from analyst_service.contributions.service import (
     Place,
     check_open,
@@ -20,7 +20,7 @@ from analyst_service.contributions.service import (
     slot_of,
 )
 from analyst_service.models import Contribution, PartialUpload, Piece
-from analyst_service.pieces.repository import Key, PieceRepository
+from analyst_service.pieces.repository import PieceRepository
 from analyst_service.sessions.service import SessionService
 from clustering_protocols.errors import (
     ContributionDiffers,
@@ -69,7 +69,7 @@ class Standing:
 class Taken:
     """Pieces that are being put together, by whoever took them."""
 
-    key: Key
+    key: Where
     digest: str
     pieces: tuple[str, ...]
 
@@ -95,7 +95,7 @@ class PieceService:
             If one that ended is being removed still.
         """
         key = self._key(caller, place)
-        known = self._contributions.contribution(*key)
+        known = self._contributions.contribution(key)
         if known is not None:
             return Standing.of(same_bytes(known, digest))
         upload = self._rows.upload(key, lock=True)
@@ -116,7 +116,7 @@ class PieceService:
     def standing(self, caller: Caller, place: Place) -> Standing:
         """Return how far an upload has come; NotFound where none was begun."""
         key = self._key(caller, place)
-        known = self._contributions.contribution(*key)
+        known = self._contributions.contribution(key)
         if known is not None:
             return Standing.of(known)
         return self._standing(key, self._upload(key))
@@ -132,7 +132,7 @@ class PieceService:
             If it is too short, or ends beyond the upload, or is not its last.
         """
         key = self._key(caller, place)
-        known = self._contributions.contribution(*key)
+        known = self._contributions.contribution(key)
         if known is None:
             return self._check(key, self._open(caller, place, key), piece)
         if piece.is_last and piece.end == known.size:
@@ -172,7 +172,7 @@ class PieceService:
             If somebody is at it, who is not known to be dead.
         """
         key, now = self._key(caller, place), self._clock.now()
-        known = self._contributions.contribution(*key)
+        known = self._contributions.contribution(key)
         if known is not None:
             return known
         upload = self._open(caller, place, key, lock=True)
@@ -184,13 +184,13 @@ class PieceService:
         upload.sealing_at = now
         return Taken(key, upload.digest, tuple(self._rows.digests(key)))
 
-    def release(self, key: Key) -> None:
+    def release(self, key: Where) -> None:
         """Let others put the pieces together."""
         upload = self._rows.upload(key, lock=True)
         if upload is not None:
             upload.sealing_at = None
 
-    def end(self, key: Key) -> None:
+    def end(self, key: Where) -> None:
         """Take nothing more; the keeper removes what came."""
         upload = self._rows.upload(key, lock=True)
         if upload is not None:
@@ -200,28 +200,28 @@ class PieceService:
         """End the caller's upload; repeating it changes nothing."""
         self.end(self._key(caller, place))
 
-    def _key(self, caller: Caller, place: Place) -> Key:
+    def _key(self, caller: Caller, place: Place) -> Where:
         session = self._sessions.visible(caller, place.session)
-        return Key(session.id, place.round, place.attempt, slot_of(caller))
+        return Where(session.id, place.round, place.attempt, slot_of(caller))
 
     def _open(
-        self, caller: Caller, place: Place, key: Key, *, lock: bool = False
+        self, caller: Caller, place: Place, key: Where, *, lock: bool = False
     ) -> PartialUpload:
         check_open(self._sessions.visible(caller, place.session), place)
         upload = self._upload(key, lock=lock)
         _check_going(upload)
         return upload
 
-    def _upload(self, key: Key, *, lock: bool = False) -> PartialUpload:
+    def _upload(self, key: Where, *, lock: bool = False) -> PartialUpload:
         upload = self._rows.upload(key, lock=lock)
         if upload is None:
             raise NotFound("No upload was begun here; PUT begins one.")
         return upload
 
-    def _standing(self, key: Key, upload: PartialUpload) -> Standing:
+    def _standing(self, key: Where, upload: PartialUpload) -> Standing:
         return Standing(upload.digest, upload.size, self._rows.offset(key))
 
-    def _check(self, key: Key, upload: PartialUpload, piece: Incoming) -> Standing:
+    def _check(self, key: Where, upload: PartialUpload, piece: Incoming) -> Standing:
         standing = self._standing(key, upload)
         if piece.offset != standing.offset and not self._was_added(key, piece):
             raise OffsetMismatch(
@@ -241,7 +241,7 @@ class PieceService:
             raise Malformed(f"Pieces of this upload have at least {least} bytes.")
         return standing
 
-    def _was_added(self, key: Key, piece: Incoming) -> bool:
+    def _was_added(self, key: Where, piece: Incoming) -> bool:
         known = self._rows.piece(key, piece.offset)
         return known is not None and (known.size, known.digest) == (
             piece.length,

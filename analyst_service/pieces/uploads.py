@@ -15,8 +15,9 @@ from starlette.concurrency import run_in_threadpool
 from analyst_service.auth.service import Caller
 from analyst_service.blobs import BlobStore, Draft
 from analyst_service.blobs.claims import claim
-from analyst_service.contributions.service import Arriving, Place, Stored
-from analyst_service.contributions.uploads import admit, check_digest, keep, receive
+from analyst_service.contributions import uploads as contributions
+from analyst_service.contributions.service import Arriving, Asked, Place, Stored
+from analyst_service.contributions.uploads import admit, keep, receive
 from analyst_service.models import Contribution
 from analyst_service.pieces.service import Incoming, PieceService, Standing, Taken
 from analyst_service.process_context import Service
@@ -61,7 +62,11 @@ async def append(
     before = await run_in_threadpool(_check, service, caller, place, piece)
     draft = service.blobs.draft()
     try:
-        check_digest(piece.digest, await receive(body, draft, piece.length))
+        last = await receive(body, draft, piece.length)
+        read = service.blobs.map
+        await run_in_threadpool(
+            contributions.seal, draft, last, piece.digest, None, read
+        )
         if before.offset != piece.offset or piece.length == 0:
             return before  # it was added before, or there is nothing to add
         await run_in_threadpool(draft.ready)
@@ -105,20 +110,19 @@ async def _put_together(
         return admitted, False
     draft = service.blobs.draft()
     try:
-        found = await run_in_threadpool(_copy, service.blobs, taken.pieces, draft)
-        check_digest(taken.digest, found)
-        return await keep(service, arriving, admitted, draft)
+        await run_in_threadpool(_copy, service.blobs, taken, admitted, draft)
+        return await keep(service, arriving, draft)
     finally:
         draft.discard()
 
 
-def _copy(blobs: BlobStore, pieces: tuple[str, ...], draft: Draft) -> str:
-    """Write pieces one after the other; return the digest of the whole."""
-    for digest in pieces:
+def _copy(blobs: BlobStore, taken: Taken, asked: Asked, draft: Draft) -> None:
+    """Write pieces one after the other, and check the whole as one body."""
+    for digest in taken.pieces:
         content = memoryview(blobs.map(digest))
         for start in range(0, len(content), _SLICE):
             draft.write(bytes(content[start : start + _SLICE]))
-    return draft.seal()
+    contributions.seal(draft, b"", taken.digest, asked, blobs.map)
 
 
 def _check(service: Service, caller: Caller, place: Place, piece: Incoming) -> Standing:
