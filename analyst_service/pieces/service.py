@@ -27,6 +27,7 @@ from clustering_protocols.errors import (
     Malformed,
     NotFound,
     OffsetMismatch,
+    StorageFull,
     Unavailable,
 )
 from clustering_protocols.wire.resuming import least_piece
@@ -84,8 +85,15 @@ class PieceService:
         self._auth = AuthService(transaction, clock)
         self._clock = clock
 
-    def begin(self, caller: Caller, place: Place, digest: str, size: int) -> Standing:
+    def begin(
+        self, caller: Caller, place: Place, digest: str, size: int, room: int
+    ) -> Standing:
         """Begin an upload, or return how far one of the same bytes has come.
+
+        Parameters
+        ----------
+        room : int
+            How many bytes can be taken now.
 
         Raises
         ------
@@ -93,6 +101,8 @@ class PieceService:
             If an upload of other bytes is under way: one at a time for each answer.
         Unavailable
             If one that ended is being removed still.
+        StorageFull
+            If there is no room for one that is new.
         """
         key = self._key(caller, place)
         known = self._contributions.contribution(key)
@@ -100,6 +110,8 @@ class PieceService:
             return Standing.of(same_bytes(known, digest))
         upload = self._rows.upload(key, lock=True)
         if upload is None:
+            if size > room:
+                raise StorageFull(f"There is no room for {size} bytes.")
             now = self._clock.now()
             row = PartialUpload(
                 **key._asdict(), digest=digest, size=size, changed_at=now

@@ -41,10 +41,9 @@ async def begin(
     admitted = await admit(service, Arriving(caller, place, digest))
     if isinstance(admitted, Contribution):
         return Standing.of(admitted)
-    if size > service.blobs.free_bytes():
-        raise StorageFull(f"There is no room for {size} bytes.")
+    room = service.blobs.free_bytes()
     return await run_in_threadpool(
-        _write, service, lambda pieces: pieces.begin(caller, place, digest, size)
+        _write, service, lambda pieces: pieces.begin(caller, place, digest, size, room)
     )
 
 

@@ -197,7 +197,8 @@ def test_each_caller_gets_what_the_matrix_says(cast: Cast, operation: str) -> No
     assert found == dict(zip(CALLERS, EXPECTED[operation], strict=True))
     for response in responses.values():
         if response.status_code == 401:
-            assert response.json()["type"] == Problem.UNAUTHENTICATED.urn
+            if operation != "head_upload":  # it has no body
+                assert response.json()["type"] == Problem.UNAUTHENTICATED.urn
             assert response.headers["www-authenticate"] == "Bearer"
 
 
@@ -217,7 +218,8 @@ def test_anothers_session_answers_like_an_unknown_one(
 
 
 def plain(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
-    body = {k: v for k, v in response.json().items() if k != "request_id"}
+    said = response.json() if response.content else {}  # HEAD has no body
+    body = {k: v for k, v in said.items() if k != "request_id"}
     headers = {k: v for k, v in response.headers.items() if k != "x-request-id"}
     return body, headers
 

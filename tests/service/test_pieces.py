@@ -584,6 +584,7 @@ def test_a_full_disk_costs_no_piece_that_came(
         little.setattr(type(alone.service.blobs), "free_bytes", lambda _: 9)
         other = Pieces(upload.session, upload.session.reply(B), slot=B)
         assert is_problem(other.begin(), Problem.STORAGE_FULL)
+        assert upload.begin().status_code == 201  # it has its room
     assert upload.seal().status_code == 201
 
 
