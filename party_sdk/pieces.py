@@ -63,7 +63,7 @@ class PiecewiseUpload:
 
     def __post_init__(self) -> None:
         size = len(self.content)
-        self._piece = min(max(size // _PIECES, _LEAST_PIECE), _LARGEST_PIECE)
+        self._piece = min(max(-(-size // _PIECES), _LEAST_PIECE), _LARGEST_PIECE)
         self._began = {
             resuming.COMPLETE: resuming.boolean(value=False),
             resuming.LENGTH: str(size),

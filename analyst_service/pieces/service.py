@@ -32,7 +32,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.wire.resuming import least_piece
 
-_SEALING: Final = timedelta(seconds=120)  # after that whoever began is taken for dead
+_SLOW: Final = 8 << 20  # bytes per second that pieces are put together at, or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,9 @@ class PieceService:
         missing = upload.size - self._rows.offset(key)
         if missing:
             raise OffsetMismatch(f"{missing} of {upload.size} bytes are missing.")
-        if upload.sealing_at is not None and now < upload.sealing_at + _SEALING:
+        # after that whoever began is taken for dead
+        patience = timedelta(seconds=60 + upload.size / _SLOW)
+        if upload.sealing_at is not None and now < upload.sealing_at + patience:
             raise Unavailable("Its pieces are being put together; ask again.")
         upload.sealing_at = now
         return Taken(key, upload.digest, tuple(self._rows.digests(key)))

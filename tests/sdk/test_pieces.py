@@ -23,6 +23,7 @@ from clustering_protocols.terms import Layout
 from coterie import Party, Policy
 from party_sdk import client as party_client, pieces
 from party_sdk._transport import Transport
+from party_sdk.cli import party_options
 from party_sdk.client import AnalystClient
 
 if TYPE_CHECKING:
@@ -275,3 +276,12 @@ def test_a_piece_is_no_larger_than_the_analyst_takes(
     assert sender.contribute() == sender.digest
     patches = sender.line.methods.count("PATCH upload")
     assert patches == -(-len(sender.content) // 50) + 1
+
+
+def test_the_operator_reads_where_it_goes_on(
+    capsys: pytest.CaptureFixture[str], sender: Sender
+) -> None:
+    sender.line.cut = every(3)
+    sender.contribute()
+    party_options._show_resumed(sender.resumed[0])
+    assert f"resumed at {sender.resumed[0]:.0%}" in capsys.readouterr().err
