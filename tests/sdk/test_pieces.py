@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import httpx
 import numpy as np
 import pytest
+from support.analyst_process import wait_for
 from support.in_process import in_process
 
 from analyst_service.errors import problem_response
@@ -129,8 +130,7 @@ class Sender:
 @pytest.fixture
 def sender(api: Api) -> Sender:
     session = api.open(Dummy(), PARTS).join(turn=False)
-    while session.status["state"] != "collecting":
-        pass
+    wait_for(lambda: session.status["state"] == "collecting")
     return Sender(session, session.reply(A), Line(api.client._transport))
 
 

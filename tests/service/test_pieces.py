@@ -111,8 +111,15 @@ class Pieces:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """One whose clock is moved."""
-    with in_process(tmp_path_factory.mktemp("alone"), upload_seconds=10**4) as running:
+    folder = tmp_path_factory.mktemp("alone")
+    limits = {"upload_seconds": 10**4, "max_body_bytes": 1 << 16}
+    with in_process(folder, **limits) as running:
         yield running
+
+
+@pytest.fixture
+def sole(alone: Api) -> Pieces:
+    return Pieces.of(alone)
 
 
 @pytest.fixture
@@ -120,16 +127,13 @@ def upload(shared_api: Api) -> Pieces:
     return Pieces.of(shared_api)
 
 
-@pytest.fixture(scope="module")
-def begun(shared_api: Api) -> Iterator[Pieces]:
-    """Two pieces of one upload, for all that is refused: after all of it, it goes on."""
-    upload = Pieces.of(shared_api)
-    assert upload.begin().status_code == 201
+@pytest.fixture
+def begun(sole: Pieces) -> Pieces:
+    """An upload of which two pieces have come."""
+    assert sole.begin().status_code == 201
     for offset in (0, PIECE):
-        upload.patch(offset, upload.content[offset : offset + PIECE])
-    yield upload
-    rest = upload.content[2 * PIECE :]
-    assert upload.patch(2 * PIECE, rest, last=True).status_code == 201
+        sole.patch(offset, sole.content[offset : offset + PIECE])
+    return sole
 
 
 def is_problem(answer: httpx.Response, problem: Problem) -> bool:
@@ -202,40 +206,40 @@ def test_whatever_is_sent_again_gets_the_same_answer(upload: Pieces) -> None:
     assert begun.headers["upload-offset"] == str(upload.size)
 
 
-def test_who_lost_its_place_is_told_it(upload: Pieces) -> None:
-    assert upload.send("HEAD").status_code == 404
-    begun = upload.begin()
-    assert begun.headers["location"] == upload.path
+def test_who_lost_its_place_is_told_it(sole: Pieces) -> None:
+    assert sole.send("HEAD").status_code == 404
+    begun = sole.begin()
+    assert begun.headers["location"] == sole.path
     assert "max-append-size=67108864" in begun.headers["upload-limit"]
-    upload.patch(0, upload.content[:PIECE])
-    found = upload.send("HEAD")
+    sole.patch(0, sole.content[:PIECE])
+    found = sole.send("HEAD")
     assert found.status_code == 204
     assert found.headers["cache-control"] == "no-store"
     assert found.headers["upload-offset"] == str(PIECE)
     assert found.headers["upload-complete"] == "?0"
-    assert found.headers["upload-length"] == str(upload.size)
-    assert found.headers["repr-digest"] == content_digest(upload.content)
+    assert found.headers["upload-length"] == str(sole.size)
+    assert found.headers["repr-digest"] == content_digest(sole.content)
 
 
 def test_the_last_piece_may_hold_bytes_and_wait_for_the_next_task(
-    upload: Pieces,
+    sole: Pieces,
 ) -> None:
-    upload.begin()
-    upload.patch(0, upload.content[:PIECE])
+    sole.begin()
+    sole.patch(0, sole.content[:PIECE])
     last = {"last": True, "Prefer": "wait=0"}
-    sealed = upload.patch(PIECE, upload.content[PIECE:], **last)
-    again = upload.patch(PIECE, upload.content[PIECE:], **last)
+    sealed = sole.patch(PIECE, sole.content[PIECE:], **last)
+    again = sole.patch(PIECE, sole.content[PIECE:], **last)
     assert (sealed.status_code, again.status_code) == (204, 204)
     assert sealed.headers["coterie-receipt"] == again.headers["coterie-receipt"]
 
 
-def test_a_piece_that_is_cut_leaves_nothing(upload: Pieces) -> None:
-    upload.begin()
-    before = upload.session.api.stored()
-    cut = upload.patch(0, upload.content[:PIECE], Content_Length=str(PIECE + 1))
+def test_a_piece_that_is_cut_leaves_nothing(sole: Pieces) -> None:
+    sole.begin()
+    before = sole.session.api.stored()
+    cut = sole.patch(0, sole.content[:PIECE], Content_Length=str(PIECE + 1))
     assert is_problem(cut, Problem.MALFORMED)
-    assert upload.session.api.stored() == before
-    assert upload.offset() == 0
+    assert sole.session.api.stored() == before
+    assert sole.offset() == 0
 
 
 @pytest.mark.postgres
@@ -395,16 +399,14 @@ REFUSED: dict[str, tuple[Callable[[Pieces], httpx.Response], Problem]] = {
 
 
 @pytest.mark.threat(130)
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_fit_is_refused_and_changes_nothing(
-    begun: Pieces, what: str
-) -> None:
-    attempt, problem = REFUSED[what]
+def test_what_does_not_fit_is_refused_and_changes_nothing(begun: Pieces) -> None:
     before = begun.session.api.stored()
-    refusal = attempt(begun)
-    assert is_problem(refusal, problem), refusal.text
-    assert begun.session.api.stored() == before
-    assert begun.offset() == 2 * PIECE
+    for what, (attempt, problem) in REFUSED.items():
+        refusal = attempt(begun)
+        assert is_problem(refusal, problem), (what, refusal.text)
+        assert begun.session.api.stored() == before, what
+    rest = begun.content[2 * PIECE :]
+    assert begun.patch(2 * PIECE, rest, last=True).status_code == 201
 
 
 @pytest.mark.threat(130)
@@ -422,64 +424,64 @@ def test_nobody_goes_on_with_another_party_s_upload(begun: Pieces) -> None:
 
 
 @pytest.mark.threat(130)
-def test_ten_thousand_beginnings_are_one_upload(upload: Pieces) -> None:
+def test_ten_thousand_beginnings_are_one_upload(sole: Pieces) -> None:
     """One for each answer of each slot: other rounds are not open, other bytes refused."""
-    api = upload.session.api
-    assert upload.begin().status_code == 201
+    api = sole.session.api
+    assert sole.begin().status_code == 201
     before = api.stored()
-    token = upload.session.tokens[A]
+    token = sole.session.tokens[A]
     for number in range(1, 10):
         digest = content_digest(f"{number}".encode())
-        assert is_problem(upload.begin(digest=digest), Problem.CONTRIBUTION_DIFFERS)
+        assert is_problem(sole.begin(digest=digest), Problem.CONTRIBUTION_DIFFERS)
         headers = {"Upload-Complete": "?0", "Upload-Length": "9", "Repr-Digest": digest}
         for place in (
             f"rounds/{number + 1}/attempts/1",
             f"rounds/1/attempts/{number + 1}",
         ):
-            path = f"{upload.session.path}/{place}/contribution/upload"
+            path = f"{sole.session.path}/{place}/contribution/upload"
             refusal = api.send("PUT", path, token, headers)
             assert is_problem(refusal, Problem.ROUND_CLOSED)
     assert api.stored() == before
 
 
 @pytest.mark.threat(130)
-def test_an_upload_that_is_not_what_it_said_has_ended(upload: Pieces) -> None:
+def test_an_upload_that_is_not_what_it_said_has_ended(sole: Pieces) -> None:
     """To put it together once more would cost as much again."""
     wrong = content_digest(b"other bytes")
-    assert upload.begin(digest=wrong).status_code == 201
-    upload.patch(0, upload.content)
-    api = upload.session.api
-    assert is_problem(upload.seal(), Problem.DIGEST_MISMATCH)
-    for refusal in (upload.seal(), upload.begin(digest=wrong), upload.begin()):
+    assert sole.begin(digest=wrong).status_code == 201
+    sole.patch(0, sole.content)
+    api = sole.session.api
+    assert is_problem(sole.seal(), Problem.DIGEST_MISMATCH)
+    for refusal in (sole.seal(), sole.begin(digest=wrong), sole.begin()):
         assert is_problem(refusal, Problem.UNAVAILABLE)
     sweep(api)
-    assert left_of(upload) == 0
-    upload.fill()
-    assert upload.seal().status_code == 201
+    assert left_of(sole) == 0
+    sole.fill()
+    assert sole.seal().status_code == 201
 
 
 @pytest.mark.threat(130)
 def test_bytes_that_do_not_answer_the_task_are_refused_like_one_body(
-    shared_api: Api,
+    alone: Api,
 ) -> None:
     """The checks of a contribution are made over the whole, whatever its pieces were."""
-    good = Pieces.of(shared_api)
+    good = Pieces.of(alone)
     other = Pieces(good.session, good.session.reply(B))  # another slot's answer
     assert other.begin().status_code == 201
     other.patch(0, other.content)
-    contributions = shared_api.stored()[0]["contributions"]
+    contributions = alone.stored()[0]["contributions"]
     assert is_problem(other.seal(), Problem.AGREEMENT_MISMATCH)
-    assert shared_api.stored()[0]["contributions"] == contributions
-    sweep(shared_api)
+    assert alone.stored()[0]["contributions"] == contributions
+    sweep(alone)
 
 
 @pytest.mark.threat(130)
-def test_pieces_are_not_smaller_than_a_share_of_the_whole(upload: Pieces) -> None:
+def test_pieces_are_not_smaller_than_a_share_of_the_whole(sole: Pieces) -> None:
     size = 3 * MAX_PIECES
-    assert upload.begin(size=size).headers["upload-limit"].count("min-append-size=3,")
+    assert sole.begin(size=size).headers["upload-limit"].count("min-append-size=3,")
     assert least_piece(size) == 3
-    assert is_problem(upload.patch(0, b"xx"), Problem.MALFORMED)
-    assert upload.patch(0, b"xxx").status_code == 204
+    assert is_problem(sole.patch(0, b"xx"), Problem.MALFORMED)
+    assert sole.patch(0, b"xxx").status_code == 204
 
 
 @pytest.mark.threat(39, 130)
@@ -502,14 +504,14 @@ def test_a_closed_round_takes_no_piece_and_its_pieces_go(shared_api: Api) -> Non
 
 
 @pytest.mark.threat(130)
-def test_a_cancelled_session_takes_no_piece(shared_api: Api) -> None:
-    upload = Pieces.of(shared_api)
+def test_a_cancelled_session_takes_no_piece(alone: Api) -> None:
+    upload = Pieces.of(alone)
     upload.fill()
     session = upload.session
-    shared_api.send("POST", f"{session.path}/cancel", session.key)
+    alone.send("POST", f"{session.path}/cancel", session.key)
     for refusal in (upload.begin(), upload.patch(0, b"x"), upload.seal()):
         assert refusal.status_code == 410
-    sweep(shared_api)
+    sweep(alone)
     assert left_of(upload) == 0
 
 
