@@ -7,10 +7,9 @@ and each knows its own rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
-
-import numpy as np
 
 _BY_CHANCE: Final = 1e-6
 
@@ -33,12 +32,12 @@ def oddities(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
         return
     share = mine / total
     for cluster, (here, all_) in enumerate(zip(own, sizes, strict=True)):
-        if here == 0 and all_ * np.log1p(-share) < np.log(_BY_CHANCE):
+        if here == 0 and all_ * math.log1p(-share) < math.log(_BY_CHANCE):
             yield (
                 f"Cluster {cluster} holds {all_} rows, and none of yours: ask whether "
                 "the others measure in your units, and code as you do."
             )
-        elif here == all_ and all_ * np.log(share) < np.log(_BY_CHANCE):
+        elif here == all_ and all_ * math.log(share) < math.log(_BY_CHANCE):
             yield (
                 f"Cluster {cluster} holds {all_} rows, all of them yours: are your "
                 "columns in the units of the others?"

@@ -13,7 +13,12 @@ from party_sdk.cli.completing import optional_slot_argument
 from party_sdk.cli.consent import consent, sheet_for
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import labels_option
-from party_sdk.cli.party_options import PartyOptions, here_options, invited_argument
+from party_sdk.cli.party_options import (
+    PartyOptions,
+    here_options,
+    invited_argument,
+    read_invitation,
+)
 from party_sdk.cli.policy_options import choice_option, policy_options
 from party_sdk.cli.table_options import GivenTable, data_options
 from party_sdk.outputs import keep_others, remembered, write_whole
@@ -69,7 +74,7 @@ def fetch(session: str, slot: str | None, out: Path, here: PartyOptions) -> None
 
 @step.command()
 @click.argument("task_file", type=click.Path(path_type=Path, dir_okay=False))
-@click.argument("invitation", required=False, default="", callback=invited_argument)
+@click.argument("invitation", required=False, default="", callback=read_invitation)
 @data_options
 @out_option
 @labels_option

@@ -36,9 +36,11 @@ PAGES = [
 # What a page may say of a block that no test runs.
 REASONS = frozenset(
     {
+        "changes the files of a shell",
         "installs packages",
         "makes an environment of its own",
         "needs Docker",
+        "needs machines of a cluster",
         "needs a public name, or the rights of root",
         "runs every test",
         "serves until it is stopped",
