@@ -30,7 +30,7 @@ POSTGRESQL = Need(
 )
 NGINX = Need("nginx", "COTERIE_REQUIRE_TOOLS", "install nginx")
 COMPOSE = Need("docker-compose", "COTERIE_REQUIRE_TOOLS", "install docker-compose")
-PROMTOOL = Need("promtool", "COTERIE_REQUIRE_PROMTOOL", "install prometheus")
+PROMTOOL = Need("promtool", "COTERIE_REQUIRE_TOOLS", "install prometheus")
 CHROMIUM = Need("chromium", "COTERIE_REQUIRE_TOOLS", "install chromium")
 CEPH = Need(
     "Ceph",
