@@ -19,8 +19,9 @@ _ACROSS, _BESIDE, _BOTH = (
 )
 
 _LINEAR: Final = (
-    "Everything grows with the rows and no faster: it ends where the analyst's memory "
-    "does, or with an upload larger than the service takes (`COTERIE_MAX_BODY_BYTES`)."
+    "Everything grows with the rows and no faster. Many rows are read from disk block by "
+    "block: it ends where the analyst's disk does, or with an upload larger than the "
+    "service takes (`COTERIE_MAX_BODY_BYTES`). Only `spectral` of `dc` holds them all."
 )
 
 
@@ -85,8 +86,9 @@ def _parts(measured: Mapping[str, Any]) -> Iterator[str]:
     yield "Written by `python -m benchmarks.sizing`; no figure on this page was typed."
     yield (
         f"Sessions of {PARTIES} parties, {FEATURES} features, {CLUSTERS} clusters and "
-        "default parameters (with landmarks: `max_rows` 1,000,000). Bytes follow from the shapes of the messages (a test holds "
-        "them against simulated sessions), memory is a bound that the protocol states. "
+        "default parameters (with landmarks: `max_rows` 1,000,000). Bytes follow from the "
+        "shapes of the messages (a test holds them against simulated sessions), memory is "
+        "a bound that the protocol states; files are mapped, and not counted in it. "
         "Time is the protocol's work at the speed that was measured with one thread of "
         f"a machine with {measured['processors']} processors ({measured['machine']}, "
         f"Python {measured['python']}, {measured['date']}): the analyst's and the "

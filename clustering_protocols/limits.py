@@ -8,6 +8,12 @@ MAX_GROUP_SLOTS: Final = 250
 MINIMUM_MEMBERS: Final = 3
 """Fewest members of a masked sum: of two, each could take its own share off it."""
 
+MANY_ROWS: Final = 500_000
+"""Beyond these k-means++, whose passes are as many as clusters, is slow."""
+
+MANY_NUMBERS: Final = 1 << 27
+"""Beyond these, a gibibyte, k-means++ has too many rows × features to hold at once."""
+
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 """Of ids of sessions and names of slots, which stand in addresses and folders."""
 

@@ -8,7 +8,6 @@ rounding, and the same bits on any number of processors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -17,15 +16,11 @@ from sklearn.metrics import pairwise_distances_argmin
 from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS
 from clustering_protocols.row_blocks import RowBlocks
 
 from . import oversampling
 from .lloyd import Rows, lloyd
-
-MANY_ROWS: Final = 500_000
-"""Beyond these k-means++, whose passes are as many as clusters, is slow."""
-MANY_NUMBERS: Final = 1 << 27
-"""Beyond these, a gibibyte, k-means++ has too many rows × features to hold at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

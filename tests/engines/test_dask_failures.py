@@ -14,6 +14,7 @@ import dask
 import pytest
 from support import dask_kernels as kernels
 from support.dask_clusters import Processes
+from support.repeats import NIGHTLY
 from support.tls import certificate
 
 from analyst_service.blobs.opening import BlobPlace
@@ -23,7 +24,10 @@ from analyst_service.engines.references import Mapped
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.errors import Unavailable
 
-pytestmark = pytest.mark.thorough(only=True)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not NIGHTLY, reason="processes of Dask run in make thorough"),
+]
 
 SECONDS = 60.0
 

@@ -9,21 +9,25 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from support import eager_dask
 from support.analyst_process import Analyst, Crowd
 from support.dask_clusters import Processes
+from support.repeats import NIGHTLY
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms import Layout
 
-pytestmark = pytest.mark.thorough(only=True)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not NIGHTLY, reason="processes of Dask run in make thorough"),
+]
 
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(400, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 PARAMS = DataCollaboration(n_clusters=3, n_init=2)
-PROGRAM = str(Path(eager_dask.__file__))
+# not imported: it changes the engine of whoever imports it
+PROGRAM = str(Path(__file__).parents[1] / "support" / "eager_dask.py")
 
 
 def with_dask(folder: Path, **settings: str) -> Analyst:

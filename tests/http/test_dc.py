@@ -110,11 +110,9 @@ class Dying:
     def as_party(self, token: str) -> Dying:
         return Dying(self.client.as_party(token), self.deaths)
 
-    def contribute(
-        self, session: str, round_: int, attempt: int, body: bytes, wait: float
-    ) -> Any:
+    def contribute(self, session: str, round_: int, *others: Any, **named: Any) -> Any:
         self.die_once(round_, "before it is sent")
-        answer = self.client.contribute(session, round_, attempt, body, wait)
+        answer = self.client.contribute(session, round_, *others, **named)
         self.die_once(round_, "before the receipt is read")
         return answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS
 from clustering_protocols.preparation import flows
 from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
 
@@ -9,7 +10,7 @@ from . import anchors
 from .params import DataCollaboration
 
 _SPACE_COPIES = 3  # the common space, what k-means sorts, and a block's temporaries
-_ROW_WORDS = 12  # labels, distances, counts
+_ROW_WORDS = 6  # distances, labels, and those as results
 _GRAPH = 120  # words of ten neighbours, symmetrised and scaled, and Lanczos' vectors
 _PARTY_COPIES = 8  # of rows and anchors: scaled, factored, projected, and as bytes
 
@@ -39,8 +40,9 @@ def needs(params: DataCollaboration, extent: Extent) -> Needs:
         results=WORD * (n + (n_own + k) * extent.parties),
     )
     spectral = params.algorithm == "spectral"
+    is_held = spectral or (n <= MANY_ROWS and n * extent.features <= MANY_NUMBERS)
     per_row = (
-        _SPACE_COPIES * extent.features
+        is_held * _SPACE_COPIES * extent.features
         + _ROW_WORDS
         + spectral * (_GRAPH + _SPACE_COPIES * k)
     )
