@@ -14,7 +14,7 @@ import dask
 import pytest
 from support import dask_kernels as kernels
 from support.dask_clusters import Processes
-from support.repeats import NIGHTLY
+from support.repeats import on_command
 from support.tls import certificate
 
 from analyst_service.blobs.opening import BlobPlace
@@ -24,10 +24,7 @@ from analyst_service.engines.references import Mapped
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.errors import Unavailable
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.skipif(not NIGHTLY, reason="processes of Dask run in make thorough"),
-]
+pytestmark = on_command("processes of Dask")
 
 SECONDS = 60.0
 

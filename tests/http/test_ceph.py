@@ -12,17 +12,14 @@ import pytest
 from support.analyst_process import Analyst, wait_for
 from support.ceph import Ceph, ceph
 from support.databases import Databases
-from support.repeats import NIGHTLY
+from support.repeats import on_command
 from support.several import arrived, assert_whole, fleet, gatherer, start_sessions
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
 from clustering_protocols.errors import StorageFull, Unavailable
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.skipif(not NIGHTLY, reason="a store of Ceph runs in make thorough"),
-]
+pytestmark = on_command("stores of Ceph")
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,13 @@ import psutil
 import pytest
 from support.analyst_process import Analyst, Crowd
 from support.dask_clusters import Processes
-from support.repeats import NIGHTLY
+from support.repeats import on_command
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms import Layout
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.skipif(not NIGHTLY, reason="processes of Dask run in make thorough"),
-]
+pytestmark = on_command("processes of Dask")
 
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(400, 6))

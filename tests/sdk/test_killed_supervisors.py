@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.analyst_process import wait_for as wait_longer
+from support.repeats import on_command
 from support.standing import Served, an_order, supervised
 from support.terminal import Terminal, read
 
@@ -30,7 +31,15 @@ id_column = "id"
 labels = "LABELS"
 """
 TWO = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
-only_thorough = pytest.mark.thorough(only=True)
+
+
+def dear(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark what takes a minute of waiting."""
+    for mark in on_command("supervisors that are killed early or take turns"):
+        test = mark(test)
+    return test
+
+
 wait_for: Callable[..., None] = partial(wait_longer, seconds=120)
 
 
@@ -100,7 +109,7 @@ def writing_blocked(labels: Path) -> Iterator[None]:
 @pytest.mark.parametrize(
     "stage",
     [
-        pytest.param("after its upload", marks=only_thorough),
+        pytest.param("after its upload", marks=pytest.mark.thorough(only=True)),
         "while labels are written",
     ],
 )
@@ -133,7 +142,7 @@ def test_the_next_one_ends_with_the_same_labels(
     assert not list(labels.parent.glob(".labels*")), "half a file is left behind"
 
 
-@only_thorough
+@dear
 def test_an_invitation_that_was_not_taken_yet_is_taken_by_the_next(
     online: Terminal, rows: Path, home: Path
 ) -> None:
@@ -158,7 +167,7 @@ def test_an_invitation_that_was_not_taken_yet_is_taken_by_the_next(
     assert len(labels_in(labels)) == 12
 
 
-@only_thorough
+@dear
 def test_two_parties_of_one_session_take_turns_and_both_end(
     online: Terminal, rows: Path, home: Path
 ) -> None:

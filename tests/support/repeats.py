@@ -15,6 +15,15 @@ NEVER_RUN = pytest.StashKey[set[str]]()
 """Tests that were collected and of which no case runs but on command."""
 
 
+def on_command(what: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of what is too dear for every run: servers of others, hours.
+
+    ``what`` runs, in the plural: the end of a run says so where it was left out.
+    """
+    reason = f"{what} run in make thorough"
+    return [pytest.mark.thorough, pytest.mark.skipif(not NIGHTLY, reason=reason)]
+
+
 def thorough(*, ci: int, nightly: int) -> int:
     """Return how often to repeat."""
     return nightly if NIGHTLY else ci
