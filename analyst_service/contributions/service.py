@@ -167,10 +167,8 @@ class ContributionService:
 
     def store(self, arrived: Sequence[Arrived]) -> list[Stored | CoterieError]:
         """Store checked contributions; return each, or why it is refused."""
-        valid, now = (
-            self._auth.still_valid(each.caller for each in arrived),
-            self._clock.now(),
-        )
+        valid = self._auth.still_valid(each.caller for each in arrived)
+        now = self._clock.now()
         sessions = self._own((each.caller for each in arrived), lock=True)
         answers = self._rows.answers(sessions)
         fresh: dict[str, list[Contribution]] = {}
