@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 _PIECE: Final = 4 << 20
 _PARTS_ABOVE: Final = 64 << 20
-_FULL: Final = ("quotaexceeded", "insufficientstorage", "507", "no space left")
+# Errors hold addresses, digests and times too: a mark is more than a number.
+_FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
 _SHRINKS: Final = 8  # after an eighth of the cache has come in parts
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}

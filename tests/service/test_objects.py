@@ -225,6 +225,16 @@ def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
         blobs.check()
 
 
+@pytest.mark.parametrize("answering", [(500, "")], indirect=True)
+def test_a_number_in_an_objects_name_is_no_status(
+    answering: Any, tmp_path: Path
+) -> None:
+    numbers = (str(number).encode() for number in range(10_000))
+    named = next(each for each in numbers if "507" in sha256(each).hexdigest())
+    with pytest.raises(Unavailable):
+        over(answering, tmp_path / "cache").put(named)
+
+
 @pytest.mark.parametrize("url", ["nothing://here", "s3://", "bucket"])
 def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(Unavailable, match="COTERIE_BLOB_STORE"):

@@ -23,6 +23,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -118,7 +119,8 @@ class Warm:
 
     def send_signal(self, which: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, which)
+            with suppress(ProcessLookupError):  # it has ended; nobody has said so yet
+                os.kill(self.pid, which)
 
     def _number(self) -> int:
         said = self._line.recv(NUMBER.size)
