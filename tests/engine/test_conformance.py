@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.examples import begun, dealt
 from support.raw_rows import contains, numbers, tell_tales
+from support.repeats import some
 
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.contract import Example
@@ -31,6 +32,13 @@ EXAMPLES = [
 # of module scope: the tests of one example come together, and share its sessions
 every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES, scope="module")
 every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+# what takes a second run of an example: of each protocol the first ones, all on command
+SOME = [
+    pytest.param(name, example, id=f"{name}-{number}")
+    for name, known in registry.catalogue().items()
+    for number, example in enumerate(some(known.examples(), ci=2))
+]
+some_examples = pytest.mark.parametrize(("name", "example"), SOME, scope="module")
 
 
 class Otherwise(Session):
@@ -79,7 +87,8 @@ def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
     return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
 
 
-@every_example
+@pytest.mark.thorough
+@some_examples
 def test_neither_what_roles_forget_nor_their_order_changes_a_label(
     name: str, example: Example[Any]
 ) -> None:
@@ -94,7 +103,8 @@ def senders(simulated: simulation.Simulated) -> list[str]:
     return [m.sender for m in answers if m.round == 1]
 
 
-@every_example
+@pytest.mark.thorough
+@some_examples
 def test_the_same_seed_gives_the_same_labels(name: str, example: Example[Any]) -> None:
     """And the same messages but for what is sealed."""
     first, second = finished(example).simulated, otherwise(example)

@@ -210,8 +210,10 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
             "COTERIE_HOME": str(tmp_path / "home"),
         }
 
-        def coterie(*words: str) -> set[str]:
-            return told(tmp_path, PROGRAM, *words, **here)
+        def coterie(*commands: list[str]) -> set[str]:
+            """Return what all of them import, in one process."""
+            given = {"COTERIE_TEST_COMMANDS": json.dumps(commands)}
+            return told(tmp_path, PROGRAM, **here, **given)
 
         create = [
             "session",
@@ -222,24 +224,20 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
             "--param",
             "n_clusters=2",
         ]
-        assert coterie(*create) <= CLIENT | OPTIONAL
-        assert coterie("session", "list") <= CLIENT | OPTIONAL
-        assert coterie("session", "show", "done") <= CLIENT | OPTIONAL
-        assert coterie("session", "report", "done") <= CLIENT | OPTIONAL
-        assert coterie("session", "audit", "done") <= CLIENT | OPTIONAL
-        assert coterie("identity", "new", "North") <= LISTING | VALUES
-        assert coterie("identity", "card") <= LISTING | VALUES
-        assert coterie("identity", "trust", "--list") <= LISTING | VALUES
+        shown = [["session", name, "done"] for name in ("show", "report", "audit")]
+        assert coterie(create, ["session", "list"], *shown) <= CLIENT | OPTIONAL
+        cards = [["new", "North"], ["card"], ["trust", "--list"]]
+        assert coterie(*(["identity", *words] for words in cards)) <= LISTING | VALUES
         with analyst.coordinator(tmp_path / "home") as coordinator:
             [invitation] = coordinator.session("open").invite().values()
             risks = coordinator.session("open").status().risks
         accepted = [word for code in risks for word in ("--accept-risk", code)]
-        page = ["--html", str(tmp_path / "terms.html")]
-        written = coterie("party", "terms", invitation, *page)
+        terms = ["party", "terms", invitation]
+        written = coterie([*terms, "--html", str(tmp_path / "terms.html")])
         assert PAGES <= written <= CLIENT | OPTIONAL | PAGES
-        assert coterie("party", "terms", invitation) <= CLIENT | OPTIONAL
-        assert coterie("party", "join", invitation, *accepted) <= CLIENT | OPTIONAL
-        assert coterie("party", "audit", "open", "r1c1") <= CLIENT | OPTIONAL
+        joined = ["party", "join", invitation, *accepted]
+        audited = ["party", "audit", "open", "r1c1"]
+        assert coterie(terms, joined, audited) <= CLIENT | OPTIONAL
 
 
 WORKER = """

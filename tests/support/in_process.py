@@ -7,9 +7,10 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -158,21 +159,28 @@ class Api:
         return Transport(str(http.base_url), patience=patience, http=http)
 
     def stored(self) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
-        """Everything that the service keeps: all rows, and the names of all blobs."""
-        with self.service.database.engine.connect() as connection:
-            rows = {
-                table.name: list(map(tuple, connection.execute(_of_all_rows(table))))
-                for table in Base.metadata.sorted_tables
-            }
+        """Everything that the service keeps: all rows, and the names of all blobs.
+
+        The rows are as the database's driver gives them.
+        """
+        engine = self.service.database.engine
+        with closing(engine.raw_connection()) as connection:
+            cursor = connection.cursor()
+            rows = {}
+            for table in Base.metadata.sorted_tables:
+                cursor.execute(_of_all_rows(table, engine.dialect))
+                rows[table.name] = cursor.fetchall()
         places = os.walk(self.service.settings.blob_place.folder)  # cheaper than rglob
         blobs = (f"{place}/{name}" for place, _, names in places for name in names)
         return rows, sorted(blobs)
 
 
-def _of_all_rows(table: sa.Table) -> sa.Select[Any]:
+@cache
+def _of_all_rows(table: sa.Table, dialect: sa.Dialect) -> str:
     """Select what a request does not change by being made."""
     columns = (each for each in table.c if each.name != "last_used_at")
-    return sa.select(*columns).order_by(*table.primary_key)
+    selected = sa.select(*columns).order_by(*table.primary_key)
+    return str(selected.compile(dialect=dialect))
 
 
 @contextmanager
