@@ -53,6 +53,18 @@ def receiver() -> Iterator[Hook]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
+    """A session that takes addresses of both ways, and keeps none that it refuses."""
+    mail = {"smtp_host": "127.0.0.1", "smtp_from": "a@b.example"}
+    folder = tmp_path_factory.mktemp("refusing")
+    with in_process(folder, notices_webhooks=True, **mail) as api:
+        session = api.open(Dummy(), PARTS)
+        assert post(session, "https://hooks.example/") == 201
+        assert post(session, "a@b.example", "mail") == 201
+        yield session
+
+
 def post(session: ByHand, address: str, way: str = "webhook") -> int:
     path = f"{session.path}/receivers"
     body = {"way": way, "address": address}
@@ -139,10 +151,9 @@ def test_the_administrator_names_networks_inside() -> None:
     ],
 )
 def test_what_may_not_be_called_is_refused_when_it_is_left(
-    start_api: StartApi, address: str
+    refusing: ByHand, address: str
 ) -> None:
-    with start_api(notices_webhooks=True) as api:
-        assert post(api.open(Dummy(), PARTS), address) == 422
+    assert post(refusing, address) == 422
 
 
 @pytest.mark.parametrize("address", ["http://hooks.example/", "https://hooks.example/"])
@@ -323,12 +334,10 @@ def test_nobody_at_the_address_is_no_error_of_ours(start_api: StartApi) -> None:
     ],
 )
 def test_an_address_that_is_more_than_one_is_refused(
-    start_api: StartApi, address: str
+    refusing: ByHand, address: str
 ) -> None:
     assert not is_mail_address(address)
-    mail = {"smtp_host": "127.0.0.1", "smtp_from": "a@b.example"}
-    with start_api(**mail) as api:
-        assert post(api.open(Dummy(), PARTS), address, "mail") in {400, 422}
+    assert post(refusing, address, "mail") in {400, 422}
 
 
 @pytest.mark.threat(123)

@@ -17,6 +17,7 @@ from clustering_protocols.protocols.llf import (
 from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
 from support.dictionaries import within
+from support.known_ways import KnownWay
 from support.tables import cut
 
 SEED = 6
@@ -51,7 +52,7 @@ def rows(n: int = 200) -> FloatArray:
 
 
 def session(n_parties: int = 5, **more: Any) -> Session:
-    params: dict[str, Any] = {
+    given: dict[str, Any] = {
         "n_clusters": 3,
         "scaling": "none",
         "init": "given",
@@ -60,11 +61,15 @@ def session(n_parties: int = 5, **more: Any) -> Session:
         "max_iter": 40,
         **more,
     }
-    layout = Layout.lattice(n_parties)
-    sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
-    data = cut(rows(), layout, sizes)
-    said = within(-20.0, 20.0, data, layout)
-    return Session(Llf(**params), layout, data, seed=5, dictionary=said)
+    params, layout = Llf(**given), Layout.lattice(n_parties)
+
+    def begin() -> KnownWay:
+        sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
+        data = cut(rows(), layout, sizes)
+        said = within(-20.0, 20.0, data, layout)
+        return KnownWay(params, layout, data, seed=5, dictionary=said)
+
+    return KnownWay.begun(("rows", n_parties, params), begin)
 
 
 def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
@@ -78,14 +83,20 @@ def columns_session(
     algorithm: Any, update: int = 3, bound: float | None = None, **more: Any
 ) -> Session:
     """Return a session of split columns; a dictionary of values up to ``bound``, if any."""
-    pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
-    layout = Layout.lattice(1, 3)
-    data = {
-        slot: MatrixSource(X, [f"{slot}a", f"{slot}b"], numbered(60))
-        for slot, X in zip(layout.names, pieces, strict=True)
-    }
-    params = Llf(n_clusters=3, algorithm=algorithm, **more)
-    said = None if bound is None else within(-bound, bound, data, layout)
-    s = Session(params, layout, data, seed=5, dictionary=said)
+    params, layout = (
+        Llf(n_clusters=3, algorithm=algorithm, **more),
+        Layout.lattice(1, 3),
+    )
+
+    def begin() -> KnownWay:
+        pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
+        data = {
+            slot: MatrixSource(X, [f"{slot}a", f"{slot}b"], numbered(60))
+            for slot, X in zip(layout.names, pieces, strict=True)
+        }
+        said = None if bound is None else within(-bound, bound, data, layout)
+        return KnownWay(params, layout, data, seed=5, dictionary=said)
+
+    s = KnownWay.begun(("columns", bound, params), begin)
     s.until(messages.Measure, update)
     return s
