@@ -66,4 +66,6 @@ class KnownWay(Session):
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other))
+    return len(one) == len(other) and all(
+        a is b for a, b in zip(one, other, strict=True)
+    )
