@@ -26,7 +26,8 @@ from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import About, Layout
-from party_sdk.coordinator import CoordinatedSession, Coordinator
+from party_sdk.coordinated import CoordinatedSession
+from party_sdk.coordinator import Coordinator
 from party_sdk.local_analyst import local_analyst
 from party_sdk.participant import Party
 from party_sdk.policy import Policy

@@ -9,7 +9,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.suitability import Method, Partitioning
 from clustering_protocols.terms import Layout, Terms
 from coterie_pages.models import Expected, Seat, Who
-from party_sdk import advice
+from party_sdk import measured
 from party_sdk.roster import Roster
 
 
@@ -38,7 +38,7 @@ def expected(terms: Terms) -> tuple[str, tuple[Expected, ...]]:
     way = way_of(name, registry.check_terms(terms), partitioning)
     if way is None:
         return "", ()
-    found = advice.figures(name, way.name, partitioning)
+    found = measured.figures(name, way.name, partitioning)
     return way.name, tuple(
         Expected(set=each.set, mean=each.mean, least=each.least, seeds=each.seeds)
         for each in found

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
     from clustering_protocols.records import Record
     from clustering_protocols.wire.answers import SessionStatus
-    from party_sdk.coordinator import CoordinatedSession
+    from party_sdk.coordinated import CoordinatedSession
 
 
 def session_report(

@@ -172,7 +172,7 @@ def _print_fact(name: str, text: str) -> None:
 
 def _facts(fit: Fit) -> list[tuple[str, str]]:
     """Return names and texts of what is printed of a fit."""
-    from party_sdk.advice import measured
+    from party_sdk.measured import in_words
 
     way = fit.way
     facts = [
@@ -186,7 +186,7 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
     facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
     facts += [("size", sentence) for sentence in fit.large]
-    told = measured(fit)
+    told = in_words(fit.figures)
     return [*facts, *([("fidelity", told)] if told else [])]
 
 

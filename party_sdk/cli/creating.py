@@ -208,10 +208,10 @@ def _costs(
     """Yield what a session costs beyond the usual: several runs, many rows."""
     if runs is None and rows is None:
         return
-    from party_sdk import advice
+    from party_sdk import advice, measured
 
     if runs is not None:
-        yield advice.rounds_line(params, layout, runs)
+        yield measured.rounds_line(params, layout, runs)
     yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)
 
 

@@ -10,9 +10,9 @@ import click
 
 from party_sdk._files import default_home
 from party_sdk.addresses import mistaken
+from party_sdk.cli.invited import read_invitation
 from party_sdk.cli.options import ca_option, home_option
 from party_sdk.cli.output import json_option, say
-from party_sdk.cli.party_options import read_invitation
 
 
 @click.command()

@@ -14,7 +14,7 @@ from party_sdk.cli.output import say
 from party_sdk.letters import write_letters
 
 if TYPE_CHECKING:
-    from party_sdk.coordinator import CoordinatedSession
+    from party_sdk.coordinated import CoordinatedSession
 
 invitations_option = click.option(
     "--invitations",

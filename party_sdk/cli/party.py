@@ -13,6 +13,7 @@ import click
 
 from party_sdk.cli.completing import session_argument, slot_argument
 from party_sdk.cli.consent import consent, next_command, remember_consent, sheet_for
+from party_sdk.cli.invited import invitation_argument, typed_invitation
 from party_sdk.cli.notify import notify_option
 from party_sdk.cli.output import (
     json_option,
@@ -27,8 +28,6 @@ from party_sdk.cli.party_notify import notify_party
 from party_sdk.cli.party_options import (
     PartyOptions,
     here_options,
-    invitation_argument,
-    typed_invitation,
 )
 from party_sdk.cli.party_pages import report, terms
 from party_sdk.cli.policy_options import (

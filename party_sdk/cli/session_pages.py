@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from clustering_protocols.proofs import SignedLog
     from clustering_protocols.wire.answers import SessionStatus
     from coterie_pages.models import SessionReport
-    from party_sdk.coordinator import CoordinatedSession, Coordinator
+    from party_sdk.coordinated import CoordinatedSession
+    from party_sdk.coordinator import Coordinator
 
 
 @click.command()

@@ -11,7 +11,7 @@ from party_sdk.cli.runs import table_lines
 if TYPE_CHECKING:
     from clustering_protocols.records import Record
     from clustering_protocols.wire.answers import SessionStatus, SlotStatus
-    from party_sdk.coordinator import CoordinatedSession
+    from party_sdk.coordinated import CoordinatedSession
 
 
 def show_summary(summary: Record) -> None:

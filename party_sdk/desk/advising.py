@@ -16,9 +16,10 @@ from coterie_pages.models import Expected, Learns, Risk
 from coterie_pages.models.desk_coordinator import Advising, FitCard, NoFit
 from coterie_pages.models.fields import FormField, Option
 from coterie_pages.models.frame import Notice
-from party_sdk.advice import Fit, advise, measured, situation_of, written
+from party_sdk.advice import Fit, advise, situation_of, written
 from party_sdk.desk.answers import Form, desk_of, shown
 from party_sdk.desk.coordinating import ABOVE, numbered, query_of
+from party_sdk.measured import in_words
 from party_sdk.questions import QUESTIONS
 
 ADVICE: Final = f"{ABOVE}/advice"
@@ -131,7 +132,7 @@ def _card(fit: Fit, answers: Mapping[str, Any], root: str) -> FitCard:
         with_party=way.exposure_with_one_party.sentence,
         rounds=way.rounds.sentence,
         dial=way.dial,
-        measured=measured(fit),
+        measured=in_words(fit.figures),
         large=tuple(fit.large),
         figures=tuple(
             Expected(set=each.set, mean=each.mean, least=each.least, seeds=each.seeds)

@@ -23,7 +23,8 @@ from clustering_protocols.limits import NAME_PATTERN
 from clustering_protocols.wire.states import OVER
 from coterie_pages.models.desk_coordinator import AtAnalyst, Coordinating, OpenedRow
 from coterie_pages.models.fields import FormField
-from party_sdk.coordinator import CoordinatedSession, Coordinator
+from party_sdk.coordinated import CoordinatedSession
+from party_sdk.coordinator import Coordinator
 from party_sdk.desk.answers import Desk, Form, desk_of, form_of, shown, to
 from party_sdk.supervisor.clock import now
 

@@ -19,7 +19,8 @@ from coterie_pages.models.desk_coordinator import (
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.frame import Notice
 from party_sdk._files import private_folder
-from party_sdk.coordinator import CoordinatedSession, Coordinator
+from party_sdk.coordinated import CoordinatedSession
+from party_sdk.coordinator import Coordinator
 from party_sdk.desk.answers import desk_of, form_of, shown
 from party_sdk.desk.coordinating import coordinated, session_in
 from party_sdk.letters import letter, write_letters

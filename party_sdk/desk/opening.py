@@ -15,13 +15,13 @@ from coterie_pages.models.desk_coordinator import Review, SlotLine
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.frame import Notice
 from coterie_pages.terms import sheet_of
-from party_sdk.advice import rounds_line
 from party_sdk.coordinator import Coordinator
 from party_sdk.desk.answers import Form, desk_of, form_of, shown
 from party_sdk.desk.coordinating import ABOVE, coordinated, numbered, query_of
 from party_sdk.desk.draft_fields import page_of
 from party_sdk.desk.drafts import Asked, Draft
 from party_sdk.desk.inviting import folder_field, invitations_page, writable
+from party_sdk.measured import rounds_line
 from party_sdk.supervisor.clock import now
 from party_sdk.wishes import Drawn
 

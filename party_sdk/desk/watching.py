@@ -19,7 +19,8 @@ from coterie_pages.models.frame import Notice
 from coterie_pages.models.screens import Chain, Refusal
 from coterie_pages.pages import page as file_of
 from coterie_pages.timelines import timeline_of
-from party_sdk.coordinator import CoordinatedSession, Coordinator
+from party_sdk.coordinated import CoordinatedSession
+from party_sdk.coordinator import Coordinator
 from party_sdk.desk.answers import bad, file, form_of, shown, to
 from party_sdk.desk.coordinating import SESSIONS, coordinated, numbered, session_in
 from party_sdk.session_reports import archive, session_report

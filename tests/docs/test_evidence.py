@@ -21,7 +21,7 @@ from benchmarks.evidence_fidelity import (
 from benchmarks.omnifc_fidelity import sample
 from clustering_protocols import registry
 from clustering_protocols.errors import CoterieError
-from party_sdk.advice import evidence as measured, figures
+from party_sdk.measured import evidence as measured, figures
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 AGAIN = ("iris", "wine")  # small, and bundled with scikit-learn

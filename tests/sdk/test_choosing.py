@@ -26,10 +26,10 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import Layout
 from clustering_protocols.wire.states import SessionState
-from party_sdk.advice import evidence, rounds_line
 from party_sdk.cli.runs import table_lines
 from party_sdk.cli.runs_picture import draw
-from party_sdk.coordinator import CoordinatedSession
+from party_sdk.coordinated import CoordinatedSession
+from party_sdk.measured import evidence, rounds_line
 from party_sdk.trials.runs import read_runs
 
 X: Any = load_iris().data

@@ -24,7 +24,7 @@ from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import About, Layout, digest, read_terms
 from coterie import Coordinator, Party, Policy
 from party_sdk.client import AnalystClient
-from party_sdk.coordinator import CoordinatedSession
+from party_sdk.coordinated import CoordinatedSession
 from party_sdk.identities import OwnIdentity
 from party_sdk.invitations import Invitation
 

@@ -35,7 +35,7 @@ from party_sdk import answered
 from party_sdk._files import default_home, write_private
 from party_sdk._transport import Transport
 from party_sdk.answered import Answered, Standing
-from party_sdk.coordinator import CoordinatedSession
+from party_sdk.coordinated import CoordinatedSession
 from party_sdk.invitations import Invitation
 from party_sdk.memory import Identity, PartyFolder
 

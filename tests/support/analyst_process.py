@@ -28,7 +28,7 @@ from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Deadlines, Layout
 from coterie import Coordinator, Party, Policy, Result
 from party_sdk._transport import Transport
-from party_sdk.coordinator import CoordinatedSession
+from party_sdk.coordinated import CoordinatedSession
 from support.databases import write_current_file
 from support.warm import Warm, stock
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clustering_protocols.contract import Params
 from clustering_protocols.terms import Layout
 from coterie import Coordinator, Party, Policy, Result
-from party_sdk.coordinator import CoordinatedSession
+from party_sdk.coordinated import CoordinatedSession
 
 if TYPE_CHECKING:
     from support.in_process import Api
