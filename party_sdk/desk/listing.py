@@ -11,7 +11,12 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.errors import CoterieError, GuardRefused, InvalidParameters
+from clustering_protocols.errors import (
+    CoterieError,
+    GuardRefused,
+    InvalidParameters,
+    NotReady,
+)
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models.desk import Parties, PartyRow
 from coterie_pages.models.frame import Notice
@@ -40,13 +45,13 @@ def post_invitation(request: Request) -> Response:
         text = form.one("invitation").strip()
         invitation = Invitation.parse(text or _read(form.one("file").strip(), desk))
         _keep(desk, invitation)
-    except (GuardRefused, InvalidParameters) as error:
+    except (GuardRefused, InvalidParameters, NotReady) as error:
         return _page(request, bad(error))
     return to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
 def _keep(desk: Desk, invitation: Invitation) -> None:
-    """Place an order for an invitation; a newer one takes the place of one that ended."""
+    """Place an order for an invitation; a newer one takes the earlier one's place."""
     files = OrderFiles(desk.home, invitation.session, invitation.slot)
     order = Order(
         invitation=str(invitation), ca_file=desk.ca_file, allow_http=desk.allow_http
@@ -57,12 +62,19 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
             raise GuardRefused(
                 "There is an order with another invitation of this session and slot."
             )
-        ended = status.is_over and status.state is not OrderState.COMPLETED
-        if kept.invitation == order.invitation or not ended:
+        is_done = status.state is OrderState.COMPLETED
+        if kept.invitation == order.invitation or is_done or _is_in(files, status):
             return
         again = {"invitation": order.invitation, "withdrawn": None}
         order = kept.model_copy(update=again)
     desk.orders.place(order)
+
+
+def _is_in(files: OrderFiles, status: OrderStatus) -> bool:
+    """Return whether a party takes part already: no later invitation changes that."""
+    folder = files.folder
+    has_joined = folder.exists and folder.load_identity().token is not None
+    return has_joined and not status.is_over
 
 
 def _read(named: str, desk: Desk) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,14 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.errors import CoterieError, InvalidData, NotReady
+from clustering_protocols.errors import CoterieError, InvalidData
 from clustering_protocols.terms import Terms
 from coterie_pages.models.desk import ColumnChoice, TableChoice, TableFile
 from coterie_pages.models.frame import Notice
 from party_sdk.arriving import agreed_in
 from party_sdk.desk.answers import Form, bad, desk_of, form_of, shown, to
 from party_sdk.desk.kept import Kept, kept_of
-from party_sdk.supervisor import Order, OrderedTable, OrderState
+from party_sdk.supervisor import Order, OrderedTable
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, Table
@@ -51,7 +50,6 @@ _ENDINGS: Final = frozenset(
         ".dta",
     ]
 )
-_WAIT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +129,7 @@ def post_order(request: Request) -> Response:
 
 
 def _place(kept: Kept, table: OrderedTable, *, confirm: bool) -> None:
-    """Place an order; one that was just asking for its table is waited for."""
+    """Place an order, on the table that was chosen."""
     before = kept.order or Order(
         invitation=str(kept.invitation),
         ca_file=kept.desk.ca_file,
@@ -143,20 +141,7 @@ def _place(kept: Kept, table: OrderedTable, *, confirm: bool) -> None:
         "confirm": confirm,
         "withdrawn": None,
     }
-    order = before.model_copy(update=update)
-    until = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            kept.desk.orders.place(order)
-        except NotReady:
-            asks = before.table is None and (
-                kept.files.status().state is OrderState.RUNNING
-            )
-            if not asks or time.monotonic() > until:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+    kept.desk.orders.place(before.model_copy(update=update))
 
 
 def table_page(

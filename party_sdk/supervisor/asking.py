@@ -65,6 +65,8 @@ class Asking:
         Raises
         ------
         Awaited
+        Overtaken
+            If there is another order meanwhile: nothing is asked for this one.
         """
         number = sha256(length_prefixed(kind.value, about)).hexdigest()[:16]
         answer = self.files.answers().to(number)
@@ -72,8 +74,7 @@ class Asking:
             self.refused = None if answer.yes else answer
             return answer.yes
         with self.files.alone():
-            if kind is QuestionKind.TABLE and self.files.order().table is not None:
-                raise Awaited  # it was placed with one meanwhile, and is queued again
+            self.files.check()
             question = Question(
                 id=number,
                 kind=kind,

@@ -27,7 +27,7 @@ from party_sdk.policy import Policy
 from party_sdk.policy_files import read_policy
 from party_sdk.supervisor.asking import Asking, Awaited, Declined
 from party_sdk.supervisor.clock import now
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor.files import OrderFiles, Overtaken
 from party_sdk.supervisor.models import (
     Order,
     OrderedTable,
@@ -67,6 +67,12 @@ class Background:
         if not is_free(self._files.folder):
             return End.TRY_AGAIN  # a process that is about to end, or `party run`
         try:
+            return self._as_far_as_it_goes()
+        except Overtaken:
+            return End.STOPPED
+
+    def _as_far_as_it_goes(self) -> End:
+        try:
             if self._is_withdrawn():
                 carry_out(self._files, self._order)
             else:
@@ -90,17 +96,19 @@ class Background:
 
     def stopped(self) -> End:
         """Say that the process was stopped: the order goes on when it is started."""
-        if not self._files.status().is_over:
-            self._files.tell(state=OrderState.QUEUED)
+        with self._files.alone(), suppress(Overtaken):
+            if not self._files.status().is_over:
+                self._files.tell(state=OrderState.QUEUED)
         return End.STOPPED
 
     def _is_withdrawn(self) -> bool:
-        """Take the order as it is now, unless it is withdrawn.
+        """Take the order, and say that it runs, unless it is withdrawn.
 
-        It may have been placed anew since this process began; while it runs it may not.
+        It may have been placed anew since this process began.
         """
         with self._files.alone():
-            self._order = self._files.order()
+            self._order = self._files.take()
+            self._invitation = Invitation.parse(self._order.invitation)
             self._asking.confirm = self._order.confirm
             if self._order.withdrawn is not None:
                 return True
@@ -140,10 +148,9 @@ class Background:
         if self._order.table is None:
             self._order = self._by_rule(terms)
             self._asking.confirm = self._order.confirm
-            with self._files.alone():  # it may have been withdrawn meanwhile
-                withdrawn = self._files.order().withdrawn
-                update = {"withdrawn": withdrawn}
-                self._files.save_order(self._order.model_copy(update=update))
+            with self._files.alone():
+                self._files.check()
+                self._files.save_order(self._order)
         table = self._order.table
         if table is None:
             raise GuardRefused("No table is named.")
@@ -196,6 +203,7 @@ class Background:
             confirm=self._asking.let_go,
             on_roster=self._asking.meet,
         )
+        self._files.check()  # a withdrawal that found no party here comes before this
         with member.arriving():
             data = table.named().open(member.agreed)
         result = member.run(data, on_progress=self._telling.progress)
@@ -204,6 +212,7 @@ class Background:
                 result.save(order.labels)
             if order.report is not None:
                 self._write_report(member, order.report)
+        self._files.take()  # a withdrawal that comes now finds it completed
         self._end(OrderState.COMPLETED, None)
 
     def _try(self, outputs: list[Path | None], table: OrderedTable) -> None:

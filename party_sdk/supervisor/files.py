@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,13 +20,23 @@ from party_sdk.supervisor.models import Answers, Order, OrderStatus, Question
 _M = TypeVar("_M", bound=BaseModel)
 
 
+class Overtaken(Exception):
+    """The order was withdrawn or placed anew since it was taken: others speak for it."""
+
+
 class OrderFiles:
-    """Reads and writes what is kept of the order of one party."""
+    """Reads and writes what is kept of the order of one party.
+
+    Whoever acts on an order, for as long as that takes, takes it first: from then on
+    nothing is told of it once it is another one.
+    """
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.folder = PartyFolder(home, session, slot)
         self.session, self.slot = session, slot
         self._files = SecretFiles(home)
+        self._is_alone = False
+        self._taken: tuple[datetime, str | None] | None = None
 
     @property
     def exists(self) -> bool:
@@ -43,6 +54,21 @@ class OrderFiles:
         """Keep an order."""
         self._write(self._order, order)
 
+    def take(self) -> Order:
+        """Return the order, to act on it as it is placed now."""
+        with self.alone():
+            order = self.order()
+            self._taken = (self.status().placed_at, order.withdrawn)
+        return order
+
+    def check(self) -> None:
+        """Raise :class:`Overtaken` if the order is no longer the one that was taken."""
+        if self._taken is None:
+            return
+        withdrawn = self.order().withdrawn
+        if self._taken != (self.status().placed_at, withdrawn):
+            raise Overtaken
+
     def status(self) -> OrderStatus:
         """Return where the order stands."""
         at = now()
@@ -52,13 +78,21 @@ class OrderFiles:
         return self._read(OrderStatus, self._status) or fresh
 
     def tell(self, **changes: Any) -> OrderStatus:
-        """Change where the order stands, and return it; nothing is written for no news."""
-        before = self.status()
-        after = before.model_copy(update=changes)
-        if after != before or not self._status.exists():
-            after = after.model_copy(update={"changed_at": now()})
-            self._write(self._status, after)
-        return after
+        """Change where the order stands, and return it; nothing is written for no news.
+
+        Raises
+        ------
+        Overtaken
+            If another order was taken than there is now.
+        """
+        with self.alone():
+            self.check()
+            before = self.status()
+            after = before.model_copy(update=changes)
+            if after != before or not self._status.exists():
+                after = after.model_copy(update={"changed_at": now()})
+                self._write(self._status, after)
+            return after
 
     def question(self) -> Question | None:
         """Return what a person has to decide, if anything."""
@@ -82,9 +116,16 @@ class OrderFiles:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let one process at a time place, answer or withdraw."""
-        with waiting(self.folder.path / "order.lock"):
+        """Let one process at a time change what is kept; within it, as often as needed."""
+        if self._is_alone:
             yield
+            return
+        with waiting(self.folder.path / "order.lock"):
+            self._is_alone = True
+            try:
+                yield
+            finally:
+                self._is_alone = False
 
     @property
     def moved_at(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from party_sdk.invitations import Invitation
 from party_sdk.leaving import leave
 from party_sdk.memory import PartyFolder
 from party_sdk.supervisor.clock import now
-from party_sdk.supervisor.files import OrderFiles, orders_in
+from party_sdk.supervisor.files import OrderFiles, Overtaken, orders_in
 from party_sdk.supervisor.models import (
     Answer,
     Answers,
@@ -148,9 +149,11 @@ class Orders:
             order = files.order().model_copy(update={"withdrawn": reason})
             files.save_order(order)
             files.unask()
-        if not is_free(files.folder):
-            return files.tell(question=None)
-        return carry_out(files, order)
+            files.tell(question=None)
+            order = files.take()
+        if is_free(files.folder):
+            carry_out(files, order)
+        return files.status()
 
     def _files(self, session: str, slot: str) -> OrderFiles:
         files = OrderFiles(self.home, session, slot)
@@ -166,9 +169,8 @@ class Orders:
             raise GuardRefused(
                 "There is an order with another invitation of this session and slot."
             )
-        looks_for_a_table = kept.table is None and order.table is not None
-        if status.state is OrderState.RUNNING and looks_for_a_table:
-            return  # nothing has begun: see Asking.ask
+        if status.state is OrderState.RUNNING and kept.table is None:
+            return  # nothing has begun: its process is overtaken
         if status.state in {OrderState.RUNNING, OrderState.COMPLETED}:
             raise NotReady(f"This order is {status.state.value}.")
 
@@ -182,7 +184,7 @@ def is_free(folder: PartyFolder) -> bool:
         return False
 
 
-def carry_out(files: OrderFiles, order: Order) -> OrderStatus:
+def carry_out(files: OrderFiles, order: Order) -> None:
     """Withdraw: stop the party for good, and tell the others where the slot is free."""
     reason = order.withdrawn or ""
     detail = f"You withdrew this order{f': {reason}' if reason else ''}."
@@ -192,10 +194,14 @@ def carry_out(files: OrderFiles, order: Order) -> OrderStatus:
     try:
         _tell_the_others(files, order, reason)
     finally:  # killed before this, it is withdrawn again
-        told = files.tell(
-            state=OrderState.DECLINED, question=None, ended_at=now(), trouble=trouble
-        )
-    return told
+        with files.alone(), suppress(Overtaken):  # placed anew meanwhile
+            if files.status().state is not OrderState.COMPLETED:
+                files.tell(
+                    state=OrderState.DECLINED,
+                    question=None,
+                    ended_at=now(),
+                    trouble=trouble,
+                )
 
 
 def _tell_the_others(files: OrderFiles, order: Order, reason: str) -> None:

@@ -140,6 +140,16 @@ def test_a_party_declines_with_a_reason_and_comes_back(
         wait_for(lambda: state.status(session, "r1c1").state is OrderState.COMPLETED)
 
 
+def test_a_newer_invitation_leads_to_its_terms_whatever_came_of_the_earlier_one(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    """The order for the earlier one may ask, run or be stopped just then."""
+    session, invitation = opened(online)
+    given(browser, invitation)
+    invited = online.json("session", "invite", session, "--slot", "r1c1")
+    assert "Who learns what" in texts(given(browser, invited["r1c1"]))
+
+
 def test_findings_say_lines_and_what_to_do(
     online: Terminal, browser: DeskBrowser
 ) -> None:

@@ -7,9 +7,12 @@ import os
 import signal
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from support.analyst_process import Analyst, wait_for as wait_longer
@@ -23,9 +26,11 @@ from clustering_protocols.errors import (
     StorageFull,
 )
 from party_sdk import _files
+from party_sdk.participant import Party
 from party_sdk.supervisor import (
     Orders,
     OrderState,
+    OrderStatus,
     QuestionKind,
     Supervisor,
     background,
@@ -49,6 +54,34 @@ def home(online: Terminal) -> Path:
 def accepting(home: Path) -> Path:
     (home / "policy.toml").write_text(RISKS)
     return home
+
+
+MOMENTS = {
+    "before it reads the terms": (background, "AnalystClient"),
+    "before its question": (background, "read_rules"),
+    "before it joins": (Party, "join"),
+}
+Begun = Callable[[str, str, Callable[[], object]], End]
+
+
+@pytest.fixture
+def begun(accepting: Path, monkeypatch: pytest.MonkeyPatch) -> Begun:
+    """Run an order; something else happens at a moment of its beginning."""
+
+    def run(session: str, moment: str, meanwhile: Callable[[], object]) -> End:
+        place, name = MOMENTS[moment]
+        real, left = getattr(place, name), [meanwhile]
+
+        def met(*given: Any, **named: Any) -> object:
+            if left:
+                left.pop()()
+            return real(*given, **named)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, met)
+            return Background(accepting, session, "r1c1").run()
+
+    return run
 
 
 wait_for = partial(wait_longer, seconds=45)
@@ -100,25 +133,106 @@ def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
 
 
 def test_a_table_that_is_named_while_one_is_looked_for_is_taken(
-    online: Terminal, rows: Path, accepting: Path, monkeypatch: pytest.MonkeyPatch
+    online: Terminal, rows: Path, accepting: Path, begun: Begun
 ) -> None:
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, None))
-    read = background.read_rules
-
-    def named_meanwhile(home: Path) -> object:
-        found = read(home)
-        orders.place(an_order(invitation, rows))
-        return found
-
-    begun = Background(accepting, session, "r1c1")
-    with monkeypatch.context() as patch:
-        patch.setattr(background, "read_rules", named_meanwhile)
-        assert begun.run() is End.AWAITS_A_PERSON
+    ended = begun(
+        session,
+        "before its question",
+        lambda: orders.place(an_order(invitation, rows)),
+    )
+    assert ended is End.STOPPED
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
     assert orders.question(session, "r1c1") is None
     assert Background(accepting, session, "r1c1").run() is End.OVER
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(
+            "before it reads the terms", marks=pytest.mark.thorough(only=True)
+        ),
+        "before its question",
+    ],
+)
+def test_a_newer_invitation_takes_the_place_of_one_that_is_looked_at(
+    online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
+) -> None:
+    """Whoever began with the earlier one asks nothing and tells nothing any more."""
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, None))
+    later = ""
+
+    def invited_anew() -> None:
+        nonlocal later
+        orders.withdraw(session, "r1c1", "not now")
+        invited = online.json("session", "invite", session, "--slot", "r1c1")
+        later = invited["r1c1"]
+        orders.place(an_order(later, None))
+
+    assert begun(session, moment, invited_anew) is End.STOPPED
+    assert OrderFiles(accepting, session, "r1c1").order().invitation == later
+    assert orders.status(session, "r1c1").state is OrderState.QUEUED
+    orders.place(an_order(later, rows))
+    assert Background(accepting, session, "r1c1").run() is End.OVER
+    assert orders.status(session, "r1c1").state is OrderState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(
+            "before it reads the terms", marks=pytest.mark.thorough(only=True)
+        ),
+        "before its question",
+        "before it joins",
+    ],
+)
+def test_an_order_that_is_withdrawn_while_it_begins_stays_withdrawn(
+    online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    table = rows if moment == "before it joins" else None
+    orders.place(an_order(invitation, table))
+    ended = begun(session, moment, lambda: orders.withdraw(session, "r1c1", "not now"))
+    assert ended is End.STOPPED
+    ledger = OrderFiles(accepting, session, "r1c1").folder.ledger
+    assert list(ledger.read()) == []
+    status = orders.status(session, "r1c1")
+    assert status.state is OrderState.DECLINED
+    assert status.trouble is not None
+    assert "not now" in status.trouble.detail
+    assert orders.question(session, "r1c1") is None
+    assert "not now" in online("session", "show", session).stdout
+
+
+def test_of_two_that_tell_at_once_neither_is_lost(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, other = OrderFiles(home, "s", "r1c1"), OrderFiles(home, "s", "r1c1")
+    slow.tell(title="Wards")
+    status, has_read, others_turn = slow.status, Event(), Event()
+
+    def read_slowly() -> OrderStatus:
+        found = status()
+        has_read.set()
+        others_turn.wait(0.2)
+        return found
+
+    monkeypatch.setattr(slow, "status", read_slowly)
+    with ThreadPoolExecutor() as threads:
+        telling = threads.submit(slow.tell, round=1)
+        assert has_read.wait(10)
+        other.tell(state=OrderState.DECLINED)
+        others_turn.set()
+        telling.result()
+    found = other.status()
+    assert (found.round, found.state) == (1, OrderState.DECLINED)
 
 
 def test_risks_are_a_question_and_a_yes_goes_on(
