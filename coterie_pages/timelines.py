@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from clustering_protocols.wire.states import Event, SlotState
-from coterie_pages.models.screens import Answer, Timeline, Work
+from coterie_pages.models.screens import Answer, Stage, Timeline, Work
 
 _MOST_WORK: Final = 120
 _MOST_ANSWERS: Final = 600
@@ -39,7 +41,8 @@ def timeline_of(
     joined = [_answer(e) for e in known if e["event"] == SlotState.JOINED.value]
     rounds = list(_rounds(known, now))
     return Timeline(
-        work=tuple(_merged(rounds)),
+        stages=tuple(_stages(rounds)),
+        work=tuple(_merged([work for _, work in rounds])),
         answers=tuple(_thinned(answers)),
         slots=tuple(slots),
         joined=tuple(joined),
@@ -51,19 +54,31 @@ def _answer(entry: Entry) -> Answer:
     return Answer(slot=entry["slot"], at=at, round=entry.get("round") or 0)
 
 
-def _rounds(entries: Iterable[Entry], now: datetime) -> Iterator[Work]:
-    """Yield from when until when each round was open."""
-    opened: tuple[int, datetime] | None = None
+def _rounds(entries: Iterable[Entry], now: datetime) -> Iterator[tuple[str, Work]]:
+    """Yield the stage of each round, and from when until when it was open."""
+    opened: tuple[Entry, datetime] | None = None
     for entry in entries:
         at = datetime.fromisoformat(entry["at"])
         if entry["event"] == Event.ROUND_OPENED:
-            opened = entry["round"], at
+            opened = entry, at
         elif opened is not None and entry["event"] in _ENDINGS:
-            yield Work(begin=opened[1], end=at, first_round=opened[0], rounds=1)
+            yield _round(*opened, at)
             opened = None
     if opened is not None:
-        end = max(now, opened[1])
-        yield Work(begin=opened[1], end=end, first_round=opened[0], rounds=1)
+        yield _round(*opened, max(now, opened[1]))
+
+
+def _round(entry: Entry, begin: datetime, end: datetime) -> tuple[str, Work]:
+    work = Work(begin=begin, end=end, first_round=entry["round"], rounds=1)
+    return entry.get("stage") or "", work
+
+
+def _stages(rounds: Iterable[tuple[str, Work]]) -> Iterator[Stage]:
+    """Yield from when until when the rounds of each stage were open."""
+    for name, some in groupby(rounds, key=itemgetter(0)):
+        works = [work for _, work in some]
+        if name:  # audits of earlier releases do not tell
+            yield Stage(name=name, begin=works[0].begin, end=works[-1].end)
 
 
 _ENDINGS: Final = frozenset(

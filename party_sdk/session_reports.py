@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -28,6 +29,7 @@ def session_report(
     opened: CoordinatedSession,
     status: SessionStatus,
     log: SignedLog,
+    entries: Sequence[Mapping[str, Any]],
     acquaintances: Acquaintances,
 ) -> SessionReport:
     """Return what a coordinator may say of a session, as far as it has come.
@@ -41,6 +43,8 @@ def session_report(
         Where it stands: :meth:`CoordinatedSession.status`.
     log : SignedLog
         Its audit: :meth:`CoordinatedSession.audit`.
+    entries : sequence of mapping
+        What the audit says: its :meth:`~SignedLog.entries`, which take a while.
 
     Raises
     ------
@@ -50,7 +54,7 @@ def session_report(
     return SessionReport(
         **reported(status),
         profiles=opened.profiles(),
-        audit=tuple(map(line_of, log.entries())),
+        audit=tuple(map(line_of, entries)),
         signed_by=fingerprint(log.key),
         **(
             _checked_here(opened, status, acquaintances)

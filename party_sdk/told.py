@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, Field
 
-from clustering_protocols.errors import CoterieError, Unauthenticated, Unavailable
+from clustering_protocols.errors import (
+    CoterieError,
+    InvalidParameters,
+    Unauthenticated,
+    Unavailable,
+)
 from party_sdk.memory import PartyFolder
 from party_sdk.receivers import OwnReceivers
 
@@ -29,10 +34,24 @@ class Told(BaseModel):
         return not self.id and not self.problem
 
 
+def check_address(address: str) -> None:
+    """Raise :class:`InvalidParameters` if nobody could be told at an address."""
+    if "://" not in address and "@" not in address:
+        raise InvalidParameters(
+            f"{address!r} is neither an address of mail nor of a webhook (https://…)."
+        )
+
+
 def read_told(folder: PartyFolder) -> tuple[Told, ...]:
     """Return the addresses that a party named."""
     kept = folder.load_identity().told
     return tuple(Told.model_validate(each) for each in kept)
+
+
+def not_named(folder: PartyFolder, addresses: Iterable[str]) -> list[str]:
+    """Return those of some addresses that the party has not named yet."""
+    named = {each.address for each in read_told(folder)}
+    return [address for address in addresses if address not in named]
 
 
 def name_addresses(folder: PartyFolder, addresses: Iterable[str]) -> None:

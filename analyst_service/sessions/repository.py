@@ -244,7 +244,7 @@ def _standing(
 
 
 def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the audit says of a move: numbers, digests, the reason of an end."""
+    """Return what the audit says of a move: where to, digests, the reason of an end."""
     digest = changes.get("state_digest") or changes.get("summary_digest")
     if agreement := changes.get("agreement"):
         digest = sha256(agreement).hexdigest()
@@ -253,4 +253,5 @@ def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
         "attempt": changes.get("attempt", session.attempt),
         "digest": digest,
         "reason": changes.get("reason"),
+        "stage": changes.get("stage"),
     }

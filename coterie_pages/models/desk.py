@@ -107,6 +107,8 @@ class TableChoice(Screen):
         Whether the table was held against the terms.
     problems, warnings : tuple of str
         What hinders it, with lines, and what may be wrong.
+    notify : str
+        Addresses that the analyst is to tell, as they were typed.
     """
 
     template = "desk/table.html.j2"
@@ -127,6 +129,7 @@ class TableChoice(Screen):
     more_problems: int = Field(default=0, ge=0)
     warnings: tuple[str, ...] = ()
     confirm: bool = True
+    notify: str = ""
 
 
 class LeavingArray(Value):
@@ -181,8 +184,8 @@ class Rehearsal(Screen):
 
     Attributes
     ----------
-    path, csv, ids, columns
-        The table, for the form that places the order.
+    path, csv, ids, columns, notify
+        For the form that places the order.
     n_bytes, seconds
         All that would leave, and how long the own party was at work.
     notes : dict
@@ -199,6 +202,7 @@ class Rehearsal(Screen):
     csv: str = ""
     ids: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    notify: str = ""
     n_rows: int = Field(ge=0)
     rounds: tuple[RehearsedRounds, ...] = ()
     n_rounds: int = Field(ge=0)

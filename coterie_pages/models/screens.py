@@ -86,6 +86,14 @@ class Work(Value):
     rounds: int = Field(default=0, ge=0)
 
 
+class Stage(Value):
+    """A stretch of time in which the rounds of one stage went on."""
+
+    name: str
+    begin: AwareDatetime
+    end: AwareDatetime
+
+
 class Answer(Value):
     """An answer of a slot: when it came, and to which round."""
 
@@ -95,8 +103,12 @@ class Answer(Value):
 
 
 class Timeline(Value):
-    """When rounds were open, and when each slot answered."""
+    """When stages and rounds were open, and when each slot answered.
 
+    stages: none where the audit is of a release that did not name them.
+    """
+
+    stages: tuple[Stage, ...] = ()
     work: tuple[Work, ...] = ()
     answers: tuple[Answer, ...] = ()
     slots: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""When rounds were open, and when each party joined and answered."""
+"""When stages and rounds were open, and when each party joined and answered."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 150.0, 20.0, 8.0, 30.0
 _MOST_NAME: Final = 20
 _LABELS: Final = 5
 _LEAST_WIDTH: Final = 1.0
+_LETTER: Final = 6.5  # the usual width of one
 
 
 class _Scale(NamedTuple):
@@ -32,8 +33,8 @@ class _Scale(NamedTuple):
 
 
 def timeline(name: str, title: str, told: Timeline) -> Markup:
-    """Return a lane of rounds, and a lane of marks for each slot."""
-    height = _TOP + _LANE * (1 + len(told.slots)) + _BOTTOM
+    """Return lanes of stages and rounds, and a lane of marks for each slot."""
+    height = _TOP + _LANE * (_lanes_above(told) + len(told.slots)) + _BOTTOM
     rounds = sum(each.rounds for each in told.work)
     said = f"{rounds} rounds, {len(told.answers)} answers of {len(told.slots)} slots."
     return picture(name, title, said, (_WIDTH, height), _drawn(told, height))
@@ -43,15 +44,17 @@ def _drawn(told: Timeline, height: float) -> Iterator[Markup]:
     scale = _scale(told)
     bottom = height - _BOTTOM
     yield from _axis(scale, bottom)
-    yield text(_LEFT - 10, _TOP + 17, "rounds", anchor="end")
+    top = _TOP + _LANE * (_lanes_above(told) - 1)
+    yield from _stages(told, scale)
+    yield text(_LEFT - 10, top + 17, "rounds", anchor="end")
     for index, work in enumerate(told.work):
         x = scale.place(work.begin)
         width = max(_LEAST_WIDTH, scale.place(work.end) - x)
         kind = "stage" if index % 2 else "stage alt"
-        shape = {"x": x, "y": _TOP + 4, "width": width, "height": _LANE - 8}
+        shape = {"x": x, "y": top + 4, "width": width, "height": _LANE - 8}
         yield element("rect", element("title", _span(work)), class_=kind, **shape)
     for lane, slot in enumerate(told.slots, start=1):
-        y = _TOP + _LANE * lane
+        y = top + _LANE * lane
         yield text(
             _LEFT - 10,
             y + 17,
@@ -68,6 +71,24 @@ def _drawn(told: Timeline, height: float) -> Iterator[Markup]:
             if answer.slot == slot:
                 x = scale.place(answer.at)
                 yield element("circle", cx=x, cy=y + _LANE / 2, r=3.0, class_="mark")
+
+
+def _lanes_above(told: Timeline) -> int:
+    return 2 if told.stages else 1
+
+
+def _stages(told: Timeline, scale: _Scale) -> Iterator[Markup]:
+    """Yield a line for each stage, with its name where there is room for it."""
+    if told.stages:
+        yield text(_LEFT - 10, _TOP + 17, "stages", anchor="end")
+    for index, stage in enumerate(told.stages):
+        x = scale.place(stage.begin)
+        width = max(_LEAST_WIDTH, scale.place(stage.end) - x)
+        kind = "stage" if index % 2 else "stage alt"
+        shape = {"x": x, "y": _TOP + 18, "width": width, "height": 4}
+        yield element("rect", element("title", stage.name), class_=kind, **shape)
+        if width > _LETTER * len(stage.name):
+            yield text(x, _TOP + 13, stage.name, class_="small")
 
 
 def _axis(scale: _Scale, bottom: float) -> Iterator[Markup]:

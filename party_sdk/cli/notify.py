@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.errors import CoterieError
+from clustering_protocols.errors import CoterieError, InvalidParameters
 from party_sdk.cli.completing import opened_argument
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.output import json_option, say
@@ -49,11 +49,13 @@ def _read_addresses(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
     del context, parameter
+    from party_sdk.told import check_address
+
     for value in values:
-        if "://" not in value and "@" not in value:
-            raise click.BadParameter(
-                f"{value!r} is neither an address of mail nor of a webhook (https://…)."
-            )
+        try:
+            check_address(value)
+        except InvalidParameters as error:
+            raise click.BadParameter(error.detail) from None
     return values
 
 

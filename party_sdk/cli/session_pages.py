@@ -99,4 +99,5 @@ def _report(
     from party_sdk.session_reports import session_report
 
     log = opened.audit()
-    return session_report(opened, status, log, coordinator.acquaintances), log
+    known = coordinator.acquaintances
+    return session_report(opened, status, log, log.entries(), known), log

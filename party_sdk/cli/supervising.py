@@ -17,6 +17,7 @@ from party_sdk.cli.completing import (
     slot_argument,
 )
 from party_sdk.cli.invited import invited_argument
+from party_sdk.cli.notify import notify_option
 from party_sdk.cli.options import home_option
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import force_option
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Each contribution waits for your yes (party answer) before it is sent.",
 )
+@notify_option("when it is your turn, and how it ends")
 @here_options()
 def order(
     session: str,
@@ -60,6 +62,7 @@ def order(
     labels: Path | None,
     report: Path | None,
     choices: Mapping[str, Any],
+    addresses: tuple[str, ...],
     here: PartyOptions,
     *,
     force: bool,
@@ -86,6 +89,7 @@ def order(
             labels=None if labels is None else labels.absolute(),
             report=None if report is None else report.absolute(),
             confirm=confirm,
+            notify=addresses,
             ca_file=here.ca_file,
             allow_http=here.allow_http,
             force=force,

@@ -54,6 +54,7 @@ def _page(kept: Kept, chosen: Chosen, found: rehearsing.Rehearsal) -> Rehearsal:
         csv=chosen.csv,
         ids=chosen.ids,
         columns=chosen.columns or (),
+        notify=chosen.notify,
         n_rows=found.n_rows,
         rounds=rounds,
         n_rounds=found.rounds,

@@ -21,6 +21,7 @@ from party_sdk.arriving import agreed_in
 from party_sdk.desk.answers import Form, bad, desk_of, form_of, shown, to
 from party_sdk.desk.kept import Kept, kept_of
 from party_sdk.supervisor import Order, OrderedTable
+from party_sdk.told import check_address
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, Table
@@ -58,6 +59,7 @@ class Chosen:
 
     columns: ticked ones; None where nobody was asked yet, which stands for all.
     checked: whether it is to be held against the terms.
+    notify: addresses that the analyst is to tell, as they were typed.
     """
 
     path: str
@@ -66,6 +68,7 @@ class Chosen:
     columns: tuple[str, ...] | None = None
     checked: bool = False
     confirm: bool
+    notify: str = ""
 
     @classmethod
     def of(cls, form: Form, folder: Path) -> Chosen:
@@ -82,7 +85,15 @@ class Chosen:
             columns=ticked if seen else None,
             checked=seen,
             confirm=bool(form.one("confirm")),
+            notify=form.one("notify").strip(),
         )
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return whom the analyst is to tell; :class:`InvalidParameters` if nobody can be."""
+        found = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
+        for address in found:
+            check_address(address)
+        return found
 
     def ordered(self) -> OrderedTable:
         """Return the table as an order names it."""
@@ -122,13 +133,13 @@ def post_order(request: Request) -> Response:
         table = fitted(chosen.ordered(), terms, kept.slot)
         if table.named().checked(terms, kept.slot).problems:
             return table_page(request, kept, chosen)
-        _place(kept, table, confirm=chosen.confirm)
+        _place(kept, table, chosen)
     except CoterieError as error:
         return table_page(request, kept, chosen, bad(error))
     return to(request, kept.address)
 
 
-def _place(kept: Kept, table: OrderedTable, *, confirm: bool) -> None:
+def _place(kept: Kept, table: OrderedTable, chosen: Chosen) -> None:
     """Place an order, on the table that was chosen."""
     before = kept.order or Order(
         invitation=str(kept.invitation),
@@ -138,7 +149,8 @@ def _place(kept: Kept, table: OrderedTable, *, confirm: bool) -> None:
     update = {
         "table": table,
         "labels": before.labels or kept.files.folder.path / "labels.csv",
-        "confirm": confirm,
+        "confirm": chosen.confirm,
+        "notify": chosen.addresses(),
         "withdrawn": None,
     }
     kept.desk.orders.place(before.model_copy(update=update))
@@ -168,9 +180,16 @@ def table_page(
         path=chosen.path,
         csv=chosen.csv,
         confirm=chosen.confirm,
+        notify=chosen.notify or _named(kept),
         **said,
     )
     return shown(request, model, notice=notice)
+
+
+def _named(kept: Kept) -> str:
+    """Return the addresses in the order that is placed anew."""
+    order = kept.order
+    return "" if order is None else " ".join(order.notify)
 
 
 def _read(kept: Kept, chosen: Chosen) -> dict[str, Any]:

@@ -120,7 +120,8 @@ def _report(
     coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> tuple[SessionReport, SignedLog]:
     log = opened.audit()
-    return session_report(opened, status, log, coordinator.acquaintances), log
+    known = coordinator.acquaintances
+    return session_report(opened, status, log, log.entries(), known), log
 
 
 def _page(
@@ -129,22 +130,21 @@ def _page(
     opened = session_in(request, coordinator)
     try:
         status = opened.status()
-        report, log = _report(coordinator, opened, status)
+        page = watched(coordinator, opened, status)
     except Unavailable as error:
         return _away(request, error)
-    page = watched(opened, status, report, log)
     seconds = 0 if status.over else _SECONDS
     return shown(request, page, notice=notice, seconds=seconds)
 
 
 def watched(
-    opened: CoordinatedSession,
-    status: SessionStatus,
-    report: SessionReport,
-    log: SignedLog,
+    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> Watched:
     """Return the page of a session, from its checked audit and what it says itself."""
-    entries, at = log.entries(), now()
+    log, at = opened.audit(), now()
+    entries = log.entries()  # once: of a long session it is most of the work
+    known = coordinator.acquaintances
+    report = session_report(opened, status, log, entries, known)
     lines = report.audit[-_MOST_LINES:]
     return Watched(
         report=report.model_copy(update={"audit": lines}),

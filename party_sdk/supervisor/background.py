@@ -38,6 +38,7 @@ from party_sdk.supervisor.models import (
 from party_sdk.supervisor.orders import carry_out, digest_of, is_free
 from party_sdk.supervisor.rules import read_rules
 from party_sdk.supervisor.telling import Telling, trouble_of
+from party_sdk.told import not_named
 
 _TO_BE_TRIED_AGAIN = (Unavailable, StorageFull, Internal)
 
@@ -204,6 +205,8 @@ class Background:
             on_roster=self._asking.meet,
         )
         self._files.check()  # a withdrawal that found no party here comes before this
+        if addresses := not_named(member.folder, order.notify):
+            member.notify(addresses)
         with member.arriving():
             data = table.named().open(member.agreed)
         result = member.run(data, on_progress=self._telling.progress)

@@ -95,6 +95,8 @@ class Order(_Kept):
         written; absolute. Without ``labels`` the result stays in the home.
     confirm : bool
         Whether each contribution is a question before it leaves.
+    notify : tuple of str
+        Addresses of mail or webhooks that the analyst is to tell, as ``--notify``.
     ca_file : Path, optional
     allow_http : bool
         As the options of these names.
@@ -110,6 +112,7 @@ class Order(_Kept):
     labels: Path | None = None
     report: Path | None = None
     confirm: bool = False
+    notify: tuple[str, ...] = Field(default=(), repr=False)
     ca_file: Path | None = None
     allow_http: bool = False
     force: bool = False

@@ -17,6 +17,7 @@ from support.standing import supervised
 from support.terminal import ACCEPT, Terminal, opened, read
 
 from party_sdk.supervisor import OrderState
+from party_sdk.supervisor.files import OrderFiles
 
 RISKS = list(ACCEPT[1::2])
 PLACE = "/parties/{}/r1c1"
@@ -218,7 +219,15 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     place = PLACE.format(session)
     assert rows.name in texts(browser.follow(browser.get(place)))
     assert "Go on" in texts(browser.get(f"{place}/terms"))
-    ordered(browser, session, rows)
+    named = {"notify": "desk@ward.example, https://hooks.example/x"}
+    nobody = ordered(browser, session, rows, notify="nobody")
+    assert "'nobody' is neither an address" in texts(nobody)
+    ordered(browser, session, rows, **named)
+    kept = OrderFiles(browser.desk.home, session, "r1c1").order()
+    assert kept.notify == ("desk@ward.example", "https://hooks.example/x")
+    again = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
+    [typed] = boxes(again, "notify")
+    assert typed.attrib["value"] == " ".join(kept.notify)
     assert session in online("party", "list").stdout
     # and the reverse: the command line places the order anew, and answers
     online("party", "order", session, "r1c1", "--data", rows, "--id-column", "id")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 from zipfile import ZipFile
 
 import pytest
@@ -11,6 +12,7 @@ from support.browsing import texts
 from support.desks import DeskBrowser
 from support.plans import HOSTILE, hidden, invitations, opened
 
+from clustering_protocols import hash_chain
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from coterie import Coordinator
@@ -50,6 +52,19 @@ def test_a_session_is_watched_extended_reported_and_cancelled(
     assert "cancelled" in texts(over)
     assert "data-hx-get" not in over.text
     assert HOSTILE in texts(desk.get("/sessions"))
+
+
+def test_a_page_reads_the_audit_once(
+    desk: DeskBrowser, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long session that is most of the work; the client has checked it before."""
+    session = coordinator.create_session("Wards", Dummy(), Layout.lattice(2))
+    read = Mock(wraps=hash_chain.read)
+    monkeypatch.setattr(hash_chain, "read", read)
+    session.audit()
+    before = read.call_count
+    assert "the chain holds" in texts(desk.get(f"/sessions/{session.id}"))
+    assert read.call_count == 2 * before + 1
 
 
 def test_new_invitations_end_the_earlier_ones(

@@ -39,6 +39,7 @@ from party_sdk.supervisor import (
 )
 from party_sdk.supervisor.background import Background, End
 from party_sdk.supervisor.files import OrderFiles
+from party_sdk.told import not_named, read_told
 
 RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\n'
 
@@ -233,6 +234,21 @@ def test_of_two_that_tell_at_once_neither_is_lost(
         telling.result()
     found = other.status()
     assert (found.round, found.state) == (1, OrderState.DECLINED)
+
+
+def test_an_order_names_once_whom_the_analyst_is_to_tell(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    order = ("party", "order", invitation, "--data", rows, "--id-column", "id")
+    online(*order, "--notify", "nobody", expect=2)
+    online(*order, "--notify", "desk@ward.example")
+    assert Background(accepting, session, "r1c1").run() is End.OVER
+    folder = OrderFiles(accepting, session, "r1c1").folder
+    [told] = read_told(folder)
+    assert told.address == "desk@ward.example"
+    assert not told.waits
+    assert not_named(folder, [told.address]) == []  # started again, it adds none
 
 
 def test_risks_are_a_question_and_a_yes_goes_on(

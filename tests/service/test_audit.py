@@ -142,6 +142,8 @@ def test_an_audit_tells_who_sent_and_received_which_digest_when(each_api: Api) -
         ("task-sent", B),
     ]
     assert ("finished", None) in events
+    opened = next(e for e in entries if e["event"] == "round-opened")
+    assert opened["stage"] == "opening"
     assert events[-2:] == [("result-sent", A), ("result-sent", None)]
     for slot in (A, B):
         sent, came = [
