@@ -16,6 +16,7 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 from support.terminal import ACCEPT, Terminal, opened, read
 
+from clustering_protocols.schema import Field, Schema
 from party_sdk.supervisor import OrderState
 from party_sdk.supervisor.files import OrderFiles
 
@@ -276,17 +277,34 @@ def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
     pages.append(browser.get("/"))
     pages.append(browser.post("/invitations", {"file": HOSTILE}))
     for page in pages:
-        assert "owned" in texts(page)
-        assert "\u202e" not in page.text
-        scripts = [each.attrib for each in tree(page).iter("script")]
-        assert all(set(each) == {"src", "defer"} for each in scripts)
-        assert not list(tree(page).iter("img"))
-        assert not [
-            name
-            for each in tree(page).iter()
-            for name in each.attrib
-            if name[:2] == "on"
-        ]
+        shown_and_never_run(page)
+
+
+@pytest.mark.threat(114)
+def test_levels_of_a_dictionary_are_shown_at_the_desk_and_never_run(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    level = HOSTILE.replace("\u202e", "")
+    field = Field(name="ward", type="string", categories=("north", level))
+    path = online.file("d.json", Schema(fields=(field,)).model_dump_json())
+    words = ("session", "create", "Wards", "--protocol", "llf", "--schema", path)
+    slots = [word for n in (1, 2, 3) for word in ("--slot", f"r{n}c1={n},1")]
+    opened = online.json(*words, *slots, "--param", "n_clusters=2")
+    page = given(browser, opened["invitations"]["r1c1"])
+    assert "Who learns what" in texts(page)
+    shown_and_never_run(page)
+
+
+def shown_and_never_run(page: httpx.Response) -> None:
+    """The page is XML still, whatever others wrote, and holds no script of theirs."""
+    assert "owned" in texts(page)
+    assert "\u202e" not in page.text
+    scripts = [each.attrib for each in tree(page).iter("script")]
+    assert all(set(each) == {"src", "defer"} for each in scripts)
+    assert not list(tree(page).iter("img"))
+    assert not [
+        name for each in tree(page).iter() for name in each.attrib if name[:2] == "on"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,41 @@ def seen(look: Look, name: str) -> None:
     if name in DRAWN | {"desk-terms", "desk-table", "desk-result"}:
         look.page.emulate_media(color_scheme="dark")
         assert violations(look.page) == []
-        look.page.emulate_media(color_scheme="light")
+        look.page.emulate_media(media="print")
+        on_paper(look.page)
+        look.page.emulate_media(media="screen", color_scheme="light")
     if os.environ.get("LOOK"):
         look.page.screenshot(path=f"{os.environ['LOOK']}/{name}.png", full_page=True)
     if os.environ.get("COTERIE_WRITE_PICTURES") == "1" and name in DRAWN:
         PICTURES.mkdir(exist_ok=True)
         content = look.page.screenshot(clip={"x": 0, "y": 0, **WIDE})
         (PICTURES / f"{name}.png").write_bytes(content)
+
+
+def on_paper(page: Page) -> None:
+    """Dark ink on white, and nothing to click."""
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.locator("nav, button").filter(visible=True).count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDE["width"]
+
+
+def reached(page: Page, what: str) -> None:
+    """Press Tab until something is in focus whose label or text begins so."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        said = page.evaluate(
+            "(e => (e.labels?.[0] ?? e).textContent.trim())(document.activeElement)"
+        )
+        if said.startswith(what):
+            return
+    raise AssertionError(what)
+
+
+def entered(page: Page, what: str) -> None:
+    reached(page, what)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
 
 
 def pressed(page: Page, name: str) -> None:
@@ -171,6 +199,34 @@ def test_a_party_comes_from_its_invitation_to_its_labels_by_clicks(
     assert "P-00" not in log
     assert "/open/" not in log
     assert str(crowd.invitations[OWN])[-40:] not in log
+
+
+def test_a_keyboard_is_enough_from_an_invitation_to_a_table_and_to_a_no(
+    browser: Browser, crowd: Crowd, desk: DeskProcess, tmp_path: Path
+) -> None:
+    with crowd.analyst.coordinator(tmp_path / "coordinator") as coordinator:
+        session = coordinator.create_session("Keys", Dummy(), Layout.lattice(1))
+        [invitation] = session.invite().values()
+        written(desk.tables / FILE, crowd.data[OWN])
+        with looking(browser, desk.address) as look:
+            page = look.at(desk.link.removeprefix(desk.address))
+            reached(page, "The invitation")
+            page.keyboard.insert_text(invitation)
+            entered(page, "Read what it is for")
+            for risk in ("dummy.row-count-is-known", "house.open-slot"):
+                reached(page, risk)
+                page.keyboard.press("Space")
+            entered(page, "Accept these terms")
+            entered(page, FILE)
+            assert "How it was read" in page.inner_text("main")
+            reached(page, "Decline")
+            page.keyboard.press("Enter")
+            reached(page, "Why, in a line")
+            page.keyboard.insert_text("no hands free")
+            entered(page, "Decline")
+            assert "no hands free" in page.inner_text("main")
+            look.check()
+        assert session.status().slots[0].reason == "no hands free"
 
 
 class _Listening(BaseHTTPRequestHandler):

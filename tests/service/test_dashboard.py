@@ -213,7 +213,8 @@ def test_a_session_shows_lattice_times_result_and_a_chain_that_holds(api: Api) -
     assert "cluster 1" in said
     assert "data-hx-trigger" not in shown.text  # nothing more will come
     titles = [each.text for each in tree(shown).iter("title")]
-    assert "When rounds were open and who answered when" in titles
+    assert "When stages and rounds were open and who answered when" in titles
+    assert {"opening", "closing"} <= set(titles)
 
 
 def test_a_changed_audit_is_said_to_be_broken_with_its_line(api: Api) -> None:
