@@ -14,10 +14,17 @@ from party_sdk.memory import PartyFolder
 _LEFT: Final = "You left this session"
 
 
-def leave(folder: PartyFolder, transport: Transport, reason: str) -> bool:
+def leave(
+    folder: PartyFolder, transport: Transport, reason: str, code: str | None = None
+) -> bool:
     """Stop a party for good, and decline its slot if nobody has taken it yet.
 
     It stops before the analyst is asked: whatever comes of that, nothing more is sent.
+
+    Parameters
+    ----------
+    code : str, optional
+        Of the invitation that counts now; that which the party accepted, by default.
 
     Returns
     -------
@@ -40,12 +47,19 @@ def leave(folder: PartyFolder, transport: Transport, reason: str) -> bool:
         folder.stop(said)
     if identity.token is not None:
         return False
-    code = Invitation.parse(identity.invitation).code
+    code = code or Invitation.parse(identity.invitation).code
     try:
         AnalystClient(transport).decline(code, SlotState.DECLINED, reason)
     except InvitationUsed:  # it joined, and the answer was lost
         return False
     return True
+
+
+def come_back(folder: PartyFolder) -> None:
+    """Take back that a party left, where nobody has taken its slot yet."""
+    if folder.exists and has_left(folder) and folder.load_identity().token is None:
+        with folder.locked():
+            folder.go_on()
 
 
 def has_left(folder: PartyFolder) -> bool:

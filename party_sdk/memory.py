@@ -153,6 +153,13 @@ class PartyFolder:
 
     def stop(self, reason: str) -> None:
         """Let the party answer nothing any more."""
+        self._stopped(reason)
+
+    def go_on(self) -> None:
+        """Take back that the party was stopped."""
+        self._stopped("")
+
+    def _stopped(self, reason: str) -> None:
         last = self.load_standing()
         journal = last.journal.stop(reason)
         self.save_standing(replace(last, turn=last.turn + 1, journal=journal))

@@ -266,6 +266,8 @@ class AtWork(Screen):
         Whether each contribution waits for a yes.
     process : int, optional
         Which process runs orders.
+    for_good : bool
+        Whether the party has left after it had joined: it cannot be placed again.
     """
 
     template = "desk/at-work.html.j2"
@@ -297,6 +299,7 @@ class AtWork(Screen):
     members: tuple[AskedOf, ...] = ()
     safety_number: str = ""
     table: str = ""
+    for_good: bool = False
     confirm: bool = False
     process: int | None = None
     missed: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from coterie_pages.models.desk import (
 from party_sdk.desk.kept import Kept
 from party_sdk.identities import Acquaintances
 from party_sdk.inspection import Inspection
+from party_sdk.leaving import has_left
 from party_sdk.roster import Roster
 from party_sdk.supervisor import OrderState, OrderStatus, Question, QuestionKind
 from party_sdk.supervisor.clock import now
@@ -40,8 +41,16 @@ def standing_of(kept: Kept, *, missed: Sequence[str] = ()) -> AtWork:
         confirm=order.confirm,
         process=kept.desk.background.process,
         missed=tuple(missed),
+        for_good=_left_for_good(kept),
         **_members(kept, question),
     )
+
+
+def _left_for_good(kept: Kept) -> bool:
+    """Return whether a party has left after its slot was taken: none comes back then."""
+    folder = kept.files.folder
+    has_joined = folder.exists and folder.load_identity().token is not None
+    return has_joined and has_left(folder)
 
 
 def _standing(status: OrderStatus) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from clustering_protocols.wire.states import SlotState
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient
 from party_sdk.invitations import Invitation
-from party_sdk.leaving import leave
+from party_sdk.leaving import come_back, leave
 from party_sdk.memory import PartyFolder
 from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles, Overtaken, orders_in
@@ -47,7 +47,8 @@ class Orders:
         """Keep an order, to be run by the supervisor; return where it stands.
 
         An order that failed, was declined or waits is placed anew: what was answered
-        with yes stands, a no is asked again.
+        with yes stands, a no is asked again. A party that left before its slot was taken
+        comes back by that.
 
         Raises
         ------
@@ -67,6 +68,7 @@ class Orders:
         with files.alone():
             if files.exists:
                 self._check_replaceable(files, order)
+            come_back(files.folder)
             files.save_order(order)
             files.save_answers(files.answers().but_noes())
             files.unask()
@@ -210,7 +212,7 @@ def _tell_the_others(files: OrderFiles, order: Order, reason: str) -> None:
         parsed.url, ca_file=order.ca_file, allow_http=order.allow_http, patience=10
     ) as transport:
         if files.folder.exists:
-            leave(files.folder, transport, reason)
+            leave(files.folder, transport, reason, parsed.code)
         else:
             client = AnalystClient(transport)
             client.decline(parsed.code, SlotState.DECLINED, reason)

@@ -136,6 +136,14 @@ def test_a_party_declines_with_a_reason_and_comes_back(
     assert reason["reason"] in online("session", "show", session).stdout
     assert "declined" in texts(browser.get("/"))
     accepted(browser, session)
+    again = {"reason": "nor a vote of the council"}
+    left = browser.follow(browser.post(f"{place}/decline", again))
+    assert again["reason"] in texts(left)
+    later = online.json("session", "invite", session, "--slot", "r1c1")["r1c1"]
+    given(browser, later)
+    third = {"reason": "nor a room"}
+    browser.follow(browser.post(f"{place}/decline", third))
+    assert third["reason"] in online("session", "show", session).stdout
     ordered(browser, session, rows)
     with supervised(browser.desk.home):
         state = browser.desk.orders
