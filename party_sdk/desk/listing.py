@@ -154,9 +154,10 @@ def _ordered(files: OrderFiles) -> PartyRow:
 
 
 def _group(status: OrderStatus, files: OrderFiles) -> str:
+    # a question is kept a moment before the status tells of it
+    is_asked = status.state is OrderState.WAITING or files.question() is not None
     has_table = files.order().table is not None
-    asks = status.state is OrderState.WAITING or not has_table
-    return "asks" if asks else "runs"
+    return "asks" if is_asked or not has_table else "runs"
 
 
 def _said(status: OrderStatus, files: OrderFiles) -> str:

@@ -17,7 +17,8 @@ from support.standing import supervised
 from support.terminal import ACCEPT, Terminal, opened, read
 
 from clustering_protocols.schema import Field, Schema
-from party_sdk.supervisor import OrderState
+from party_sdk.supervisor import OrderState, Question, QuestionKind
+from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles
 
 RISKS = list(ACCEPT[1::2])
@@ -217,6 +218,23 @@ def test_what_leaves_is_asked_and_a_question_is_answered_once(
     assert "too much" in ended
     assert "Try again as it was" in ended
     assert "queued" in texts(browser.follow(browser.post(f"{place}/again", {})))
+
+
+def test_a_question_waits_for_a_person_before_the_status_tells_of_it(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    accepted(browser, session)
+    ordered(browser, session, rows)
+    files = OrderFiles(browser.desk.home, session, "r1c1")
+    files.tell(state=OrderState.RUNNING)
+    assert "Waiting for you" not in texts(browser.get("/"))
+    kind, sentence = QuestionKind.AGREEING, "May these leave?"
+    files.ask(Question(id="q", kind=kind, sentence=sentence, asked_at=now()))
+    shown = texts(browser.get("/"))
+    assert "Waiting for you" in shown
+    assert sentence in shown
 
 
 def test_the_desk_goes_on_where_the_command_line_stopped(
