@@ -19,6 +19,7 @@ import numpy as np
 from clustering_protocols.engine import PartyEngine
 from clustering_protocols.protocols.llf import kernels
 from party_sdk.client import AnalystClient
+from party_sdk.ending import run_to_the_end
 from party_sdk.ledger import Ledger
 from party_sdk.memory import PartyFolder
 from party_sdk.participant import Party
@@ -79,4 +80,4 @@ def _timed(method: Any, name: str, spent: dict[str, float]) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    run_to_the_end(main)  # as `coterie` does

@@ -1,5 +1,13 @@
 """`python -m party_sdk.cli` is `coterie`."""
 
 from party_sdk.cli import main
+from party_sdk.ending import run_to_the_end
 
-main()
+
+def command() -> None:
+    """Run `coterie`."""
+    run_to_the_end(main)
+
+
+if __name__ == "__main__":
+    command()

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from clustering_protocols.errors import CoterieError
+from party_sdk.ending import run_to_the_end
 from party_sdk.supervisor.background import Background, End
 from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles
@@ -69,4 +70,4 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    run_to_the_end(lambda: sys.exit(main(*sys.argv[1:])))

@@ -1,0 +1,45 @@
+"""The way out of a process: what it has loaded is not taken apart piece by piece."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class _LastStep:
+    """What is done at exit, behind all else; nothing, unless there is a status."""
+
+    status: int | None = None
+
+    def __call__(self) -> None:
+        if self.status is None:
+            return
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            return  # the interpreter tells whoever waits for this process
+        os._exit(self.status)
+
+
+def run_to_the_end(command: Callable[[], Any]) -> None:
+    """Call what ends a process, and let it end without the interpreter's last round.
+
+    Looking at every object once more takes a party, which has read tables and loaded
+    compiled passes, as long as twenty rounds. Threads are awaited and what was
+    registered for the exit is done, as ever; an exception takes the usual way.
+    """
+    last = _LastStep()
+    atexit.register(last)  # the first to be registered is the last to be called
+    try:
+        command()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            last.status = end.code or 0
+        raise
+    last.status = 0
