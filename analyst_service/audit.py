@@ -74,8 +74,10 @@ class Audit:
         They are locked in one order for all: transactions that wait for each other could
         wait in a circle. On SQLite one transaction writes at a time anyway.
         """
-        if self._transaction.connection().dialect.name == "postgresql":
-            self._transaction.execute(_LOCKED, {"session_ids": list(session_ids)})
+        free = [each for each in session_ids if each not in _held(self._transaction)]
+        if free and self._transaction.connection().dialect.name == "postgresql":
+            self._transaction.execute(_LOCKED, {"session_ids": free})
+            hold(self._transaction, free)
 
     def page(self, session_id: str, after: int, limit: int) -> list[AuditLine]:
         """Return lines by number, after one."""
@@ -89,6 +91,17 @@ class Audit:
         )
 
 
+def hold(transaction: Transaction, session_ids: Iterable[str]) -> None:
+    """Remember which sessions' rows a transaction has locked: once is enough."""
+    _held(transaction).update(session_ids)
+
+
+def _held(transaction: Transaction) -> set[str]:
+    held: set[str] = transaction.info.setdefault(_HELD, set())
+    return held
+
+
+_HELD = "coterie_held_sessions"
 # of the table, and not of the class: nothing of it is read back
 _LINES = sa.insert(cast(sa.Table, AuditLine.__table__))
 _OTHER = cast(sa.Table, AuditLine.__table__).alias("other")

@@ -7,6 +7,7 @@ something else in this project.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _WRITES = "coterie_writes"
+_USED_AT = "coterie_used_at"
 _BUSY_MILLISECONDS = 30_000
 _CONNECT_SECONDS = 5
+_IDLE_SECONDS = 1.0  # after that a connection is asked whether it lives
 _REPEATS = 5
 # the framework runs up to forty requests in threads, driver and keeper beside them
 _POOL: Mapping[str, Any] = {"pool_size": 10, "max_overflow": 32, "pool_timeout": 10}
@@ -36,17 +39,25 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.engine = sa.create_engine(url, **_POOL, **_at(url))
+        self._reading = self.engine
         self._turn: AbstractContextManager[object] = nullcontext()
         if self.engine.dialect.name == "sqlite":
             _set_up_sqlite(self.engine)
             # one writes at a time; SQLite itself lets who waits try again and again
             self._turn = threading.Lock()
+        else:
+            _ask_whether_idle_connections_live(self.engine)
+            # each query sees what was committed when it began, in a transaction or
+            # none: to begin and end one is two ways to the server and back
+            self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = self.engine.execution_options(**{_WRITES: True})
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a transaction that is rolled back: for queries."""
-        with Transaction(self.engine, expire_on_commit=False) as transaction:
+        """Open a transaction that nothing is written in: for queries."""
+        with Transaction(
+            self._reading, expire_on_commit=False, autoflush=False
+        ) as transaction:
             yield transaction
 
     @contextmanager
@@ -108,7 +119,7 @@ def _at(url: str) -> dict[str, Any]:
     if sa.make_url(url).get_backend_name() == "sqlite":
         return {}
     connecting = {"connect_timeout": _CONNECT_SECONDS}
-    return {"connect_args": connecting, "pool_pre_ping": True}
+    return {"connect_args": connecting}
 
 
 def _is_conflict(error: DBAPIError) -> bool:
@@ -137,6 +148,31 @@ def _migrations() -> Path:
     package = Path(__file__).parent
     inside = package / "alembic"
     return inside if inside.is_dir() else package.parent / "alembic"
+
+
+def _ask_whether_idle_connections_live(engine: sa.Engine) -> None:
+    """Let no request have a connection that ended while nobody used it.
+
+    The pool could ask each time, which is one more way to the server and back for each
+    transaction. One that ends within a second of its use fails a request, as one that
+    ends while it is used does, and all others are replaced.
+    """
+
+    @sa.event.listens_for(engine, "checkin")
+    def _checkin(connection: Any, record: Any) -> None:
+        del connection
+        record.info[_USED_AT] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def _checkout(connection: Any, record: Any, proxy: Any) -> None:
+        del proxy
+        used_at = record.info.get(_USED_AT)
+        if used_at is None or time.monotonic() < used_at + _IDLE_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error:
+            raise sa.exc.InvalidatePoolError from None
 
 
 def _set_up_sqlite(engine: sa.Engine) -> None:

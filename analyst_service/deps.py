@@ -15,7 +15,6 @@ from analyst_service.auth.service import AuthService, Caller
 from analyst_service.middleware.pots import Visit, address
 from analyst_service.process_context import Service
 from analyst_service.strict_json import JsonRequest
-from analyst_service.together import outcomes
 from clustering_protocols.errors import CoterieError, Unauthenticated
 from clustering_protocols.limits import NAME_PATTERN
 
@@ -103,8 +102,7 @@ def _look_up(
 ) -> list[Caller | CoterieError]:
     """Return who shows these headers, or that nobody does: see Together."""
     with service.database.read() as transaction:
-        auth = AuthService(transaction, service.clock)
-        return outcomes(auth.authenticate, shown)
+        return AuthService(transaction, service.clock).authenticate_all(shown)
 
 
 def _count_stranger(request: Request) -> None:

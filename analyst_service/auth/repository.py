@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -29,21 +29,25 @@ class Known(NamedTuple):
 
 
 # Two that most requests ask, written once: to write one costs more than to send it.
-_DIGEST = sa.bindparam("digest", type_=sa.String)
+_DIGESTS: sa.BindParameter[Any] = sa.bindparam("digests", expanding=True)
 _ID = sa.bindparam("credential_id", type_=sa.String)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
-_BY_DIGEST = (
-    sa.select(*(getattr(Credential, name) for name in Known._fields[:-1]))
-    .add_columns(Principal.role)
-    .outerjoin(Principal)
-    .where(
-        sa.or_(
-            Credential.secret_digest == _DIGEST,
-            sa.and_(
-                Credential.previous_digest == _DIGEST, Credential.previous_until > _NOW
-            ),
-        )
+
+
+def _shown(
+    digest: sa.orm.InstrumentedAttribute[Any], *conditions: sa.ColumnElement[bool]
+) -> sa.Select[Any]:
+    return (
+        sa.select(digest, *(getattr(Credential, name) for name in Known._fields[:-1]))
+        .add_columns(Principal.role)
+        .outerjoin(Principal)
+        .where(digest.in_(_DIGESTS), *conditions)
     )
+
+
+_BY_DIGEST = sa.union_all(
+    _shown(Credential.secret_digest),
+    _shown(Credential.previous_digest, Credential.previous_until > _NOW),
 )
 _VALID = sa.and_(
     Credential.id == _ID, Credential.revoked_at.is_(None), Credential.expires_at > _NOW
@@ -67,11 +71,11 @@ class CredentialRepository:
         self._transaction.add(stored)
         self._transaction.flush()
 
-    def by_digest(self, digest: str, now: datetime) -> Known | None:
-        """Return the credential of a secret's digest, or of its last secret's."""
-        asked = {"digest": digest, "now": now}
-        found = self._transaction.execute(_BY_DIGEST, asked).first()
-        return None if found is None else Known(*found)
+    def by_digest(self, digests: Collection[str], now: datetime) -> dict[str, Known]:
+        """Return the credentials of secrets' digests, or of their last secrets'."""
+        asked = {"digests": list(digests), "now": now}
+        found = self._transaction.execute(_BY_DIGEST, asked)
+        return {row[0]: Known(*row[1:]) for row in found}
 
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""

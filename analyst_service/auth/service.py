@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,7 +14,13 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.auth.repository import CredentialRepository, Known
 from analyst_service.clock import Clock
 from analyst_service.models import Credential, Principal
-from clustering_protocols.errors import Forbidden, NotFound, Unauthenticated
+from analyst_service.together import outcomes
+from clustering_protocols.errors import (
+    CoterieError,
+    Forbidden,
+    NotFound,
+    Unauthenticated,
+)
 
 _TOKENS_OVERLAP = timedelta(hours=1)
 _ISSUER = "coterie"  # of principals that only keys of this service name
@@ -55,6 +61,13 @@ def digest_of(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
+def _shown_in(header: str | None) -> str | None:
+    """Return the digest of the secret in an Authorization header, if there is one."""
+    scheme, _, secret = (header or "").partition(" ")
+    shown = scheme.lower() == "bearer" and secret
+    return digest_of(secret.strip()) if shown else None
+
+
 def caller_of(
     credential: Credential | Known, role: str | None, now: datetime
 ) -> Caller:
@@ -82,14 +95,27 @@ class AuthService:
 
     def authenticate(self, header: str | None) -> Caller:
         """Return the caller of an Authorization header."""
-        scheme, _, secret = (header or "").partition(" ")
-        if scheme.lower() != "bearer" or not secret:
-            raise Unauthenticated(_REFUSED)
+        (found,) = self.authenticate_all([header])
+        if isinstance(found, CoterieError):
+            raise found
+        return found
+
+    def authenticate_all(
+        self, headers: Sequence[str | None]
+    ) -> list[Caller | CoterieError]:
+        """Return the caller of each Authorization header, or why it is refused."""
         now = self._clock.now()
-        known = self._credentials.by_digest(digest_of(secret.strip()), now)
-        if known is None:
-            raise Unauthenticated(_REFUSED)
-        return caller_of(known, known.role, now)
+        digests = [_shown_in(header) for header in headers]
+        shown = {digest for digest in digests if digest is not None}
+        known = self._credentials.by_digest(shown, now) if shown else {}
+
+        def caller(digest: str | None) -> Caller:
+            found = None if digest is None else known.get(digest)
+            if found is None:
+                raise Unauthenticated(_REFUSED)
+            return caller_of(found, found.role, now)
+
+        return outcomes(caller, digests)
 
     def create_key(self, role: Role, label: str, seconds: int) -> tuple[str, str]:
         """Return the id and the secret of a new key; the secret is shown only here.

@@ -11,7 +11,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.audit import Audit
+from analyst_service.audit import Audit, hold
 from analyst_service.models import Contribution, Member, Session, Task
 from analyst_service.outbox import Outbox, Standing
 from clustering_protocols.wire.states import Event, SessionState, SlotState, after
@@ -19,7 +19,7 @@ from clustering_protocols.wire.states import Event, SessionState, SlotState, aft
 # Queries of most requests, written once: to write one costs more than to send it.
 
 
-def _one(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Session]]:
+def _queries(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Session]]:
     """Return the queries for sessions as they are now, without a lock and with one."""
     query = sa.select(Session).where(*conditions)
     query = query.execution_options(populate_existing=True)
@@ -34,14 +34,14 @@ def _slots_of(table: type[Task | Contribution]) -> sa.Select[str]:
     )
 
 
-_BY_ID = _one(Session.id == sa.bindparam("session_id"))
+_BY_ID = _queries(Session.id == sa.bindparam("session_id"))
 _BY_IDS = {
     lock: query.order_by(Session.id)
-    for lock, query in _one(
+    for lock, query in _queries(
         Session.id.in_(sa.bindparam("session_ids", expanding=True))
     ).items()
 }
-_BY_NAME = _one(
+_BY_NAME = _queries(
     Session.owner_id == sa.bindparam("owner_id"), Session.name == sa.bindparam("name")
 )
 _MEMBERS = (
@@ -88,7 +88,7 @@ class SessionRepository:
 
     def get(self, session_id: str, *, lock: bool = False) -> Session | None:
         """Return a session as it is now; with a lock, nobody else changes it."""
-        return self._transaction.scalar(_BY_ID[lock], {"session_id": session_id})
+        return self._one(_BY_ID[lock], lock=lock, session_id=session_id)
 
     def with_ids(
         self, session_ids: Collection[str], *, lock: bool = False
@@ -96,14 +96,16 @@ class SessionRepository:
         """Return sessions as they are now, by id; locks are taken in one order for all."""
         here = {"session_ids": list(session_ids)}
         found = self._transaction.scalars(_BY_IDS[lock], here)
-        return {session.id: session for session in found}
+        sessions = {session.id: session for session in found}
+        if lock:
+            hold(self._transaction, sessions)
+        return sessions
 
     def named(
         self, owner_id: str | None, name: str, *, lock: bool = False
     ) -> Session | None:
         """Return an owner's session as it is now, by its name."""
-        asked = {"owner_id": owner_id, "name": name}
-        return self._transaction.scalar(_BY_NAME[lock], asked)
+        return self._one(_BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
 
     def all(
         self, after_id: str, limit: int, state: SessionState | None = None
@@ -201,9 +203,18 @@ class SessionRepository:
         new = {f"new_{name}": value for name, value in values.items()}
         if self._transaction.execute(statement, here | new).first() is None:
             return False
+        hold(self._transaction, [session.id])
         self._audit.append(session.id, event.value, now, **_said(session, changes))
         self._outbox.note(_standing(session, after(state, event), now, changes), now)
         return True
+
+    def _one(
+        self, query: sa.Select[Session], *, lock: bool, **of: str | None
+    ) -> Session | None:
+        session = self._transaction.scalar(query, of)
+        if lock and session is not None:
+            hold(self._transaction, [session.id])
+        return session
 
     def _page(
         self, query: sa.Select[Session], limit: int, state: SessionState | None

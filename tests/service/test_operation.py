@@ -195,7 +195,7 @@ def test_a_failure_is_a_problem_without_its_text(
     def fail(*_: object) -> None:
         raise RuntimeError("canary")
 
-    monkeypatch.setattr(AuthService, "authenticate", fail)
+    monkeypatch.setattr(AuthService, "authenticate_all", fail)
     refusal = api.send("GET", "/v1/sessions", "ck_x")
     assert problem_of(refusal) is Problem.INTERNAL
     assert "canary" not in refusal.text + caplog.text
