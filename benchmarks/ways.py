@@ -13,6 +13,7 @@ import httpx
 
 CONFIGURATION = Path(__file__).parents[1] / "docker" / "nginx.conf"
 NGINX = "/usr/sbin/nginx"
+_PATIENCE_SECONDS = 60
 
 
 def certificate(folder: Path) -> ssl.SSLContext:
@@ -27,15 +28,24 @@ def certificate(folder: Path) -> ssl.SSLContext:
 
 @contextmanager
 def proxied(folder: Path, port: int, analyst: int) -> Iterator[None]:
-    """Run the proxy that is shipped, without its limits, before an analyst's port."""
+    """Run the proxy that is shipped before an analyst's port: other addresses and paths.
+
+    Raises
+    ------
+    ValueError
+        If the shipped file does not say any more what is replaced here.
+    """
     text = CONFIGURATION.read_text()
     for shipped, here in {
         "listen 8443 ssl": f"listen 127.0.0.1:{port} ssl",
-        "server analyst:8000": f"server 127.0.0.1:{analyst}",
+        "set $analyst analyst:8000": f"set $analyst 127.0.0.1:{analyst}",
         "/etc/nginx/": f"{folder}/",
         "/tmp/nginx": f"{folder}/nginx",  # noqa: S108  what the shipped file says
-        "/dev/stderr crit": f"{folder}/error.log crit",
+        "/dev/stderr warn": f"{folder}/error.log warn",
+        "/dev/stdout": f"{folder}/access.log",
     }.items():
+        if shipped not in text:
+            raise ValueError(f"{CONFIGURATION} does not say {shipped!r}")
         text = text.replace(shipped, here)
     (folder / "nginx.conf").write_text(text)
     command = [NGINX, "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
@@ -50,11 +60,20 @@ def proxied(folder: Path, port: int, analyst: int) -> Iterator[None]:
 
 
 def await_answer(url: str, trusted: ssl.SSLContext | None) -> None:
-    """Return once an address answers well."""
+    """Return once an address answers well.
+
+    Raises
+    ------
+    httpx.HTTPError
+        What is wrong still after a minute.
+    """
+    until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
             httpx.get(url, verify=trusted or True).raise_for_status()
         except httpx.HTTPError:
+            if time.monotonic() > until:
+                raise
             time.sleep(0.05)
         else:
             return

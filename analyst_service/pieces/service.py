@@ -19,7 +19,7 @@ from analyst_service.contributions.service import (
     same_bytes,
     slot_of,
 )
-from analyst_service.models import Contribution, PartialUpload, Piece
+from analyst_service.models import Contribution, PartialUpload, Piece, Session
 from analyst_service.pieces.repository import PieceRepository
 from analyst_service.sessions.service import SessionService
 from clustering_protocols.errors import (
@@ -143,10 +143,10 @@ class PieceService:
         Malformed
             If it is too short, or ends beyond the upload, or is not its last.
         """
-        key = self._key(caller, place)
+        session, key = self._place(caller, place)
         known = self._contributions.contribution(key)
         if known is None:
-            return self._check(key, self._open(caller, place, key), piece)
+            return self._check(key, self._open(session, place, key), piece)
         if piece.is_last and piece.end == known.size:
             return Standing.of(known)  # the answer to it was lost
         raise ContributionDiffers("This attempt was answered before.")
@@ -156,8 +156,8 @@ class PieceService:
     ) -> Standing:
         """Add a piece that has come, unless it was added before; ``keep`` its blob."""
         check_valid(caller, self._auth.still_valid([caller]))
-        key = self._key(caller, place)
-        upload = self._open(caller, place, key, lock=True)
+        session, key = self._place(caller, place)
+        upload = self._open(session, place, key, lock=True)
         before = self._check(key, upload, piece)
         if before.offset != piece.offset:  # a repeat
             return before
@@ -183,11 +183,11 @@ class PieceService:
         Unavailable
             If somebody is at it, who is not known to be dead.
         """
-        key, now = self._key(caller, place), self._clock.now()
+        (session, key), now = self._place(caller, place), self._clock.now()
         known = self._contributions.contribution(key)
         if known is not None:
             return known
-        upload = self._open(caller, place, key, lock=True)
+        upload = self._open(session, place, key, lock=True)
         missing = upload.size - self._rows.offset(key)
         if missing:
             raise OffsetMismatch(f"{missing} of {upload.size} bytes are missing.")
@@ -215,13 +215,17 @@ class PieceService:
         self.end(self._key(caller, place))
 
     def _key(self, caller: Caller, place: Place) -> Where:
+        _, key = self._place(caller, place)
+        return key
+
+    def _place(self, caller: Caller, place: Place) -> tuple[Session, Where]:
         session = self._sessions.visible(caller, place.session)
-        return Where(session.id, place.round, place.attempt, slot_of(caller))
+        return session, Where(session.id, place.round, place.attempt, slot_of(caller))
 
     def _open(
-        self, caller: Caller, place: Place, key: Where, *, lock: bool = False
+        self, session: Session, place: Place, key: Where, *, lock: bool = False
     ) -> PartialUpload:
-        check_open(self._sessions.visible(caller, place.session), place)
+        check_open(session, place)
         upload = self._upload(key, lock=lock)
         _check_going(upload)
         return upload
