@@ -58,13 +58,13 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     It comes once parties share secrets and hold the same rows: what is pooled are the
     rows that take part.
     """
+    if not any(plan.fills for plan in terms.plans):
+        return stages
     # not above: few sessions fill gaps, and each process would read it
     from clustering_protocols.preparation import secrets
     from clustering_protocols.preparation.alignment import digests, intersection
     from clustering_protocols.preparation.filling import stage as filling
 
-    if not filling.needed(terms):
-        return stages
     before = {secrets.NAME, digests.NAME, intersection.NAME}
     place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
     return (*stages[:place], filling.stage(), *stages[place:])

@@ -76,10 +76,12 @@ def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage
     Where no rows travel, every row group has one slot, and nothing to intersect.
     """
     # not above: the catalogue reads risks, and no stage is built for that
-    from clustering_protocols.preparation.alignment import digests, intersection
-
     if params.selects_rows:
+        from clustering_protocols.preparation.alignment import intersection
+
         return (intersection.stage(params.alignment),)
+    from clustering_protocols.preparation.alignment import digests
+
     steps = params.alignment.normalisation
     return (digests.stage(rows_travel=rows_travel, normalisation=steps),)
 

@@ -49,7 +49,6 @@ from clustering_protocols.preparation.secrets import group_of
 from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.recipe import Observed, Plan, Prepared
 from clustering_protocols.records import Record
-from clustering_protocols.terms import Terms
 
 NAME = "filling"
 _LAST_PHASE: Final = 3
@@ -76,11 +75,6 @@ class PartialFillings(Record):
     transcript: str
     first: Annotated[IntArray, Spec("first")]
     own: Annotated[IntArray, Spec("own")]
-
-
-def needed(terms: Terms) -> bool:
-    """Return whether any field has gaps to be filled."""
-    return any(plan.fills for plan in terms.plans)
 
 
 def prepared(plan: Plan, data: DataSource, memory: Memory) -> DataSource:

@@ -22,11 +22,11 @@ RISK_SENTENCE = (
 
 def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs; none where it needs nothing."""
+    if not (moments or ranges):
+        return ()
     # not above: the catalogue reads risks, and no stage is built for that
     from clustering_protocols.preparation.statistics import by_leader, moments as masked
 
-    if not (moments or ranges):
-        return ()
     if ranges:
         return (by_leader.stage(moments=moments, ranges=True),)
     small = any(size < MINIMUM_MEMBERS for size in _group_sizes(layout))

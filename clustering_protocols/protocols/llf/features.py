@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.recipe import Ranges
 
 from .params import LlfContext, LlfSession
+
+if TYPE_CHECKING:  # a stage of its own, that most sessions do without
+    from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 
 _ROUNDING: Final = 1.001
 
@@ -74,8 +76,11 @@ def check_widths(session: LlfSession) -> None:
 
 def scaler_of(context: LlfContext) -> Scaler:
     """Return the scaler of a party's column group."""
-    standard = context.session.params.scaling == "standard"
-    moments = context.recall(PooledMoments) if standard else None
+    moments = None
+    if context.session.params.scaling == "standard":
+        from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+
+        moments = context.recall(PooledMoments)
     return scaler(context.session, context.slot.column, moments)
 
 
