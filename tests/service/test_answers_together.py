@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from analyst_service.auth.service import AuthService, Caller
 from analyst_service.contributions import tasks, uploads
@@ -124,3 +125,27 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     assert events(session)["task-sent"] == 2
     session.put(A, session.reply(A))
     assert tasks.open_tasks(service, asking)[0] is None
+
+
+def test_who_comes_together_is_looked_up_by_one_query_and_locked_once(
+    each_api: Api,
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    service = session.api.service
+    asked: list[str] = []
+    sa.event.listen(
+        service.database.engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, statement, *_: asked.append(statement),
+    )
+    shown = [f"Bearer {session.tokens[A]}", "Bearer x", f"Bearer {session.tokens[B]}"]
+    with service.database.read() as transaction:
+        found = AuthService(transaction, session.api.clock).authenticate_all(
+            [*shown, "", None]
+        )
+    assert [getattr(each, "slot", None) for each in found] == [A, None, B, None, None]
+    assert sum("credentials" in statement for statement in asked) == 1
+    both = [arrived(session, slot, session.reply(slot)) for slot in (A, B)]
+    asked.clear()
+    assert [is_new for _, is_new in uploads._keep(service, both)] == [True, True]
+    assert sum("FOR UPDATE" in statement for statement in asked) <= 1

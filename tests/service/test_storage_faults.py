@@ -17,12 +17,13 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from psycopg import errors as pg
+from psycopg import connect as pg_connect, errors as pg
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.files import FileDraft
 from analyst_service.database import _REPEATS, Database
+from analyst_service.models import Principal
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.problems import Problem
@@ -340,3 +341,45 @@ def test_a_sync_that_fails_is_no_success_and_is_not_tried_again_on_the_same_file
     again = session.put(A, content)
     assert again.status_code == 201
     assert again.json()["digest"] == sha256(content).hexdigest()
+
+
+def _server_ends_all_connections(url: str) -> None:
+    mine = "pid <> pg_backend_pid() AND datname = current_database()"
+    with pg_connect(url, autocommit=True) as connection:
+        connection.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}"
+        )
+
+
+@pytest.mark.postgres
+def test_no_request_gets_a_connection_that_ended_while_nobody_used_it(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, one = Database(Settings(database_url=postgres_url).database), sa.select(1)
+    with database.read() as first, database.read() as second:
+        first.execute(one), second.execute(one)
+    _server_ends_all_connections(postgres_url)
+    with pytest.raises(OperationalError), database.write() as transaction:
+        transaction.execute(one)  # it was used a moment ago
+    with database.write() as transaction:  # and the others are not tried at all
+        transaction.execute(one)
+    monkeypatch.setattr("analyst_service.database._IDLE_SECONDS", 0.0)
+    _server_ends_all_connections(postgres_url)
+    with database.read() as first, database.write() as second:
+        first.execute(one), second.execute(one)
+    database.close()
+
+
+@pytest.mark.postgres
+def test_reading_begins_no_transaction_and_writes_nothing(postgres_url: str) -> None:
+    database = Database(Settings(database_url=postgres_url).database)
+    begun = sa.select(sa.func.now())  # when its transaction began
+    with database.read() as transaction:
+        transaction.add(Principal(id="p", issuer="i", subject="s", role="coordinator"))
+        times = [transaction.scalar(begun) for _ in range(2)]
+    assert times[0] != times[1]
+    with database.write() as transaction:  # by the same connection
+        assert transaction.get(Principal, "p") is None
+        times = [transaction.scalar(begun) for _ in range(2)]
+    assert times[0] == times[1]
+    database.close()
