@@ -2,32 +2,38 @@
 
     python -m benchmarks.large --rows N [--parties 4] [--columns 16] [--memory GiB]
         [--starts 1] [--updates 10] [--folder DIR]
+        [--engine local|dask] [--workers 2] [--worker-memory GiB] [--same-bits]
 
 Parties hold N rows of ten groups together, each all columns. What a party would upload
 is made in blocks, rows turned by a secret rotation that leaves one column out, and lies
 in the blob store of an analyst, as an upload does. The step that follows runs in a
 process of its own, as a driver's worker does. Printed are its seconds, the bytes of the
-uploads and of the state with the labels, and the process's memory, sampled: RssAnon (its
-own), VmRSS (with the mapped uploads as far as they are in memory), and what it held
-before the step, with all imported.
+uploads and of the state with the labels, the digest of all labels, and the process's
+memory, sampled: RssAnon (its own), VmRSS (with the mapped uploads as far as they are in
+memory), and what it held before the step, with all imported. Under Dask the same of each
+worker.
 
 --memory   the process may have so much memory of its own (RLIMIT_DATA), or it fails.
 --starts   of k-means, and --updates of each at most.
+--engine   where kernels run: in the process, or on --workers of Dask, processes of one
+           thread that may have --worker-memory of their own each (RLIMIT_DATA too, and
+           Dask's --memory-limit).
+--same-bits  takes the step under both engines, and compares all that it stores.
 
-Ends with 1 where VmRSS grows by more than 1.3 × the uploads, or labels are not those of
-the groups that the rows were made from.
+Ends with 1 where VmRSS grows by more than 1.3 × the uploads, labels are not those of the
+groups that the rows were made from, or what is stored differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,7 +43,11 @@ import numpy as np
 
 from analyst_service.blobs import BlobStore
 from analyst_service.blobs.opening import BlobPlace
+from analyst_service.engines.opening import EngineChoice
 from analyst_service.jobs import worker
+from benchmarks import dask_workers, held_memory
+from benchmarks.dask_workers import Workers
+from benchmarks.held_memory import Memory
 from clustering_protocols import codec, engine, packets
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.engine import held
@@ -78,12 +88,15 @@ class Made:
 
 
 class Outcome(NamedTuple):
-    """What became of the step: its seconds, memory before and at most, what it stored."""
+    """What became of the step: its seconds, memory before and at most, what it stored.
+
+    ``workers``: the most memory of each of Dask's.
+    """
 
     seconds: float
-    before: dict[str, int]
-    own: int
-    resident: int
+    before: Memory
+    most: Memory
+    workers: list[Memory]
     moved: worker.Followed
 
 
@@ -97,9 +110,13 @@ def main() -> int:
     parser.add_argument("--starts", type=int, default=1)
     parser.add_argument("--updates", type=int, default=10)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--engine", choices=("local", "dask"), default="local")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--worker-memory", type=float, default=0.0)
+    parser.add_argument("--same-bits", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        place = BlobPlace(folder=Path(folder))
+        place = BlobPlace(folder=Path(folder) / "blobs")
         sources = _sources(given.rows, given.parties, given.columns)
         job, size = _stored(place, sources, given)
         print(
@@ -107,7 +124,13 @@ def main() -> int:
             f"{given.rows:,} × {given.columns}",
             flush=True,
         )
-        return _report(_measured(job, given.memory), size, place.open(), sources)
+        engines = ("local", "dask") if given.same_bits else (given.engine,)
+        outcomes = [_run(each, job, given) for each in engines]
+        missed = [_report(each, size, place.open(), sources) for each in outcomes]
+    differ = len({tuple(each.moved.payloads) for each in outcomes}) > 1
+    if given.same_bits:
+        print(f"stored  {'DIFFERS' if differ else 'the same under both engines'}")
+    return int(any(missed) or differ)
 
 
 def _sources(n_rows: int, parties: int, columns: int) -> dict[str, Made]:
@@ -177,49 +200,38 @@ def _upload(
     return digest, draft.size
 
 
-def _measured(job: worker.Job, gibibytes: float) -> Outcome:
+def _run(kind: str, job: worker.Job, given: argparse.Namespace) -> Outcome:
+    """Return what a step becomes under an engine."""
+    print(f"engine  {kind}", flush=True)
+    if kind == "local":
+        return _measured(job, given.memory, None)
+    data = job.blobs.folder.parent
+    with dask_workers.running(data, given.workers, given.worker_memory) as workers:
+        choice = EngineChoice(kind="dask", scheduler=workers.address)
+        return _measured(replace(job, engine=choice), given.memory, workers)
+
+
+def _measured(job: worker.Job, gibibytes: float, workers: Workers | None) -> Outcome:
     """Return what a process of its own makes of a step."""
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
     process = context.Process(target=_step, args=(far, job, gibibytes))
     process.start()
     far.close()
-    most = dict.fromkeys(("RssAnon", "VmRSS"), 0)
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(process.pid, most, over))
-    watcher.start()
-    try:
+    elsewhere = [] if workers is None else workers.processes
+    with held_memory.watched([process.pid or 0, *elsewhere]) as most:
         seconds, before, moved = near.recv()
-    finally:
-        over.set()
-        watcher.join()
-        process.join()
-    return Outcome(seconds, before, most["RssAnon"], most["VmRSS"], moved)
+    process.join()
+    first, *others = most.values()
+    return Outcome(seconds, before, first, others, moved)
 
 
 def _step(parent: Connection, job: worker.Job, gibibytes: float) -> None:
-    if gibibytes:
-        limit = int(gibibytes * 2**30)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    held_memory.hold(gibibytes)
     engine.prepare(job.agreement)  # as a worker does while parties answer
-    before, begin = _memory("self"), time.perf_counter()
+    before, begin = held_memory.now("self"), time.perf_counter()
     moved = worker.run(job)
     parent.send((time.perf_counter() - begin, before, moved))
-
-
-def _memory(process: int | str | None) -> dict[str, int]:
-    """Return the memory (bytes) of a process now, its own and in all (Linux)."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    found = dict(line.split(":", 1) for line in lines if ":" in line)
-    names = ("RssAnon", "VmRSS")
-    return {name: int(found[name].split()[0]) << 10 for name in names if name in found}
-
-
-def _watch(pid: int | None, most: dict[str, int], over: threading.Event) -> None:
-    """Note the largest memory (bytes) of a process until it is over."""
-    while not over.wait(0.01):
-        for name, size in _memory(pid).items():
-            most[name] = max(most[name], size)
 
 
 def _report(
@@ -230,28 +242,43 @@ def _report(
         return 1
     state = memoryview(blobs.map(outcome.moved.state))
     told = held.results(held.Held.decode(AnalystState.decode(state).held))
-    agreement = min(
-        _agreement(source, messages.RowGroupLabels.decode(told[slot].data))
-        for slot, source in sources.items()
-    )
-    ratio = (outcome.resident - outcome.before["VmRSS"]) / size
-    own, all_ = outcome.before["RssAnon"] >> 20, outcome.before["VmRSS"] >> 20
+    labels = {
+        slot: messages.RowGroupLabels.decode(told[slot].data).labels for slot in sources
+    }
+    agreement = min(_agreement(sources[slot], labels[slot]) for slot in sources)
+    most, before = outcome.most, outcome.before
+    ratio = (most.resident - before.resident) / size
     print(
         f"step    {outcome.seconds:.1f} s, state with the labels {len(state) >> 20} MiB"
     )
     print(
-        f"memory  {outcome.own >> 20:,} MiB of its own (before {own}), "
-        f"{outcome.resident >> 20:,} MiB with mapped uploads (before {all_}): grown by "
-        f"{ratio:.2f} × the uploads (goal {GOAL})"
+        f"memory  {most.own >> 20:,} MiB of its own (before {before.own >> 20}), "
+        f"{most.resident >> 20:,} MiB with mapped uploads (before "
+        f"{before.resident >> 20}): grown by {ratio:.2f} × the uploads (goal {GOAL})"
     )
-    print(f"labels  least adjusted Rand index with the groups {agreement:.3f}")
+    for each in outcome.workers:
+        print(
+            f"worker  {each.own >> 20:,} MiB of its own, {each.resident >> 20:,} MiB "
+            "with mapped uploads"
+        )
+    print(
+        f"labels  least adjusted Rand index with the groups {agreement:.3f}, SHA-256 "
+        f"{_digest(labels)}"
+    )
     return int(ratio > GOAL or agreement < LEAST_AGREEMENT)
 
 
-def _agreement(source: Made, result: messages.RowGroupLabels) -> float:
+def _digest(labels: Mapping[str, IntArray]) -> str:
+    found = sha256()
+    for each in labels.values():
+        found.update(np.ascontiguousarray(each).data)
+    return found.hexdigest()[:16]
+
+
+def _agreement(source: Made, labels: IntArray) -> float:
     made = islice(source.blocks(), _COMPARED)
     groups = np.concatenate([groups for _, groups in made])
-    return adjusted_rand(groups, result.labels[: len(groups)])
+    return adjusted_rand(groups, labels[: len(groups)])
 
 
 if __name__ == "__main__":
