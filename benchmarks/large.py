@@ -1,7 +1,7 @@
 """One step of `dc` over many rows: the analyst's memory beside the uploads' size.
 
     python -m benchmarks.large --rows N [--parties 4] [--columns 16] [--memory GiB]
-        [--starts 1] [--updates 10] [--folder DIR]
+        [--starts 1] [--updates 10] [--folder DIR] [--algorithm kmeans|spectral]
         [--engine local|dask] [--workers 2] [--worker-memory GiB] [--same-bits]
 
 Parties hold N rows of ten groups together, each all columns. What a party would upload
@@ -110,6 +110,7 @@ def main() -> int:
     parser.add_argument("--starts", type=int, default=1)
     parser.add_argument("--updates", type=int, default=10)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--algorithm", choices=("kmeans", "spectral"), default="kmeans")
     parser.add_argument("--engine", choices=("local", "dask"), default="local")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--worker-memory", type=float, default=0.0)
@@ -147,7 +148,10 @@ def _stored(
 ) -> tuple[worker.Job, int]:
     """Return the step behind the uploads, and the uploads' bytes."""
     params = DataCollaboration(
-        n_clusters=N_CLUSTERS, n_init=given.starts, max_iter=given.updates
+        n_clusters=N_CLUSTERS,
+        algorithm=given.algorithm,
+        n_init=given.starts,
+        max_iter=given.updates,
     )
     layout = Layout.lattice(len(sources))
     session = Session(params, layout, sources, seed=1)

@@ -14,6 +14,19 @@ MANY_ROWS: Final = 500_000
 MANY_NUMBERS: Final = 1 << 27
 """Beyond these, a gibibyte, k-means++ has too many rows × features to hold at once."""
 
+MANY_IN_A_GRAPH: Final = 100_000
+"""Beyond these, spectral clustering of `dc` is that of means of small groups of rows.
+
+The graph takes about 1.4 kB a row, and the search for neighbours and eigenvectors
+minutes, which grow faster than the rows.
+"""
+
+N_REPRESENTATIVES: Final = 10_000
+"""How many such groups: a graph of some seconds.
+
+Each row is compared with all of them, which is what takes the time.
+"""
+
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 """Of ids of sessions and names of slots, which stand in addresses and folders."""
 

@@ -40,20 +40,24 @@ class RowBlock(Protocol):
         ...
 
 
-class RowBlocks(Protocol):
-    """Rows in blocks, any number of times."""
+class Taken(Protocol):
+    """Rows of which some are asked for."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the numbers of rows and of features."""
         ...
 
-    def blocks(self) -> Iterator[RowBlock]:
-        """Yield all rows in their order, a block at a time."""
-        ...
-
     def take(self, numbers: IntArray) -> FloatArray:
         """Return some rows (s, F) by their numbers (s,): as many as fit into memory."""
+        ...
+
+
+class RowBlocks(Taken, Protocol):
+    """Rows in blocks, any number of times."""
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield all rows in their order, a block at a time."""
         ...
 
 

@@ -32,7 +32,7 @@ iteration: with less to do, and where processors are busy, they wait more than t
 """
 _BITS: Final = 62
 _SAMPLED: Final = 256  # rows that say where the middle is
-_COMPARED: Final = 1 << 12  # centroids at once: a kernel holds 256 distances to each
+_COMPARED: Final = 1 << 9  # centroids at once: 256 distances to each stay in the cache
 
 
 class Nearest(NamedTuple):
@@ -145,7 +145,7 @@ class Rows:
 
     def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
         """Yield which of V are nearest to the rows of each block."""
-        kernel = partial(_nearest, self.units.offset, V)
+        kernel = partial(nearest_of, self.units.offset, V)
         return self.engine.map(kernel, self.given.blocks())
 
     def counts(self, V: FloatArray) -> IntArray:
@@ -205,9 +205,10 @@ def _sums(
     return sums, counts, within
 
 
-def _nearest(
+def nearest_of(
     offset: FloatArray, V: FloatArray, block: RowBlock
 ) -> tuple[slice, Nearest]:
+    """Return which of V (k, F), less the offset, are nearest to the rows of a block."""
     X, n, ones = block.load(), block.n_rows, np.ones(len(offset))
     found = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
@@ -216,14 +217,14 @@ def _nearest(
 
 
 def _counts(offset: FloatArray, V: FloatArray, block: RowBlock) -> IntArray:
-    _, found = _nearest(offset, V, block)
+    _, found = nearest_of(offset, V, block)
     return np.bincount(found.labels, minlength=len(V))
 
 
 def _farthest_from(
     offset: FloatArray, V: FloatArray, most: int, block: RowBlock
 ) -> FloatArray:
-    rows, found = _nearest(offset, V, block)
+    rows, found = nearest_of(offset, V, block)
     numbers = np.arange(rows.start, rows.stop)
     return _first(np.column_stack([numbers, *found]), most)
 

@@ -24,13 +24,22 @@ from clustering_protocols import row_blocks, simulation
 from clustering_protocols.algorithms import kmeans, lloyd
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import Unavailable
-from clustering_protocols.protocols.dc import DataCollaboration, factors
+from clustering_protocols.protocols.dc import (
+    DataCollaboration,
+    analyst,
+    factors,
+    params as of_dc,
+)
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms import Layout
 
 DASK = EngineChoice(kind="dask")
 SESSIONS: dict[str, tuple[Params, Layout]] = {
     "dc": (DataCollaboration(n_clusters=3, n_init=1, max_iter=3), Layout.lattice(2, 2)),
+    "dc, spectral": (
+        DataCollaboration(n_clusters=3, algorithm="spectral", n_init=1),
+        Layout.lattice(2, 2),
+    ),
     "pqmds": (
         ProductQuantisation(n_clusters=3, n_init=1, sub_dim=2, codebook_size=30),
         Layout.lattice(1, 2),
@@ -46,6 +55,8 @@ def small_blocks() -> Iterator[None]:
         patch.setattr(kmeans, "MANY_ROWS", 500)
         patch.setattr(row_blocks, "BLOCK_ITEMS", 3000)
         patch.setattr(factors, "_LEAST_ROWS", 64)
+        patch.setattr(of_dc, "MANY_IN_A_GRAPH", 500)
+        patch.setattr(analyst, "N_REPRESENTATIVES", 100)
         yield
 
 

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from clustering_protocols import row_blocks
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
+from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
@@ -21,11 +22,12 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.figures import Figures
+from clustering_protocols.limits import N_REPRESENTATIVES
 from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.quality.runs import across
 from clustering_protocols.records import Record
-from clustering_protocols.row_blocks import ArrayRows, RowBlocks
+from clustering_protocols.row_blocks import ArrayRows, RowBlocks, Taken
 
 from . import collaboration, layouts, messages
 from .collaboration import CollaborationMap
@@ -62,30 +64,43 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat = CommonSpace.of(row_groups, maps)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
-        runs = [_run(session, params, X_hat, maps) for params in session.runs]
+        some = _representatives(session, X_hat)
+        runs = [_run(session, params, X_hat, some, maps) for params in session.runs]
         if session.params.algorithm == "kmeans":
             numbers = [params.n_clusters for params in session.runs]
             runs = across(session, X_hat, numbers, runs)
         return Finish(runs=runs)
 
 
+def _representatives(session: DcSession, X_hat: CommonSpace) -> Representatives | None:
+    """Return the rows that are clustered for all; None where all are."""
+    if not session.params.samples_rows(X_hat.shape[0]):
+        return None
+    rng = session.generator("dc", "representatives")
+    return Representatives.draw(X_hat, N_REPRESENTATIVES, rng, session.engine)
+
+
 def _run(
     session: DcSession,
     params: DataCollaboration,
     X_hat: CommonSpace,
+    some: Representatives | None,
     maps: Sequence[CollaborationMap],
 ) -> Run:
     """Return what one number of clusters gives in the common space X̂ (n, m̂)."""
     Z: RowBlocks = X_hat
     if params.algorithm == "spectral":
         rng = session.generator("dc", "embedding")
-        X = row_blocks.whole(X_hat)
+        X = row_blocks.whole(X_hat) if some is None else some.V
         Z = ArrayRows(spectral_embedding(X, params.n_clusters, rng))
     rng, engine = session.generator("dc", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     found = kmeans(Z, starts, params.max_iter, engine)
+    of_all: Taken = Z
+    if some is not None:
+        found, of_all = some.spread(found), some.repeat(Z)
     figures = of_clustering(X_hat, found, engine)
-    return _ended(session, found, Z, maps, figures)
+    return _ended(session, found, of_all, maps, figures)
 
 
 def fit_maps(
@@ -156,7 +171,7 @@ def _checked(
 def _ended(
     session: DcSession,
     found: Clustering,
-    Z: RowBlocks,
+    Z: Taken,
     maps: Sequence[CollaborationMap],
     figures: Figures,
 ) -> Run:
@@ -183,7 +198,7 @@ def _ended(
 def _let_out(
     session: DcSession,
     labels: messages.RowGroupLabels,
-    Z: RowBlocks,
+    Z: Taken,
     rows: range,
     centroids: FloatArray,
     mapping: CollaborationMap,

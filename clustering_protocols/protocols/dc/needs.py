@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS
+from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS, N_REPRESENTATIVES
 from clustering_protocols.preparation import flows
 from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
 
@@ -40,16 +40,16 @@ def needs(params: DataCollaboration, extent: Extent) -> Needs:
         results=WORD * (n + (n_own + k) * extent.parties),
     )
     spectral = params.algorithm == "spectral"
-    is_held = spectral or (n <= MANY_ROWS and n * extent.features <= MANY_NUMBERS)
-    per_row = (
-        is_held * _SPACE_COPIES * extent.features
-        + _ROW_WORDS
-        + spectral * (_GRAPH + _SPACE_COPIES * k)
-    )
+    is_held = n <= MANY_ROWS and n * extent.features <= MANY_NUMBERS
+    if spectral:
+        held = N_REPRESENTATIVES if params.samples_rows(n) else n
+    else:
+        held = n if is_held else 0
+    per_held = _SPACE_COPIES * extent.features + spectral * (_GRAPH + _SPACE_COPIES * k)
     maps = 4 * r * extent.features * extent.layout.n_row_groups
     return Needs(
         **whole._asdict(),
-        analyst_memory=PROCESS + WORD * (n * per_row + maps),
+        analyst_memory=PROCESS + WORD * (n * _ROW_WORDS + held * per_held + maps),
         party_memory=PROCESS + WORD * _PARTY_COPIES * (n_own + r) * m_own,
         measured_as="" if spectral else params.algorithm,
         analyst_work=float(n) * extent.features * k * params.n_init,

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.recipe import Plan, check_bounded
 from clustering_protocols.schema import Schema
@@ -78,7 +79,9 @@ class DataCollaboration(AlignedParams):
     algorithm: Literal["kmeans", "spectral"] = Field(
         default="kmeans",
         description="kmeans: on the common space. spectral: on the leading eigenvectors "
-        "of its graph of ten nearest neighbours.",
+        "of its graph of ten nearest neighbours; of more than "
+        f"{MANY_IN_A_GRAPH:,} rows of the graph of {N_REPRESENTATIVES:,} means, each of "
+        "the rows that are nearest to a row that was drawn: an approximation.",
     )
     reduction: Literal["pca", "svd", "lpp", "autoencoder", "random"] = Field(
         default="pca",
@@ -108,6 +111,10 @@ class DataCollaboration(AlignedParams):
         """Refuse fields without ranges, where anchors are drawn from them."""
         if self.anchor.ranges == "declared":
             check_bounded(dictionary, "anchor.ranges 'declared'")
+
+    def samples_rows(self, n_rows: int) -> bool:
+        """Return whether some rows are clustered for all, of so many in all."""
+        return self.algorithm == "spectral" and n_rows > MANY_IN_A_GRAPH
 
     @property
     def leaves_one_out(self) -> bool:

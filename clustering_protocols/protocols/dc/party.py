@@ -13,6 +13,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.limits import N_REPRESENTATIVES
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
@@ -175,5 +176,11 @@ def _report(context: DcContext) -> dict[str, object]:
         report["ragged lattice"] = (
             "Row groups that lack columns stand at the anchors' mean there: distances "
             "between row groups with different columns are not kept."
+        )
+    n_rows = sum(layouts.row_counts(context.session))
+    if context.session.params.samples_rows(n_rows):
+        report["approximation"] = (
+            f"The {n_rows:,} rows were clustered as {N_REPRESENTATIVES:,} small groups; "
+            "all rows of a group have one label."
         )
     return report

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
+from clustering_protocols.limits import N_REPRESENTATIVES
 from clustering_protocols.randomness import generator
+from clustering_protocols.row_blocks import ArrayRows
 
 from . import kernels, messages
 from .params import DataCollaboration
@@ -17,6 +20,8 @@ def labels(
 ) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts."""
     Z = scale(params, X)
+    if params.samples_rows(len(X)):
+        return _of_representatives(params, Z)
     if params.algorithm == "spectral":
         rng = generator(0, "dc", "pooled", "embedding")
         Z = spectral_embedding(Z, params.n_clusters, rng)
@@ -27,6 +32,18 @@ def labels(
     else:
         starts = summary.starts
     return kmeans(Z, starts, params.max_iter).labels
+
+
+def _of_representatives(params: DataCollaboration, X: FloatArray) -> IntArray:
+    """Return labels of the same algorithm by representatives of its own."""
+    rng = generator(0, "dc", "pooled", "representatives")
+    some = Representatives.draw(ArrayRows(X), N_REPRESENTATIVES, rng)
+    rng = generator(0, "dc", "pooled", "embedding")
+    Z = spectral_embedding(some.V, params.n_clusters, rng)
+    starts = draw_starts(
+        Z, params.n_clusters, params.n_init, generator(0, "dc", "pooled")
+    )
+    return some.spread(kmeans(Z, starts, params.max_iter)).labels
 
 
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:

@@ -1,0 +1,113 @@
+"""Centres of small groups that stand for their rows: spectral clustering of many rows.
+
+Rows are drawn uniformly, every row joins the nearest of them, and the mean of those that
+did stands for them: one pass over the rows, a block at a time. D. Yan, L. Huang,
+M. I. Jordan, "Fast approximate spectral clustering", 2009 (KASP), after one update of
+k-means, which takes most of what noise does to a drawn row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.row_blocks import RowBlock, RowBlocks, Taken
+
+from .kmeans import Clustering
+from .lloyd import Rows, Units, nearest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Representatives:
+    """What stands for all rows.
+
+    Attributes
+    ----------
+    drawn : int64 array of shape (m,)
+        The numbers of the rows that were drawn, rising.
+    V : float64 array of shape (m, F)
+        The mean of the rows of each; of one without rows what was drawn.
+    nearest : int32 array of shape (n,)
+        Which of what was drawn is nearest to each row; ties go to the lowest.
+    """
+
+    drawn: IntArray = field(repr=False)
+    V: FloatArray = field(repr=False)
+    nearest: NDArray[np.int32] = field(repr=False)
+
+    @classmethod
+    def draw(
+        cls,
+        given: RowBlocks,
+        most: int,
+        rng: np.random.Generator,
+        engine: Engine = ONE_THREAD,
+    ) -> Representatives:
+        """Draw so many rows at most, and find the rows of each.
+
+        Takes the memory of these, of some blocks, and four bytes a row. The same bits on
+        any engine, in whatever blocks rows come.
+        """
+        n = given.shape[0]
+        drawn = np.sort(rng.choice(n, min(most, n), replace=False, shuffle=False))
+        rows = Rows.of(given, engine, len(drawn))
+        V = rows.at(drawn)
+        nearest = np.empty(n, np.int32)
+        total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
+        kernel = partial(_joined, rows.units, V)
+        for joined in rows.engine.map(kernel, rows.given.blocks()):
+            nearest[joined.rows] = joined.labels
+            total += joined.sums
+            sizes += np.bincount(joined.labels, minlength=len(V))
+        there = sizes > 0  # of rows that are equal, all join the first
+        V[there] = total[there] / sizes[there, np.newaxis] / rows.units.of_sums
+        return cls(drawn=drawn, V=V + rows.units.offset, nearest=nearest)
+
+    def spread(self, found: Clustering) -> Clustering:
+        """Return a clustering of these as one of all rows."""
+        return replace(
+            found, labels=found.labels[self.nearest], starts=self.drawn[found.starts]
+        )
+
+    def repeat(self, Z: Taken) -> Repeated:
+        """Return rows Z (m, width) of these as rows of all."""
+        return Repeated(Z, self.nearest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeated:
+    """Rows of representatives, as often as they stand for a row."""
+
+    given: Taken = field(repr=False)
+    nearest: NDArray[np.int32] = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and of features."""
+        return len(self.nearest), self.given.shape[1]
+
+    def take(self, numbers: IntArray) -> FloatArray:
+        """Return some rows (s, width) by their numbers (s,)."""
+        return self.given.take(self.nearest[numbers].astype(np.int64))
+
+
+class _Joined(NamedTuple):
+    """Which of what was drawn rows join, and their sums in whole units (m, F)."""
+
+    rows: slice
+    labels: NDArray[np.int32]
+    sums: IntArray
+
+
+def _joined(units: Units, V: FloatArray, block: RowBlock) -> _Joined:
+    rows, found = nearest_of(units.offset, V, block)
+    whole = np.rint((block.load() - units.offset) * units.of_sums).astype(np.int64)
+    sums = np.zeros(V.shape, np.int64)
+    np.add.at(sums, found.labels, whole)
+    return _Joined(rows, found.labels.astype(np.int32), sums)

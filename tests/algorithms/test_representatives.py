@@ -1,0 +1,67 @@
+"""Means of small groups that stand for their rows: what they are, and that bits stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import make_circles
+
+from clustering_protocols import row_blocks
+from clustering_protocols.algorithms import lloyd
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.algorithms.representatives import Representatives
+from clustering_protocols.algorithms.spectral import spectral_embedding
+from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.metrics import adjusted_rand
+
+
+def drawn(X: Any, most: int, **others: Any) -> Representatives:
+    rng = np.random.default_rng(3)
+    return Representatives.draw(row_blocks.of(X), most, rng, **others)
+
+
+def test_each_is_the_mean_of_the_rows_that_are_nearest_to_a_drawn_one() -> None:
+    X = np.random.default_rng(0).normal(size=(700, 5))
+    some = drawn(X, 40)
+    assert np.array_equal(some.drawn, np.unique(some.drawn))
+    assert np.array_equal(some.nearest, cdist(X, X[some.drawn]).argmin(axis=1))
+    means = [X[some.nearest == each].mean(axis=0) for each in range(40)]
+    assert np.allclose(some.V, means, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("items", [40, 999])
+def test_the_same_bits_in_any_blocks_and_on_any_threads(
+    monkeypatch: pytest.MonkeyPatch, threads: int, items: int
+) -> None:
+    X = np.random.default_rng(1).normal(size=(600, 4)) * [1, 1e3, 1e-6, 1]
+    whole = drawn(X, 50)
+    monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
+    cut = drawn(X, 50, engine=LocalEngine(threads))
+    for name in ("drawn", "V", "nearest"):
+        assert getattr(whole, name).tobytes() == getattr(cut, name).tobytes()
+
+
+def test_rows_that_are_equal_join_one_and_the_others_stay_where_they_were() -> None:
+    X = np.repeat(np.eye(3), 30, axis=0)
+    some = drawn(X, 12)
+    assert np.array_equal(some.V, X[some.drawn])
+    assert len(np.unique(some.nearest)) == 3
+    assert np.array_equal(some.V[some.nearest], X)
+
+
+def test_rings_are_told_apart_by_a_hundredth_of_their_rows() -> None:
+    X, y = make_circles(20_000, factor=0.4, noise=0.05, random_state=0)
+    some = drawn(X, 200)
+    rng = np.random.default_rng(0)
+    Z = spectral_embedding(some.V, 2, rng)
+    found = some.spread(kmeans(Z, draw_starts(Z, 2, 10, rng), 300))
+    assert adjusted_rand(y, found.labels) == 1.0
+    assert np.isin(found.starts, some.drawn).all()
+    of_rows = some.repeat(row_blocks.of(Z))
+    assert of_rows.shape == (20_000, 2)
+    assert np.array_equal(of_rows.take(np.array([5, 3])), Z[some.nearest[[5, 3]]])
