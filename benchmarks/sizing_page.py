@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from clustering_protocols import registry
+from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES
 from clustering_protocols.sizing import Extent
 from clustering_protocols.terms import Layout
 from party_sdk.sizing import duration, minutes_at, size
@@ -21,7 +22,11 @@ _ACROSS, _BESIDE, _BOTH = (
 _LINEAR: Final = (
     "Everything grows with the rows and no faster. Many rows are read from disk block by "
     "block: it ends where the analyst's disk does, or with an upload larger than the "
-    "service takes (`COTERIE_MAX_BODY_BYTES`). Only `spectral` of `dc` holds them all."
+    "service takes (`COTERIE_MAX_BODY_BYTES`)."
+)
+_SPECTRAL: Final = (
+    f" `spectral` holds up to {MANY_IN_A_GRAPH:,} rows and their graph; of more, "
+    f"{N_REPRESENTATIVES:,} means of small groups of them."
 )
 
 
@@ -42,7 +47,7 @@ WAYS: Final = (
         "dc",
         "rows and columns split",
         _BOTH,
-        ends=_LINEAR,
+        ends=_LINEAR + _SPECTRAL,
     ),
     Way(
         "fccm",

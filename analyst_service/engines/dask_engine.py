@@ -33,7 +33,8 @@ Below, handing out takes longer than it saves: `python -m benchmarks.engines`.
 """
 TASK_SECONDS: Final = 0.1  # of work: handing a task out takes some milliseconds
 _MOST_BLOCKS: Final = 64  # of a task
-_MOST_CARRIED: Final = 1 << 20  # bytes of a kernel and a block that lie in no blob
+_MOST_CARRIED: Final = 1 << 20  # bytes of a block that lie in no blob
+_MOST_BOUND: Final = 1 << 20  # the same of a kernel, for each TASK_SECONDS of a block
 _AHEAD: Final = 2  # tasks per thread that wait for it or run
 
 
@@ -49,7 +50,7 @@ class DaskEngine:
     """Runs kernels on the workers of a cluster, or here where that is as fast.
 
     Blocks stay here too whose rows lie in no blob: rows do not travel. So do kernels
-    that are no function of a module.
+    that are no function of a module, or bound to much beside their work.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class DaskEngine:
         if expected < WORTH_SENDING:
             yield from self._begin_here(kernel, remaining, pace)
         first = list(islice(remaining, 1))
-        if first and self._carried(kernel, first[0]) > _MOST_CARRIED:
+        if first and self._is_heavy(kernel, first[0], pace):
             yield from self._local.map(kernel, chain(first, remaining))
         elif first:
             yield from self._elsewhere(kernel, chain(first, remaining), pace)
@@ -137,8 +138,11 @@ class DaskEngine:
             lean = [self._mapped.lean(block)[0] for block in some]
             yield Task(versions=versions(), kernel=lean_kernel, blocks=lean)
 
-    def _carried(self, kernel: Callable[[B], R], block: B) -> int:
-        return self._mapped.lean((kernel, block))[1]
+    def _is_heavy(self, kernel: Callable[[B], R], block: B, pace: _Pace) -> bool:
+        """Return whether more would travel than the work is worth."""
+        worth = max(pace.of_a_block / TASK_SECONDS, 1.0)
+        (_, bound), (_, carried) = map(self._mapped.lean, (kernel, block))
+        return carried > _MOST_CARRIED or bound > _MOST_BOUND * worth
 
 
 def _blocks_of_a_task(pace: _Pace) -> int:

@@ -137,6 +137,18 @@ def test_what_would_carry_rows_stays_here(engine: DaskEngine, sent: list[Task]) 
     assert sent == []
 
 
+def test_a_kernel_may_be_bound_to_more_the_longer_a_block_takes(
+    engine: DaskEngine, sent: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = partial(kernels.row_of, np.ones((200, 1000)))
+    assert list(engine.map(bound, range(3))) == [1000.0] * 3
+    assert sent == []
+    monkeypatch.setattr(dask_engine, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 1e-9)
+    assert list(engine.map(bound, range(20))) == [1000.0] * 20
+    assert sent
+
+
 def test_rows_of_a_blob_are_read_by_the_worker(
     engine: DaskEngine,
     cluster: Cluster,
