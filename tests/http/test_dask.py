@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from support.analyst_process import Analyst, Crowd
+from distributed import Client
+from support.analyst_process import Analyst, Crowd, wait_for
 from support.dask_clusters import Processes
 from support.repeats import on_command
 
@@ -92,5 +93,53 @@ def test_a_session_waits_for_a_scheduler_and_goes_on(tmp_path: Path) -> None:
         cluster.start_scheduler()
         cluster.start_worker()
         assert crowd.labels() == crowd.expected()
+        assert worked_on(cluster) > 100
         crowd.close()
+    cluster.close()
+
+
+def worked_on(cluster: Processes) -> int:
+    """Return how often the scheduler moved a task."""
+    with Client(cluster.address, set_as_default=False) as client:
+        found = client.run_on_scheduler(
+            lambda dask_scheduler: dask_scheduler.transition_counter
+        )
+    return int(found)
+
+
+LONG = DataCollaboration(n_clusters=3, n_init=500)
+
+
+def left(cluster: Processes) -> int:
+    """Return how many tasks the scheduler and its workers know of."""
+    with Client(cluster.address, set_as_default=False) as client:
+        queued = client.run_on_scheduler(
+            lambda dask_scheduler: len(dask_scheduler.tasks)
+        )
+        held = client.run(lambda dask_worker: len(dask_worker.state.tasks))
+    return int(queued) + sum(held.values())
+
+
+def test_a_session_that_is_cancelled_leaves_the_workers_nothing_to_do(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "analyst"
+    tests = str(Path(__file__).parents[1])
+    cluster = Processes(2, {"COTERIE_DATA_DIR": str(folder), "PYTHONPATH": tests})
+    with with_dask(folder, COTERIE_DASK_SCHEDULER=cluster.address) as analyst:
+        long = Crowd(analyst, tmp_path / "long", LONG, LAYOUT, PARTS.data)
+        long.start()
+        wait_for(lambda: left(cluster) > 0)
+        assert long.session.cancel().state == "cancelled"
+        wait_for(lambda: left(cluster) == 0, seconds=30)
+        time.sleep(2)  # more than a lease: nobody takes the step again
+        assert left(cluster) == 0
+        other = Crowd(
+            analyst, tmp_path / "other", PARAMS, LAYOUT, PARTS.data, session="t"
+        )
+        other.start()
+        assert other.labels() == other.expected()
+        assert left(cluster) == 0
+        other.close()
+        long.close()
     cluster.close()

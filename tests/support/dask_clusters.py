@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -23,15 +24,22 @@ def in_this_process(seconds: float = 20.0) -> Iterator[Cluster]:
     """A scheduler and a worker with two threads, in threads of this process."""
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
-        LocalCluster(
+        _started() as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        yield Cluster(client, seconds)
+
+
+def _started() -> LocalCluster:
+    with warnings.catch_warnings():
+        # on a busy machine: it takes more than a second, and warnings are errors here
+        warnings.filterwarnings("ignore", "Creating scratch directories")
+        return LocalCluster(
             processes=False,
             n_workers=1,
             threads_per_worker=2,
             dashboard_address="127.0.0.1:0",
-        ) as local,
-        Client(local, set_as_default=False) as client,
-    ):
-        yield Cluster(client, seconds)
+        )
 
 
 class Processes:
