@@ -6,6 +6,7 @@ something else in this project.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _WRITES = "coterie_writes"
-_USED_AT = "coterie_used_at"
+_TAKEN_AT, _USED_AT = "coterie_taken_at", "coterie_used_at"
 _BUSY_MILLISECONDS = 30_000
 _CONNECT_SECONDS = 5
 _IDLE_SECONDS = 1.0  # after that a connection is asked whether it lives
@@ -46,7 +47,7 @@ class Database:
             # one writes at a time; SQLite itself lets who waits try again and again
             self._turn = threading.Lock()
         else:
-            _ask_whether_idle_connections_live(self.engine)
+            _ask_whether_connections_live(self.engine)
             # each query sees what was committed when it began, in a transaction or
             # none: to begin and end one is two ways to the server and back
             self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -150,24 +151,33 @@ def _migrations() -> Path:
     return inside if inside.is_dir() else package.parent / "alembic"
 
 
-def _ask_whether_idle_connections_live(engine: sa.Engine) -> None:
-    """Let no request have a connection that ended while nobody used it.
+def _ask_whether_connections_live(engine: sa.Engine) -> None:
+    """Ask those that nobody has used for a second, or since before anything failed.
 
     The pool could ask each time, which is one more way to the server and back for each
-    transaction. One that ends within a second of its use fails a request, as one that
-    ends while it is used does, and all others are replaced.
+    transaction. So one that ends within a second of its use may fail the first request
+    that gets it; the next ones get none of its like.
     """
+    failed_at = -math.inf
+
+    @sa.event.listens_for(engine, "handle_error")
+    def _fail(context: Any) -> None:
+        nonlocal failed_at
+        del context
+        failed_at = time.monotonic()
 
     @sa.event.listens_for(engine, "checkin")
     def _checkin(connection: Any, record: Any) -> None:
         del connection
-        record.info[_USED_AT] = time.monotonic()
+        lives = record.info.get(_TAKEN_AT, -math.inf) > failed_at
+        record.info[_USED_AT] = time.monotonic() if lives else -math.inf
 
     @sa.event.listens_for(engine, "checkout")
     def _checkout(connection: Any, record: Any, proxy: Any) -> None:
         del proxy
-        used_at = record.info.get(_USED_AT)
-        if used_at is None or time.monotonic() < used_at + _IDLE_SECONDS:
+        now = record.info[_TAKEN_AT] = time.monotonic()
+        used_at = record.info.get(_USED_AT, now)  # a new one lives
+        if used_at > max(now - _IDLE_SECONDS, failed_at):
             return
         try:
             engine.dialect.do_ping(connection)
