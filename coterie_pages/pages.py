@@ -85,4 +85,6 @@ def _shown(value: Any) -> Any:
     """Escape what a browser would obey instead of showing it."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
+    if value.isprintable():  # as nearly all is: found out in a tenth of the time
+        return value
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", value)

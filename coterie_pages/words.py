@@ -22,6 +22,7 @@ from coterie_pages.models import (
 )
 
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+_PAIRS: Final = tuple(pairwise(length for _, length in _UNITS))
 BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
 """Figures that only help to read others."""
 _FIGURES: Final = {
@@ -106,8 +107,7 @@ def minute(at: datetime) -> str:
 def ago(at: datetime, now: datetime) -> str:
     """Return how long ago a time was, or how far off it is, in whole units."""
     seconds = max(1, abs(int((now - at).total_seconds())))
-    lengths = [length for _, length in _UNITS]
-    for length, below in pairwise(lengths):
+    for length, below in _PAIRS:
         if seconds >= length:
             whole = length if seconds >= 2 * length else below
             return span(seconds // whole * whole)

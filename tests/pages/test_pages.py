@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from support import page_models
 
+from clustering_protocols.limits import CONTROLS
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.pages import page
 
@@ -110,6 +111,13 @@ def test_what_turns_the_direction_of_text_is_shown_as_an_escape() -> None:
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert r"ab\u202ecd\u001b[2J" in html
+
+
+def test_no_text_that_a_browser_would_obey_passes_for_printable() -> None:
+    """The escaping looks at other texts alone."""
+    obeyed = re.findall(f"[{CONTROLS}]", "".join(map(chr, range(0x10000))))
+    assert len(obeyed) > 60
+    assert not any(each.isprintable() for each in obeyed)
 
 
 @every_model
