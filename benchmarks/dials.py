@@ -51,11 +51,7 @@ from clustering_protocols.data import matrix
 from clustering_protocols.errors import CoterieError
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.protocols.dc import messages
-from clustering_protocols.protocols.pqmds import (
-    ProductQuantisation,
-    kernels,
-    subspaces,
-)
+from clustering_protocols.protocols.pqmds import ProductQuantisation, kernels, subspaces
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import Layout

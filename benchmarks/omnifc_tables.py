@@ -25,11 +25,7 @@ from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.metrics import kappa
-from clustering_protocols.protocols.omnifc import (
-    OmniFC,
-    pooled,
-    quantisation,
-)
+from clustering_protocols.protocols.omnifc import OmniFC, pooled, quantisation
 from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.secrecy import field
 from clustering_protocols.terms import Layout

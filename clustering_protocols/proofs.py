@@ -13,11 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clustering_protocols import hash_chain
-from clustering_protocols.errors import (
-    AuditBroken,
-    InvalidParameters,
-    KeyNotAuthentic,
-)
+from clustering_protocols.errors import AuditBroken, InvalidParameters, KeyNotAuthentic
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.secrecy.identities import (
     Institution,

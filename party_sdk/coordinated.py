@@ -10,17 +10,11 @@ from typing import Any
 
 from clustering_protocols import engine, proofs
 from clustering_protocols.enrolment import check_agreement
-from clustering_protocols.errors import (
-    AuditBroken,
-    NotReady,
-)
+from clustering_protocols.errors import AuditBroken, NotReady
 from clustering_protocols.profiles import Profile
 from clustering_protocols.proofs import SignedLog
 from clustering_protocols.records import Record
-from clustering_protocols.terms import (
-    Terms,
-    read_terms,
-)
+from clustering_protocols.terms import Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.client import AnalystClient, end_of

@@ -10,18 +10,10 @@ from typing import Self, Unpack
 from clustering_protocols import registry
 from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import sign_terms
-from clustering_protocols.errors import (
-    AgreementMismatch,
-    InvalidParameters,
-)
+from clustering_protocols.errors import AgreementMismatch, InvalidParameters
 from clustering_protocols.limits import NAME_PATTERN
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import (
-    About,
-    Identities,
-    Layout,
-    digest,
-)
+from clustering_protocols.terms import About, Identities, Layout, digest
 from clustering_protocols.wire.answers import SessionLine
 from party_sdk._files import default_home, private_folder
 from party_sdk._transport import Transport

@@ -26,12 +26,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import BaseModel, Field
 
 from clustering_protocols.errors import GuardRefused, NotReady
-from party_sdk._files import (
-    locked,
-    overwrite_private,
-    private_folder,
-    write_private,
-)
+from party_sdk._files import locked, overwrite_private, private_folder, write_private
 
 _MAGIC: Final = b"coterie-sealed-1\n"
 _NONCE_BYTES: Final = 12

@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 import httpx

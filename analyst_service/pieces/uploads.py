@@ -21,12 +21,7 @@ from analyst_service.contributions.uploads import admit, keep, receive
 from analyst_service.models import Contribution
 from analyst_service.pieces.service import Incoming, PieceService, Standing, Taken
 from analyst_service.process_context import Service
-from clustering_protocols.errors import (
-    CoterieError,
-    StorageFull,
-    TooLarge,
-    Unavailable,
-)
+from clustering_protocols.errors import CoterieError, StorageFull, TooLarge, Unavailable
 
 _T = TypeVar("_T")
 _SLICE: Final = 1 << 20

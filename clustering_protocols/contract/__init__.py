@@ -13,14 +13,7 @@ A task is named by what it asks (``measure``), a contribution by what was done
 """
 
 from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, all_of
-from .party import (
-    Outcome,
-    PartyContext,
-    PartyRole,
-    PeerMessage,
-    Reply,
-    content_of,
-)
+from .party import Outcome, PartyContext, PartyRole, PeerMessage, Reply, content_of
 from .protocol import (
     USUAL_FIGURES,
     ClusteringProtocol,

@@ -13,21 +13,10 @@ from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import Ask, Finish, Reopen
 from clustering_protocols.engine import held, mail, signatures, transcript
 from clustering_protocols.engine.course import AnalystState, Course
-from clustering_protocols.engine.moves import (
-    Choosing,
-    Closed,
-    Conclusion,
-    Move,
-    Opened,
-)
+from clustering_protocols.engine.moves import Choosing, Closed, Conclusion, Move, Opened
 from clustering_protocols.engine.stages import check_roster, load, quorum, stage_of
 from clustering_protocols.errors import Malformed, ProtocolFailed
-from clustering_protocols.packets import (
-    UNSIGNED,
-    Expectation,
-    Header,
-    Packet,
-)
+from clustering_protocols.packets import UNSIGNED, Expectation, Header, Packet
 from clustering_protocols.profiling.messages import TakeLabels
 from clustering_protocols.records import Record
 

@@ -10,12 +10,7 @@ from typing_extensions import Unpack
 
 from clustering_protocols import engine, packets
 from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.contract import (
-    Outcome,
-    Params,
-    PartyContext,
-    Trace,
-)
+from clustering_protocols.contract import Outcome, Params, PartyContext, Trace
 from clustering_protocols.data import DataSource
 from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record

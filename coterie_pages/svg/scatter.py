@@ -8,14 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from coterie_pages.models import Points
-from coterie_pages.svg.elements import (
-    N_COLOURS,
-    element,
-    line,
-    picture,
-    text,
-    ticks,
-)
+from coterie_pages.svg.elements import N_COLOURS, element, line, picture, text, ticks
 from coterie_pages.words import number
 
 _WIDTH: Final = 640.0

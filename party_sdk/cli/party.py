@@ -25,16 +25,9 @@ from party_sdk.cli.output import (
 from party_sdk.cli.outputs import labels_option, picture_option
 from party_sdk.cli.party_home import audit, forget, list_parties, status
 from party_sdk.cli.party_notify import notify_party
-from party_sdk.cli.party_options import (
-    PartyOptions,
-    here_options,
-)
+from party_sdk.cli.party_options import PartyOptions, here_options
 from party_sdk.cli.party_pages import report, terms
-from party_sdk.cli.policy_options import (
-    choice_option,
-    policy_options,
-    remember_option,
-)
+from party_sdk.cli.policy_options import choice_option, policy_options, remember_option
 from party_sdk.cli.previewing import show_quota, show_risks
 from party_sdk.cli.rehearse import rehearse
 from party_sdk.cli.releasing import documents, profile_lines

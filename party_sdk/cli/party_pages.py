@@ -12,10 +12,7 @@ from party_sdk.cli.consent import sheet_for
 from party_sdk.cli.invited import invitation_argument, invited_argument
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.paging import html_option, show_report, write_page
-from party_sdk.cli.party_options import (
-    PartyOptions,
-    here_options,
-)
+from party_sdk.cli.party_options import PartyOptions, here_options
 from party_sdk.cli.table_options import own_rows_options
 from party_sdk.outputs import keep_others, remembered, try_outputs
 

@@ -10,10 +10,7 @@ import click
 
 from party_sdk.cli.invited import read_invitation
 from party_sdk.cli.output import json_option, say, show_notes
-from party_sdk.cli.party_options import (
-    PartyOptions,
-    here_options,
-)
+from party_sdk.cli.party_options import PartyOptions, here_options
 from party_sdk.cli.policy_options import choice_option
 from party_sdk.cli.table_options import GivenTable, data_options
 

@@ -31,10 +31,7 @@ from party_sdk.cli.output import (
     say,
     show_progress,
 )
-from party_sdk.cli.releasing import (
-    documents,
-    profile_lines,
-)
+from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.session_pages import export, report
 from party_sdk.cli.standing import result_document, show_status, show_summary
 from party_sdk.cli.tables import aligned

@@ -14,10 +14,7 @@ from party_sdk.cli.consent import consent, sheet_for
 from party_sdk.cli.invited import invited_argument, read_invitation
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import labels_option
-from party_sdk.cli.party_options import (
-    PartyOptions,
-    here_options,
-)
+from party_sdk.cli.party_options import PartyOptions, here_options
 from party_sdk.cli.policy_options import choice_option, policy_options
 from party_sdk.cli.table_options import GivenTable, data_options
 from party_sdk.outputs import keep_others, remembered, write_whole

@@ -21,10 +21,7 @@ from party_sdk.cli.notify import notify_option
 from party_sdk.cli.options import home_option
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import force_option
-from party_sdk.cli.party_options import (
-    PartyOptions,
-    here_options,
-)
+from party_sdk.cli.party_options import PartyOptions, here_options
 from party_sdk.cli.policy_options import choice_option
 from party_sdk.cli.table_options import GivenTable, data_options
 

@@ -13,11 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clustering_protocols.errors import (
-    Forbidden,
-    InvalidParameters,
-    Unauthenticated,
-)
+from clustering_protocols.errors import Forbidden, InvalidParameters, Unauthenticated
 from coterie_pages.models.screens import Refusal
 from coterie_pages.served import HEADERS, asset
 from party_sdk.desk.answers import Desk, Form, framed

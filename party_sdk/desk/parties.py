@@ -8,14 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from party_sdk.desk import (
-    accepting,
-    listing,
-    outcomes,
-    rehearsals,
-    tables,
-    working,
-)
+from party_sdk.desk import accepting, listing, outcomes, rehearsals, tables, working
 from party_sdk.desk.answers import Room, to
 from party_sdk.desk.kept import PLACE, kept_of
 

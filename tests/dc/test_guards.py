@@ -13,11 +13,7 @@ from support.lies import again
 from clustering_protocols import engine, packets, registry, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import (
-    GuardRefused,
-    InvalidArray,
-    ProtocolFailed,
-)
+from clustering_protocols.errors import GuardRefused, InvalidArray, ProtocolFailed
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,

@@ -15,11 +15,7 @@ from support.tables import cut
 
 from clustering_protocols import registry, simulation
 from clustering_protocols.data import matrix
-from clustering_protocols.errors import (
-    GuardRefused,
-    InvalidParameters,
-    ProtocolFailed,
-)
+from clustering_protocols.errors import GuardRefused, InvalidParameters, ProtocolFailed
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.figures import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages

@@ -14,12 +14,7 @@ from support.shares import answers, hidden, integer_distances, shares, stream
 
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.protocols.omnifc import (
-    OmniFC,
-    coding,
-    lagrange,
-    messages,
-)
+from clustering_protocols.protocols.omnifc import OmniFC, coding, lagrange, messages
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms import Layout

@@ -15,11 +15,7 @@ from sklearn.manifold import ClassicalMDS
 from clustering_protocols import packets, registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import (
-    GuardRefused,
-    InvalidParameters,
-    ProtocolFailed,
-)
+from clustering_protocols.errors import GuardRefused, InvalidParameters, ProtocolFailed
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,

@@ -14,11 +14,7 @@ from clustering_protocols import registry, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import (
-    GuardRefused,
-    InvalidData,
-    RowsNotAligned,
-)
+from clustering_protocols.errors import GuardRefused, InvalidData, RowsNotAligned
 from clustering_protocols.metrics import adjusted_rand
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.preparation.arrival import Arrival, arrive

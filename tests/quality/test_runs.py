@@ -21,12 +21,7 @@ from clustering_protocols.figures import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.quality.gap import (
-    Gap,
-    gaps,
-    number_of_clusters,
-    says_one,
-)
+from clustering_protocols.quality.gap import Gap, gaps, number_of_clusters, says_one
 from clustering_protocols.quality.stability import agreement, stability
 from clustering_protocols.terms import Layout
 

@@ -15,11 +15,7 @@ from support.house import House
 from support.in_process import Api, in_process
 
 from clustering_protocols import registry, simulation
-from clustering_protocols.errors import (
-    InvalidParameters,
-    NotReady,
-    RoundClosed,
-)
+from clustering_protocols.errors import InvalidParameters, NotReady, RoundClosed
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.figures import Figures
 from clustering_protocols.protocols.dc import DataCollaboration

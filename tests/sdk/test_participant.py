@@ -40,14 +40,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
-from clustering_protocols.terms import (
-    Guards,
-    Layout,
-    Member,
-    Terms,
-    digest,
-    read_terms,
-)
+from clustering_protocols.terms import Guards, Layout, Member, Terms, digest, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
 from party_sdk._transport import Transport

@@ -22,11 +22,7 @@ from support.in_process import in_process
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import matrix
-from clustering_protocols.errors import (
-    GuardRefused,
-    InvalidData,
-    InvalidParameters,
-)
+from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.recipe import Preparation, Treatment, filling

@@ -12,10 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import ValidationError
 
-from clustering_protocols.errors import (
-    EnvelopeRefused,
-    KeyNotAuthentic,
-)
+from clustering_protocols.errors import EnvelopeRefused, KeyNotAuthentic
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope, seal
 from clustering_protocols.secrecy.keys import (
     PartyKeys,

@@ -10,10 +10,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.data import MatrixSource
-from clustering_protocols.protocols.llf import (
-    LosslessFederated as Llf,
-    messages,
-)
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.simulation import Session, numbered
 from clustering_protocols.terms import Layout
 from support.dictionaries import within

@@ -8,12 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols.protocols.omnifc import (
-    coding,
-    distances,
-    lagrange,
-    zero_sum,
-)
+from clustering_protocols.protocols.omnifc import coding, distances, lagrange, zero_sum
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
 

@@ -31,11 +31,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.filling.pooling import (
-    Pooling,
-    Tally,
-    pooling_of,
-)
+from clustering_protocols.preparation.filling.pooling import Pooling, Tally, pooling_of
 from clustering_protocols.preparation.phases import (
     AddUp,
     PhasesAnalyst,

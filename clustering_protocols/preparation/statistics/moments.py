@@ -49,11 +49,7 @@ from clustering_protocols.preparation.phases import (
 )
 from clustering_protocols.preparation.statistics import other_units
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments, measure
-from clustering_protocols.preparation.sums import (
-    MaskedSum,
-    read,
-    share,
-)
+from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.terms import Layout

@@ -20,11 +20,7 @@ from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
-from .params import (
-    Anchor,
-    DataCollaboration,
-    DcSession,
-)
+from .params import Anchor, DataCollaboration, DcSession
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration"]
 

@@ -13,13 +13,7 @@ from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-    Run,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.figures import Figures
 from clustering_protocols.limits import N_REPRESENTATIVES
@@ -32,10 +26,7 @@ from clustering_protocols.row_blocks import ArrayRows, RowBlocks, Taken
 from . import collaboration, layouts, messages
 from .collaboration import CollaborationMap
 from .common_space import Cells, CommonSpace
-from .params import (
-    DataCollaboration,
-    DcSession,
-)
+from .params import DataCollaboration, DcSession
 
 
 class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from clustering_protocols.errors import ProtocolFailed
 
 from . import anchors
-from .params import (
-    DcSession,
-)
+from .params import DcSession
 
 LEAST_WIDTH = 2
 """Columns of a party that leaves one dimension out: of one alone it could not."""

@@ -6,11 +6,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Reply,
-)
+from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
 from clustering_protocols.limits import N_REPRESENTATIVES
@@ -21,10 +17,7 @@ from clustering_protocols.recipe import Ranges
 from clustering_protocols.records import Record
 
 from . import anchors, kernels, layouts, left_out, messages, private_map, selfcheck
-from .params import (
-    DataCollaboration,
-    DcContext,
-)
+from .params import DataCollaboration, DcContext
 from .shared_anchors import AnchorRows
 
 

@@ -12,10 +12,7 @@ from clustering_protocols.errors import GuardRefused
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments, measure
 
 from . import kernels, reductions
-from .params import (
-    DataCollaboration,
-    DcContext,
-)
+from .params import DataCollaboration, DcContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

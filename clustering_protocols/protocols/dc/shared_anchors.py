@@ -26,10 +26,7 @@ from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 
 from . import anchors, layouts
-from .params import (
-    DataCollaboration,
-    DcContext,
-)
+from .params import DataCollaboration, DcContext
 
 _WARNING = (
     "The anchors of your column group were synthesised from your rows; its other "

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    PeerMessage,
-    Reply,
-)
+from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record

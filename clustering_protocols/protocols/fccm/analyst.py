@@ -13,13 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-    all_of,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_tagged

@@ -7,11 +7,7 @@ from scipy.sparse import csr_array
 
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Reply,
-)
+from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidData, ProtocolFailed
 from clustering_protocols.figures import Figures

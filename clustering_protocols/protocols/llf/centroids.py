@@ -19,10 +19,7 @@ from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 
 from .features import Scaler
-from .params import (
-    LlfSession,
-    LosslessFederated,
-)
+from .params import LlfSession, LosslessFederated
 
 NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in steps of each feature."""

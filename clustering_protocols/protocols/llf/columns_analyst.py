@@ -14,13 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-    all_of,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.quality.sums import calinski_harabasz

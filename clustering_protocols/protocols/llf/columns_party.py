@@ -6,11 +6,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Reply,
-)
+from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder

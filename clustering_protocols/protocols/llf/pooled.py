@@ -14,19 +14,14 @@ from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.algorithms.coincidence import united
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import (
-    Trace,
-)
+from clustering_protocols.contract import Trace
 from clustering_protocols.preparation.secrets import RowSecret, key_from
 from clustering_protocols.randomness import KeyedStream, generator
 
 from . import messages
 from .centroids import drawn_nudge, move, nudge, nudge_purpose
 from .features import scaler
-from .params import (
-    LlfSession,
-    LosslessFederated,
-)
+from .params import LlfSession, LosslessFederated
 
 _Trace = Trace[LosslessFederated]
 

@@ -6,13 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clustering_protocols.arrays import (
-    ByteArray,
-    FloatArray,
-    IntArray,
-    Spec,
-    WordArray,
-)
+from clustering_protocols.arrays import ByteArray, FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 

@@ -19,13 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-    all_of,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all, add_tagged

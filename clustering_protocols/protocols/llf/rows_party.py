@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Reply,
-)
+from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource
-from clustering_protocols.errors import (
-    GuardRefused,
-    ProtocolFailed,
-)
+from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.sums import check_members
 from clustering_protocols.records import Record
 

@@ -20,10 +20,7 @@ from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
-from .params import (
-    OmniFC,
-    OmniSession,
-)
+from .params import OmniFC, OmniSession
 
 __all__ = ["PROTOCOL", "OmniFC"]
 

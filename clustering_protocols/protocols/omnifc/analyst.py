@@ -8,13 +8,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.embedding import classical_scaling
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-    Run,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.quality.rows import of_rows

@@ -11,10 +11,7 @@ from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.secrecy import field as field_words
 
-from . import (
-    coding,
-    lagrange,
-)
+from . import coding, lagrange
 from .params import OmniFC
 
 Answers = Mapping[str, WordArray]

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.contract import (
-    Outcome,
-    PartyRole,
-    Reply,
-)
+from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder

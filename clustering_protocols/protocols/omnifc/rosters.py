@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from .params import (
-    OmniSession,
-)
+from .params import OmniSession
 
 
 def row_counts(session: OmniSession) -> list[int]:

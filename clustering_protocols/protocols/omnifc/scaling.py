@@ -12,10 +12,7 @@ from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.preparation.statistics.moments import PartialMoments
 from clustering_protocols.recipe import Ranges
 
-from .params import (
-    OmniContext,
-    OmniFC,
-)
+from .params import OmniContext, OmniFC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,26 +13,14 @@ from hashlib import sha256
 import numpy as np
 
 from clustering_protocols.arrays import WordArray
-from clustering_protocols.contract import (
-    PartyRole,
-    PeerMessage,
-    Reply,
-)
+from clustering_protocols.contract import PartyRole, PeerMessage, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import field
 
-from . import (
-    coding,
-    lagrange,
-    limits,
-    messages,
-    quantisation,
-    rosters,
-    scaling,
-)
+from . import coding, lagrange, limits, messages, quantisation, rosters, scaling
 from .params import OmniContext, OmniFC
 
 

@@ -19,11 +19,7 @@ from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
-from .params import (
-    PqmdsSession,
-    Privacy,
-    ProductQuantisation,
-)
+from .params import PqmdsSession, Privacy, ProductQuantisation
 
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 

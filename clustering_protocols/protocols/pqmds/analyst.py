@@ -7,13 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
-from clustering_protocols.contract import (
-    AnalystRole,
-    Ask,
-    Finish,
-    Reopen,
-    Run,
-)
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering

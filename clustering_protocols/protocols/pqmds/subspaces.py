@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from clustering_protocols.errors import ProtocolFailed
 
-from .params import (
-    PqmdsSession,
-    ProductQuantisation,
-)
+from .params import PqmdsSession, ProductQuantisation
 
 
 def cut(n_features: int, sub_dim: int) -> Sequence[slice]:
