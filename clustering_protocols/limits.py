@@ -14,6 +14,12 @@ MANY_ROWS: Final = 500_000
 MANY_NUMBERS: Final = 1 << 27
 """Beyond these, a gibibyte, k-means++ has too many rows × features to hold at once."""
 
+
+def are_held(n_rows: int, n_features: int) -> bool:
+    """Return whether rows are few enough for one array, from which k-means++ draws."""
+    return n_rows <= MANY_ROWS and n_rows * n_features <= MANY_NUMBERS
+
+
 MANY_IN_A_GRAPH: Final = 100_000
 """Beyond these, spectral clustering of `dc` is that of means of small groups of rows.
 

@@ -16,7 +16,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS
+from clustering_protocols.limits import are_held
 from clustering_protocols.row_blocks import RowBlocks
 
 from . import oversampling
@@ -62,8 +62,7 @@ def draw_starts(
     Each of its passes draws one row; those of k-means‖ are few, however many clusters.
     """
     given = row_blocks.of(X)
-    n, n_features = given.shape
-    if n > MANY_ROWS or n * n_features > MANY_NUMBERS:
+    if not are_held(*given.shape):
         rows = Rows.of(given, engine, n_clusters)
         return oversampling.draw(rows, n_clusters, n_init, rng)
     X = row_blocks.whole(given)

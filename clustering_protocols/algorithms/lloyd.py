@@ -145,7 +145,7 @@ class Rows:
 
     def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
         """Yield which of V are nearest to the rows of each block."""
-        kernel = partial(nearest_of, self.units.offset, V)
+        kernel = partial(_nearest, self.units.offset, V)
         return self.engine.map(kernel, self.given.blocks())
 
     def counts(self, V: FloatArray) -> IntArray:
@@ -205,27 +205,31 @@ def _sums(
     return sums, counts, within
 
 
-def nearest_of(
-    offset: FloatArray, V: FloatArray, block: RowBlock
-) -> tuple[slice, Nearest]:
-    """Return which of V (k, F), less the offset, are nearest to the rows of a block."""
-    X, n, ones = block.load(), block.n_rows, np.ones(len(offset))
+def nearest_of(offset: FloatArray, V: FloatArray, X: FloatArray) -> Nearest:
+    """Return which of V (k, F), less the offset, are nearest to rows X (n, F)."""
+    n, ones = len(X), np.ones(len(offset))
     found = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
         bring_nearer(X, offset, ones, V[first : first + _COMPARED], first, *found)
-    return row_blocks.span(block), found
+    return found
+
+
+def _nearest(
+    offset: FloatArray, V: FloatArray, block: RowBlock
+) -> tuple[slice, Nearest]:
+    return row_blocks.span(block), nearest_of(offset, V, block.load())
 
 
 def _counts(offset: FloatArray, V: FloatArray, block: RowBlock) -> IntArray:
-    _, found = nearest_of(offset, V, block)
+    found = nearest_of(offset, V, block.load())
     return np.bincount(found.labels, minlength=len(V))
 
 
 def _farthest_from(
     offset: FloatArray, V: FloatArray, most: int, block: RowBlock
 ) -> FloatArray:
-    rows, found = nearest_of(offset, V, block)
-    numbers = np.arange(rows.start, rows.stop)
+    found = nearest_of(offset, V, block.load())
+    numbers = block.first + np.arange(block.n_rows)
     return _first(np.column_stack([numbers, *found]), most)
 
 

@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering_protocols import row_blocks
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.row_blocks import RowBlock, RowBlocks, Taken
 
 from .kmeans import Clustering
 from .lloyd import Rows, Units, nearest_of
+from .row_kernels import add_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +66,7 @@ class Representatives:
         for joined in rows.engine.map(kernel, rows.given.blocks()):
             nearest[joined.rows] = joined.labels
             total += joined.sums
-            sizes += np.bincount(joined.labels, minlength=len(V))
+            sizes += joined.sizes
         there = sizes > 0  # of rows that are equal, all join the first
         V[there] = total[there] / sizes[there, np.newaxis] / rows.units.of_sums
         return cls(drawn=drawn, V=V + rows.units.offset, nearest=nearest)
@@ -98,16 +100,17 @@ class Repeated:
 
 
 class _Joined(NamedTuple):
-    """Which of what was drawn rows join, and their sums in whole units (m, F)."""
+    """What rows join; its sums in whole units (m, F), and how many rows do so (m,)."""
 
     rows: slice
     labels: NDArray[np.int32]
     sums: IntArray
+    sizes: IntArray
 
 
 def _joined(units: Units, V: FloatArray, block: RowBlock) -> _Joined:
-    rows, found = nearest_of(units.offset, V, block)
-    whole = np.rint((block.load() - units.offset) * units.of_sums).astype(np.int64)
-    sums = np.zeros(V.shape, np.int64)
-    np.add.at(sums, found.labels, whole)
-    return _Joined(rows, found.labels.astype(np.int32), sums)
+    X, ones = block.load(), np.ones(V.shape[1])
+    labels = nearest_of(units.offset, V, X).labels
+    sums, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
+    add_rows(X, 0, labels, units.offset, ones, units.of_sums, sums, sizes)
+    return _Joined(row_blocks.span(block), labels.astype(np.int32), sums, sizes)

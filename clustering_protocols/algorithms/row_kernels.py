@@ -147,17 +147,40 @@ def nearest_sums(
         scaled_block(X, begin, size, offset, inverse, block)
         distances(block, size, V, D)
         nearest_of_block(D, size, labels, smallest)
-        for i in range(size):
-            c = labels[i]
-            counts[c] += 1
-            for f in range(n_features):
-                x = (X[begin + i, f] - offset[f]) * inverse[f]
-                sums[c, f] += np.int64(np.rint(x * units[f]))
+        add_rows(X, begin, labels[:size], offset, inverse, units, sums, counts)
         for i in range(size):
             away = smallest[i] * within_units[0]
             whole = np.floor(away)
             within[0] += np.int64(whole)
             within[1] += np.int64((away - whole) * within_units[1])
+
+
+@compiled
+def add_rows(
+    X: FloatArray,
+    begin: int,
+    labels: IntArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    units: FloatArray,
+    sums: IntArray,
+    counts: IntArray,
+) -> None:
+    """Add rows from begin on to the sums and counts of their labels, in whole units.
+
+    Parameters
+    ----------
+    labels : int64 array of shape (size,)
+        Of as many rows as are added.
+    X, offset, inverse, units, sums, counts
+        As in :func:`nearest_sums`.
+    """
+    for i in range(len(labels)):
+        c = labels[i]
+        counts[c] += 1
+        for f in range(X.shape[1]):
+            x = (X[begin + i, f] - offset[f]) * inverse[f]
+            sums[c, f] += np.int64(np.rint(x * units[f]))
 
 
 @compiled

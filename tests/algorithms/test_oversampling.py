@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import kstest
 from sklearn.datasets import make_blobs
 
-from clustering_protocols import row_blocks
-from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd, oversampling
+from clustering_protocols import limits, row_blocks
+from clustering_protocols.algorithms import lloyd, oversampling
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.metrics import adjusted_rand
@@ -21,7 +21,7 @@ KEY = np.array([3, 2**63 + 5], dtype=np.uint64)
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_kmeans, "MANY_ROWS", 100)
+    monkeypatch.setattr(limits, "MANY_ROWS", 100)
 
 
 def drawn(seed: int, n_init: int = 1, n_threads: int = 1) -> Any:
@@ -59,7 +59,7 @@ def test_starts_are_as_good_as_those_of_k_means_plus_plus(
         return float(np.mean([kmeans(X, rows[None], 1).inertia for rows in starts]))
 
     ours = np.mean([potential(drawn(seed, 3)) for seed in range(5)])
-    monkeypatch.setattr(of_kmeans, "MANY_ROWS", len(X))
+    monkeypatch.setattr(limits, "MANY_ROWS", len(X))
     assert ours <= 1.1 * np.mean([potential(drawn(seed, 3)) for seed in range(5)])
 
 
@@ -79,9 +79,9 @@ def test_fewer_different_rows_than_clusters_are_no_trouble(
 
 def test_wide_rows_are_not_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = drawn(1)
-    monkeypatch.setattr(of_kmeans, "MANY_ROWS", len(X))
+    monkeypatch.setattr(limits, "MANY_ROWS", len(X))
     assert not np.array_equal(drawn(1), expected)
-    monkeypatch.setattr(of_kmeans, "MANY_NUMBERS", X.size - 1)
+    monkeypatch.setattr(limits, "MANY_NUMBERS", X.size - 1)
     assert np.array_equal(drawn(1), expected)
 
 

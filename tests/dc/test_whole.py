@@ -17,8 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from support.analyst_process import COTERIE, Analyst
 
-from clustering_protocols import registry, row_blocks, simulation
-from clustering_protocols.algorithms import kmeans as of_kmeans
+from clustering_protocols import limits, registry, row_blocks, simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import MatrixSource, matrix
@@ -302,7 +301,7 @@ def run_both(
 def test_the_analyst_holds_no_copy_of_the_common_space(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(of_kmeans, "MANY_ROWS", 100_000)
+    monkeypatch.setattr(limits, "MANY_ROWS", 100_000)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 17)
     rng = np.random.default_rng(0)
     n, width, r = 120_000, 15, 500

@@ -11,8 +11,8 @@ import pytest
 from sklearn.datasets import make_blobs
 from support.dictionaries import within
 
-from clustering_protocols import engine, packets, row_blocks, simulation
-from clustering_protocols.algorithms import kmeans, lloyd
+from clustering_protocols import engine, limits, packets, row_blocks, simulation
+from clustering_protocols.algorithms import lloyd
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.contract import Params
@@ -149,7 +149,7 @@ def test_an_analyst_finds_the_same_bytes_on_any_number_of_threads(
     params, layout = ANALYSTS[name]
     X, _ = make_blobs(600, 8, centers=4, cluster_std=4.0, random_state=0)
     monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
-    monkeypatch.setattr(kmeans, "MANY_ROWS", 500)
+    monkeypatch.setattr(limits, "MANY_ROWS", 500)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 700)
     monkeypatch.setattr(factors, "_LEAST_ROWS", 64)
     kept = []

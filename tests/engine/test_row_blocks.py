@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from clustering_protocols import row_blocks
-from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd
+from clustering_protocols import limits, row_blocks
+from clustering_protocols.algorithms import lloyd
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.blocks import LocalEngine
@@ -132,7 +132,7 @@ ENGINES = {
 @pytest.fixture
 def shared_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
-    monkeypatch.setattr(of_kmeans, "MANY_ROWS", 100)
+    monkeypatch.setattr(limits, "MANY_ROWS", 100)
 
 
 @pytest.mark.usefixtures("shared_by_threads")

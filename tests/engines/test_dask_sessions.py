@@ -20,8 +20,8 @@ from analyst_service.engines.cluster import Cluster
 from analyst_service.engines.opening import EngineChoice
 from analyst_service.engines.tasks import Task
 from analyst_service.jobs import worker
-from clustering_protocols import row_blocks, simulation
-from clustering_protocols.algorithms import kmeans, lloyd
+from clustering_protocols import limits, row_blocks, simulation
+from clustering_protocols.algorithms import lloyd
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import Unavailable
 from clustering_protocols.protocols.dc import (
@@ -52,7 +52,7 @@ def small_blocks() -> Iterator[None]:
     """Few rows are many blocks, wherever a session is stepped."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lloyd, "WORTH_A_THREAD", 0)
-        patch.setattr(kmeans, "MANY_ROWS", 500)
+        patch.setattr(limits, "MANY_ROWS", 500)
         patch.setattr(row_blocks, "BLOCK_ITEMS", 3000)
         patch.setattr(factors, "_LEAST_ROWS", 64)
         patch.setattr(of_dc, "MANY_IN_A_GRAPH", 500)

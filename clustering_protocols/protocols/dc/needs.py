@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS, N_REPRESENTATIVES
+from clustering_protocols.limits import N_REPRESENTATIVES, are_held
 from clustering_protocols.preparation import flows
 from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
 
@@ -40,11 +40,10 @@ def needs(params: DataCollaboration, extent: Extent) -> Needs:
         results=WORD * (n + (n_own + k) * extent.parties),
     )
     spectral = params.algorithm == "spectral"
-    is_held = n <= MANY_ROWS and n * extent.features <= MANY_NUMBERS
     if spectral:
         held = N_REPRESENTATIVES if params.samples_rows(n) else n
     else:
-        held = n if is_held else 0
+        held = n if are_held(n, extent.features) else 0
     per_held = _SPACE_COPIES * extent.features + spectral * (_GRAPH + _SPACE_COPIES * k)
     maps = 4 * r * extent.features * extent.layout.n_row_groups
     return Needs(

@@ -19,31 +19,25 @@ def labels(
     params: DataCollaboration, X: FloatArray, trace: Trace[DataCollaboration] | None
 ) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts."""
-    Z = scale(params, X)
-    if params.samples_rows(len(X)):
-        return _of_representatives(params, Z)
+    Z, some, starts = scale(params, X), None, _starts(trace)
+    if params.samples_rows(len(X)):  # its own, among which no start of a trace is
+        rng = generator(0, "dc", "pooled", "representatives")
+        some = Representatives.draw(ArrayRows(Z), N_REPRESENTATIVES, rng)
+        Z, starts = some.V, None
     if params.algorithm == "spectral":
         rng = generator(0, "dc", "pooled", "embedding")
         Z = spectral_embedding(Z, params.n_clusters, rng)
-    summary = trace.summary_as(messages.Summary) if trace else None
-    if summary is None:
+    if starts is None:
         rng = generator(0, "dc", "pooled")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-    else:
-        starts = summary.starts
-    return kmeans(Z, starts, params.max_iter).labels
+    found = kmeans(Z, starts, params.max_iter)
+    return found.labels if some is None else some.spread(found).labels
 
 
-def _of_representatives(params: DataCollaboration, X: FloatArray) -> IntArray:
-    """Return labels of the same algorithm by representatives of its own."""
-    rng = generator(0, "dc", "pooled", "representatives")
-    some = Representatives.draw(ArrayRows(X), N_REPRESENTATIVES, rng)
-    rng = generator(0, "dc", "pooled", "embedding")
-    Z = spectral_embedding(some.V, params.n_clusters, rng)
-    starts = draw_starts(
-        Z, params.n_clusters, params.n_init, generator(0, "dc", "pooled")
-    )
-    return some.spread(kmeans(Z, starts, params.max_iter)).labels
+def _starts(trace: Trace[DataCollaboration] | None) -> IntArray | None:
+    """Return the rows from which a session's clustering started, if there is one."""
+    summary = trace.summary_as(messages.Summary) if trace else None
+    return None if summary is None else summary.starts
 
 
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:

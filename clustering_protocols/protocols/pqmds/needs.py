@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols.limits import MANY_NUMBERS, MANY_ROWS
+from clustering_protocols.limits import are_held
 from clustering_protocols.preparation import flows
 from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
 
@@ -24,8 +24,7 @@ def needs(params: ProductQuantisation, extent: Extent) -> Needs:
         results=2 * WORD * n * extent.parties,
     )
     space = codes * extent.parties
-    is_held = n <= MANY_ROWS and n * space <= MANY_NUMBERS
-    per_row = is_held * _SPACE_COPIES * space + _ROW_WORDS
+    per_row = are_held(n, space) * _SPACE_COPIES * space + _ROW_WORDS
     return Needs(
         **whole._asdict(),
         analyst_memory=PROCESS + WORD * n * per_row,
