@@ -74,7 +74,7 @@ def _standing(folder: PartyFolder) -> tuple[str, str]:
         return "stopped: the analyst broke the rules", "tell the coordinator"
     if folder.is_held:
         return "you refused a contribution", f"{resume} --confirm"
-    if folder.load_identity().token is None:
+    if not folder.has_joined:
         return "accepted, not joined", resume
     if folder.load_agreement() is None:
         return "joined, others awaited", resume

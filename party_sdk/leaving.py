@@ -45,7 +45,7 @@ def leave(
     with folder.locked():
         said = f"{_LEFT}{f': {reason}' if reason else ''}."
         folder.stop(said)
-    if identity.token is not None:
+    if folder.has_joined:
         return False
     code = code or Invitation.parse(identity.invitation).code
     try:
@@ -57,7 +57,7 @@ def leave(
 
 def come_back(folder: PartyFolder) -> None:
     """Take back that a party left, where nobody has taken its slot yet."""
-    if folder.exists and has_left(folder) and folder.load_identity().token is None:
+    if folder.exists and has_left(folder) and not folder.has_joined:
         with folder.locked():
             folder.go_on()
 

@@ -83,6 +83,11 @@ class PartyFolder:
         """Return whether the party has been here before."""
         return self._identity.exists()
 
+    @property
+    def has_joined(self) -> bool:
+        """Return whether the party takes part: the analyst has given it a token."""
+        return self.exists and self.load_identity().token is not None
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep a second process from running the same party; :class:`NotReady` for it."""

@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from clustering_protocols.records import Record
     from clustering_protocols.wire.answers import SessionStatus
     from party_sdk.coordinated import CoordinatedSession
+    from party_sdk.coordinator import Coordinator
+
+
+def audited_report(
+    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
+) -> tuple[SessionReport, SignedLog]:
+    """Return the report of a session, and the audit that is in it.
+
+    Raises what :func:`session_report` and :meth:`CoordinatedSession.audit` do.
+    """
+    log = opened.audit()
+    known = coordinator.acquaintances
+    return session_report(opened, status, log, log.entries(), known), log
 
 
 def session_report(

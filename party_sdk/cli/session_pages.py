@@ -16,10 +16,6 @@ from party_sdk.cli.paging import html_option, show_report, write_page
 from party_sdk.outputs import keep_others, write_whole
 
 if TYPE_CHECKING:
-    from clustering_protocols.proofs import SignedLog
-    from clustering_protocols.wire.answers import SessionStatus
-    from coterie_pages.models import SessionReport
-    from party_sdk.coordinated import CoordinatedSession
     from party_sdk.coordinator import Coordinator
 
 
@@ -41,9 +37,11 @@ def report(
     It has terms, members, figures, sizes and the audit, all checked. Terms, members and
     result are in it where the session was opened: only there can they be checked.
     """
+    from party_sdk.session_reports import audited_report
+
     keep_others([html], None, force=force)
     opened = coordinator.session(session_id)
-    made, _ = _report(coordinator, opened, opened.status())
+    made, _ = audited_report(coordinator, opened, opened.status())
     if html is not None:
         write_page(made, html)
     if as_json:
@@ -78,26 +76,15 @@ def export(
     result, the signed audit, and the report as JSON and as a page; no secret.
     """
     from coterie_pages.pages import page
-    from party_sdk.session_reports import archive
+    from party_sdk.session_reports import archive, audited_report
 
     keep_others([output], None, force=force)
     opened = coordinator.session(session_id)
     status = opened.status()
-    made, log = _report(coordinator, opened, status)
+    made, log = audited_report(coordinator, opened, status)
     content = archive(opened, status, made, page(made), log)
     write_whole(content, output)
     if as_json:
         say(json.dumps({"output": str(output), "n_bytes": len(content)}))
         return
     say(f"{len(content):,} bytes in {output}")
-
-
-def _report(
-    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
-) -> tuple[SessionReport, SignedLog]:
-    """Return the report of a session, and the audit that is in it."""
-    from party_sdk.session_reports import session_report
-
-    log = opened.audit()
-    known = coordinator.acquaintances
-    return session_report(opened, status, log, log.entries(), known), log

@@ -72,9 +72,7 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
 
 def _is_in(files: OrderFiles, status: OrderStatus) -> bool:
     """Return whether a party takes part already: no later invitation changes that."""
-    folder = files.folder
-    has_joined = folder.exists and folder.load_identity().token is not None
-    return has_joined and not status.is_over
+    return files.folder.has_joined and not status.is_over
 
 
 def _read(named: str, desk: Desk) -> str:

@@ -49,8 +49,7 @@ def standing_of(kept: Kept, *, missed: Sequence[str] = ()) -> AtWork:
 def _left_for_good(kept: Kept) -> bool:
     """Return whether a party has left after its slot was taken: none comes back then."""
     folder = kept.files.folder
-    has_joined = folder.exists and folder.load_identity().token is not None
-    return has_joined and has_left(folder)
+    return folder.has_joined and has_left(folder)
 
 
 def _standing(status: OrderStatus) -> dict[str, Any]:

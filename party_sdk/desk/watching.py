@@ -9,11 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.errors import CoterieError, InvalidParameters, Unavailable
-from clustering_protocols.proofs import SignedLog
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SlotState
 from coterie_pages.following import standing_of
-from coterie_pages.models import SessionReport
 from coterie_pages.models.desk_coordinator import Watched
 from coterie_pages.models.frame import Notice
 from coterie_pages.models.screens import Chain, Refusal
@@ -23,7 +21,7 @@ from party_sdk.coordinated import CoordinatedSession
 from party_sdk.coordinator import Coordinator
 from party_sdk.desk.answers import bad, file, form_of, shown, to
 from party_sdk.desk.coordinating import SESSIONS, coordinated, numbered, session_in
-from party_sdk.session_reports import archive, session_report
+from party_sdk.session_reports import archive, audited_report, session_report
 from party_sdk.supervisor.clock import now
 
 _SECONDS: Final = 4  # after which a session that goes on is shown anew
@@ -43,7 +41,7 @@ def get_session(request: Request, coordinator: Coordinator) -> Response:
 def get_report(request: Request, coordinator: Coordinator) -> Response:
     """Show the report of a session."""
     opened = session_in(request, coordinator)
-    report, _ = _report(coordinator, opened, opened.status())
+    report, _ = audited_report(coordinator, opened, opened.status())
     return shown(request, report)
 
 
@@ -51,7 +49,7 @@ def get_report(request: Request, coordinator: Coordinator) -> Response:
 def get_report_file(request: Request, coordinator: Coordinator) -> Response:
     """Return the report as a file that needs nothing else."""
     opened = session_in(request, coordinator)
-    report, _ = _report(coordinator, opened, opened.status())
+    report, _ = audited_report(coordinator, opened, opened.status())
     content = file_of(report).encode()
     return file(content, f"{opened.id}-report.html", "text/html; charset=utf-8")
 
@@ -69,7 +67,7 @@ def get_archive(request: Request, coordinator: Coordinator) -> Response:
     """Return everything that a coordinator may read, as `coterie session export` does."""
     opened = session_in(request, coordinator)
     status = opened.status()
-    report, log = _report(coordinator, opened, status)
+    report, log = audited_report(coordinator, opened, status)
     content = archive(opened, status, report, file_of(report), log)
     return file(content, f"{opened.id}.zip", "application/zip")
 
@@ -114,14 +112,6 @@ def _changed(
     except CoterieError as error:
         return _page(request, coordinator, bad(error))
     return to(request, f"{SESSIONS}/{opened.id}")
-
-
-def _report(
-    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
-) -> tuple[SessionReport, SignedLog]:
-    log = opened.audit()
-    known = coordinator.acquaintances
-    return session_report(opened, status, log, log.entries(), known), log
 
 
 def _page(

@@ -246,8 +246,7 @@ class Background:
                 remedy="Place the order again to be asked again.",
             ),
         )
-        folder = self._files.folder
-        if not folder.exists or folder.load_identity().token is None:
+        if not self._files.folder.has_joined:
             with self._transport() as transport:
                 client = AnalystClient(transport)
                 client.decline(self._invitation.code, SlotState.DECLINED, reason)
