@@ -134,27 +134,34 @@ class Cluster:
             self._own.close(timeout=_ANSWER_SECONDS)
 
     def _awaited(self, future: Future) -> Any:
+        """Return a result; the scheduler is asked for a sign of life until it is here.
+
+        It hands over what is done, too, and may fall silent before it has.
+        """
         until = time.monotonic() + self._seconds
-        is_done = threading.Event()
-        future.add_done_callback(lambda _: is_done.set())
-        while time.monotonic() < until:
-            try:
-                # no deadline for `result` while it waits: Dask takes one for a failure
-                if is_done.wait(_BEAT_SECONDS) or future.done():
-                    return future.result(timeout=max(until - time.monotonic(), 1.0))
+        loop = self._client.loop.asyncio_loop
+        coming = asyncio.run_coroutine_threadsafe(self._handed_over(future), loop)
+        try:
+            while time.monotonic() < until:
+                concurrent.futures.wait([coming], _BEAT_SECONDS)
+                if coming.done():
+                    return coming.result()
                 self.n_threads()
-            except KilledWorker:
-                raise RuntimeError("Dask's workers end when they run a task") from None
-            except Unavailable:
-                raise
-            except TimeoutError:  # a kernel's own comes as a result
-                break
-            except _TROUBLE:
-                raise self._over(_AWAY) from None
-            except Exception as error:  # `work` raises nothing: it did not begin
-                log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
-                raise self._over(_UNREAD) from error
+        except KilledWorker:
+            raise RuntimeError("Dask's workers end when they run a task") from None
+        except Unavailable:
+            raise
+        except _TROUBLE:
+            raise self._over(_AWAY) from None
+        except Exception as error:  # `work` raises nothing: it did not begin
+            log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
+            raise self._over(_UNREAD) from error
+        finally:
+            coming.cancel()
         raise self._over(_SILENT)
+
+    async def _handed_over(self, future: Future) -> Any:
+        return await self._client.gather(future, asynchronous=True)
 
     def _count(self) -> int:
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 import dask
 import pytest
 from support import dask_kernels as kernels
+from support.analyst_process import wait_for
 from support.dask_clusters import Processes
 from support.repeats import on_command
 from support.tls import certificate
@@ -27,6 +28,7 @@ from clustering_protocols.errors import Unavailable
 pytestmark = on_command("processes of Dask")
 
 SECONDS = 60.0
+HANDED_OUT = 6  # blocks: two and one more for the two threads, and one after the first
 
 
 @pytest.fixture
@@ -117,6 +119,20 @@ def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
     processes.start_scheduler()
     processes.start_worker()
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+
+
+def test_a_scheduler_that_sleeps_on_what_is_done_leaves_a_step_for_later(
+    engine: DaskEngine, processes: Processes, tmp_path: Path
+) -> None:
+    results = engine.map(partial(kernels.noted, tmp_path), range(1000))
+    next(results)
+    wait_for(lambda: len([*tmp_path.glob("*-*")]) == HANDED_OUT)
+    time.sleep(1)  # until all that is waited for is known here as done
+    os.kill(processes.scheduler.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="does not answer"):
+        list(results)
+    assert time.monotonic() - began < 40
 
 
 # Who reaches a scheduler runs code where its workers are
