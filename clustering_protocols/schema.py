@@ -101,7 +101,7 @@ class Field(Described):
         default=False, description="The order of the levels means something."
     )
     constraints: Constraints = Constraints()
-    missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  as above
+    missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
         default=None, description="Codes of no value; those of the schema by default."
     )
 
@@ -188,7 +188,7 @@ class Schema(Described):
     """The dictionary of a table: its fields, in the order in which they are clustered."""
 
     fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)
-    missingValues: tuple[_Text, ...] = Declared(  # noqa: N815  as above
+    missingValues: tuple[_Text, ...] = Declared(  # noqa: N815  the name in Table Schema
         default=("",),
         description="Codes of no value, in fields that have none of theirs.",
     )

@@ -58,7 +58,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     log = private_folder(folder) / "analyst.log"
     write_private(folder / "identity.json", identity.written())
     with log.open("wb") as lines:
-        process = subprocess.Popen(  # noqa: S603  our own program
+        process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             [*PROGRAM, str(port)],
             env=_environment(folder),
             stdin=subprocess.PIPE,

@@ -137,7 +137,7 @@ def _analyst(folder: Path, beat: Heartbeat) -> Iterator[Mapping[str, str]]:
     _call(["migrate"], environment)
     key = _call(["key", "create", "--label", "demo"], environment).strip()
     with (folder / "analyst.log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603  our own command
+        process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             [*_COTERIE, "serve", "--port", str(port)],
             env=environment,
             stdout=log,
@@ -232,7 +232,7 @@ def _start_party(
     words += ["--entropy-file", str(home / f"{slot}.entropy"), "--json"]
     words += [word for code in risks for word in ("--accept-risk", code)]
     with _log(home, slot).open("wb") as log:
-        return subprocess.Popen(  # noqa: S603  our own command
+        return subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             words, stdout=subprocess.DEVNULL, stderr=log
         )
 
@@ -250,7 +250,7 @@ def _check_same(evaluated: simulation.Evaluated, labels: Path) -> None:
 
 
 def _call(words: list[str], environment: Mapping[str, str]) -> str:
-    done = subprocess.run(  # noqa: S603  our own command
+    done = subprocess.run(  # noqa: S603  this interpreter, and no shell
         [*_COTERIE, *words],
         env=environment,
         capture_output=True,

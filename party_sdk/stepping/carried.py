@@ -20,7 +20,7 @@ from party_sdk.stepping.files import AnswerFile, Said, TaskFile
 _JOIN: Final = "/v1/join"
 _DECLINE: Final = "/v1/join/decline"
 _ARRAYS: Final = "application/vnd.coterie.arrays"
-_IN_PLACE_OF_A_TOKEN: Final = "kept on the connected machine"  # noqa: S105  it is none
+_IN_PLACE_OF_A_TOKEN: Final = "kept on the connected machine"  # noqa: S105  a sentence, no secret
 
 
 class Leaving(Exception):

@@ -102,6 +102,20 @@ class Background:
                 self._files.tell(state=OrderState.QUEUED)
         return End.STOPPED
 
+    def failed(self, place: str) -> End:
+        """Say that the order ended by an unexpected error, and where that came from."""
+        trouble = Trouble(
+            headline="Something unexpected happened here",
+            detail=f"{place}.",
+            remedy="Run it at a terminal (coterie party resume) and report what it says.",
+        )
+        try:
+            with suppress(CoterieError, OSError):  # its files may be what is broken
+                self._end(OrderState.FAILED, trouble)
+        except Overtaken:
+            return End.STOPPED
+        return End.OVER
+
     def _is_withdrawn(self) -> bool:
         """Take the order, and say that it runs, unless it is withdrawn.
 

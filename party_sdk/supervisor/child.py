@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -21,9 +20,6 @@ from typing import NoReturn
 from clustering_protocols.errors import CoterieError
 from party_sdk.ending import run_to_the_end
 from party_sdk.supervisor.background import Background, End
-from party_sdk.supervisor.clock import now
-from party_sdk.supervisor.files import OrderFiles
-from party_sdk.supervisor.models import OrderState, Trouble
 
 
 def main(home: str, session: str, slot: str) -> int:
@@ -40,22 +36,15 @@ def main(home: str, session: str, slot: str) -> int:
         print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
         return End.TRY_AGAIN
     except Exception as error:  # noqa: BLE001  its text may hold values of cells
-        _tell(OrderFiles(Path(home), session, slot), error)
-        return End.OVER
+        place = place_of(error)
+        print(f"{session} {slot}: {place}", file=sys.stderr)  # noqa: T201  its log
+        return End.TRY_AGAIN if order is None else order.failed(place)
 
 
-def _tell(files: OrderFiles, error: Exception) -> None:
-    """Say where an unexpected error came from, and nothing of its text."""
+def place_of(error: Exception) -> str:
+    """Return where an unexpected error came from, and nothing of its text."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
-    print(f"{files.session} {files.slot}: {place}", file=sys.stderr)  # noqa: T201
-    trouble = Trouble(
-        headline="Something unexpected happened here",
-        detail=f"{place}.",
-        remedy="Run it at a terminal (coterie party resume) and report what it says.",
-    )
-    with suppress(CoterieError, OSError):
-        files.tell(state=OrderState.FAILED, trouble=trouble, ended_at=now())
+    return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
 
 
 def _end_with_the_other() -> None:

@@ -197,7 +197,7 @@ class Supervisor:
     def _start(self, work: _Work, environment: dict[str, str]) -> None:
         files = work.files
         words = [str(self._home.absolute()), files.session, files.slot]
-        work.process = subprocess.Popen(  # noqa: S603  our own program
+        work.process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             [sys.executable, "-m", "party_sdk.supervisor.child", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -675,19 +675,39 @@ def test_a_full_disk_is_waited_for_and_nothing_is_lost(
 
 
 def test_an_unexpected_error_is_told_without_its_text(
-    online: Terminal, rows: Path, accepting: Path, capsys: pytest.CaptureFixture[str]
+    online: Terminal, rows: Path, accepting: Path, begun: Begun
 ) -> None:
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, rows))
-    try:
-        float("4711 of Mrs Example")
-    except ValueError as error:
-        child._tell(OrderFiles(accepting, session, "r1c1"), error)
-    told = orders.status(session, "r1c1").model_dump_json() + capsys.readouterr().err
+    with pytest.raises(ValueError, match="4711") as raised:
+        begun(session, "before it joins", lambda: float("4711 of somebody"))
+    order = Background(accepting, session, "r1c1")
+    assert order.failed(child.place_of(raised.value)) is End.OVER
+    status = orders.status(session, "r1c1")
+    assert status.state is OrderState.FAILED
+    told = status.model_dump_json()
     assert "4711" not in told
-    assert "ValueError" in told
-    assert orders.status(session, "r1c1").state is OrderState.FAILED
+    assert "ValueError in test_standing_orders.py, line" in told
+
+
+def test_an_unexpected_error_is_not_told_of_an_order_that_was_placed_anew(
+    online: Terminal, rows: Path, accepting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, None))
+    order = Background(accepting, session, "r1c1")
+
+    def broken(*_: object) -> None:
+        orders.place(an_order(invitation, rows))
+        raise LookupError
+
+    monkeypatch.setattr(background, "read_rules", broken)
+    with pytest.raises(LookupError):
+        order.run()
+    assert order.failed("LookupError in a file") is End.STOPPED
+    assert orders.status(session, "r1c1").state is OrderState.QUEUED
 
 
 def test_a_party_that_runs_at_a_terminal_is_waited_for(
