@@ -7,20 +7,12 @@ from hashlib import sha256
 
 from cryptography.exceptions import InvalidSignature
 
+from clustering_protocols.agreements import Agreement, Line, Member, read_agreement
 from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic
 from clustering_protocols.randomness import derive_key, length_prefixed
 from clustering_protocols.secrecy.identities import Institution, check_signature
 from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
-from clustering_protocols.terms import (
-    Agreement,
-    Line,
-    Member,
-    Terms,
-    canonical_json,
-    digest,
-    read_agreement,
-    read_terms,
-)
+from clustering_protocols.terms import Terms, canonical_json, digest, read_terms
 
 
 def session_secret(entropy: bytes, session: str) -> bytes:

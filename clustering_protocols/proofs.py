@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clustering_protocols import hash_chain
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.errors import AuditBroken, InvalidParameters, KeyNotAuthentic
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.secrecy.identities import (
@@ -21,7 +22,7 @@ from clustering_protocols.secrecy.identities import (
     Signature,
     check_signature,
 )
-from clustering_protocols.terms import Name, read_agreement
+from clustering_protocols.terms import Name
 from clustering_protocols.wire.answers import Receipt
 
 LogKind = Literal["audit", "ledger"]

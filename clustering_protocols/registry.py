@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from clustering_protocols import house, protocols
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
 from clustering_protocols.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.evaluation import Evaluation
@@ -36,7 +37,6 @@ from clustering_protocols.terms import (
     Terms,
     canonical_json,
     digest,
-    read_agreement,
 )
 from clustering_protocols.values import Value
 

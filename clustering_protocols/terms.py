@@ -1,8 +1,7 @@
-"""What a session is about: layout, terms, roster and agreement.
+"""What a session is about: the layout, and the terms.
 
-*Terms* are fixed when the session is created and can be read before joining. The
-*agreement* adds the roster with public keys, once all have joined. Both exist as exact
-bytes: each side hashes the bytes that it received and never a re-serialisation.
+Terms are fixed when the session is created and can be read before joining. They exist as
+exact bytes: each side hashes the bytes that it received and never a re-serialisation.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ from clustering_protocols.limits import (
 from clustering_protocols.recipe import Plan, Preparation, Ranges
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
-from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
-from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.secrecy.identities import Key
 from clustering_protocols.values import Section, Value
 
 TERMS_VERSION: Final = 2
@@ -308,51 +306,6 @@ def plans_of(
     return tuple(map(Plan, dictionary, preparation))
 
 
-class Line(Value):
-    """What a party says of itself in the roster."""
-
-    slot: Name
-    n_rows: int = Field(ge=1, lt=2**40)
-    n_columns: int = Field(ge=1, lt=2**20)
-    keys: PublicKeys
-    institution: InstitutionName = Field(
-        description="As it calls itself; may be empty."
-    )
-    identity: Key = Field(description="Its institution's public key.")
-
-
-class Member(Line):
-    """One line of the roster, as it was signed.
-
-    See :func:`clustering_protocols.enrolment.enrol`.
-    """
-
-    mark: str = Field(
-        pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
-    )
-    signature: Signature = Field(description="Of the line, with the identity's key.")
-
-    @property
-    def line(self) -> Line:
-        """Return what mark and signature cover: all but themselves."""
-        return Line.model_validate(self.model_dump(exclude={"mark", "signature"}))
-
-
-class Agreement(Value):
-    """Terms, as the exact text that was previewed, and the roster in slot order."""
-
-    terms: str
-    roster: tuple[Member, ...]
-
-    def member(self, slot: str) -> Member:
-        """Return the roster's line of a slot."""
-        return self._by_slot[slot]
-
-    @cached_property
-    def _by_slot(self) -> dict[str, Member]:
-        return {member.slot: member for member in self.roster}
-
-
 def digest(content: bytes) -> str:
     """Return the SHA-256 of the exact bytes of terms or agreement, as hex."""
     return sha256(content).hexdigest()
@@ -381,19 +334,12 @@ def _nfc(value: Any) -> Any:
 
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
-    version = _read(_Versioned, text).coterie  # first: later terms may have more fields
+    version = read_as(
+        _Versioned, text
+    ).coterie  # first: later terms may have more fields
     if version != TERMS_VERSION:
         raise VersionMismatch(f"Terms v{version}; v{TERMS_VERSION} is read here.")
-    return _read(Terms, text)
-
-
-def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
-    """Return agreement and terms in received bytes; the roster must fill the layout."""
-    agreement = _read(Agreement, text)
-    terms = read_terms(agreement.terms.encode())
-    if tuple(member.slot for member in agreement.roster) != terms.layout.names:
-        raise Malformed("The roster does not list each slot of the layout once.")
-    return agreement, terms
+    return read_as(Terms, text)
 
 
 class _Versioned(Value):
@@ -402,7 +348,8 @@ class _Versioned(Value):
     coterie: int
 
 
-def _read(model: type[_V], text: bytes) -> _V:
+def read_as(model: type[_V], text: bytes) -> _V:
+    """Return a value in received bytes; :class:`Malformed` if they are something else."""
     try:
         return model.model_validate_json(text)
     except ValidationError:

@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from clustering_protocols.agreements import Member
 from clustering_protocols.errors import CoterieError, SessionOver, VersionMismatch
 from clustering_protocols.explaining import explain
 from clustering_protocols.problems import Problem
 from clustering_protocols.profiles import Profile, Profiles
-from clustering_protocols.terms import Member
 from clustering_protocols.wire import waiting
 from clustering_protocols.wire.answers import (
     AnalystIdentity,

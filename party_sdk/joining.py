@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 from clustering_protocols import enrolment
+from clustering_protocols.agreements import Member
 from clustering_protocols.errors import (
     AgreementMismatch,
     CoterieError,
@@ -12,7 +13,7 @@ from clustering_protocols.errors import (
     KeyNotAuthentic,
     Unavailable,
 )
-from clustering_protocols.terms import Member, Terms, digest, read_terms
+from clustering_protocols.terms import Terms, digest, read_terms
 from clustering_protocols.wire.answers import Preview
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient

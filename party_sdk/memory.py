@@ -26,11 +26,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from clustering_protocols.agreements import Member, read_agreement
 from clustering_protocols.engine import Journal
 from clustering_protocols.errors import NotReady
 from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.preparation.arrival import Arrived
-from clustering_protocols.terms import Member, read_agreement
 from party_sdk._files import locked, private_folder
 from party_sdk.answered import Standing, StandingFiles
 from party_sdk.ledger import Ledger

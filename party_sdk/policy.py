@@ -137,8 +137,8 @@ class Policy:
         GuardRefused
             With the numbers, before any id leaves, blinded or not.
         """
+        from clustering_protocols.agreements import read_agreement
         from clustering_protocols.registry import check_terms
-        from clustering_protocols.terms import read_agreement
 
         agreed, terms = read_agreement(agreement)
         if not check_terms(terms).selects_rows:
@@ -170,7 +170,7 @@ class Policy:
         GuardRefused
             With how many are known.
         """
-        from clustering_protocols.terms import read_agreement
+        from clustering_protocols.agreements import read_agreement
 
         agreed, terms = read_agreement(agreement)
         own = agreed.member(slot).identity

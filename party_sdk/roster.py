@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.errors import GuardRefused, KeyNotAuthentic
 from clustering_protocols.secrecy.identities import Institution, fingerprint
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import Terms, read_agreement
+from clustering_protocols.terms import Terms
 from party_sdk.identities import Acquaintances, OwnIdentity
 from party_sdk.policy import Policy
 

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analyst_service.models import Session
 from clustering_protocols import registry
-from clustering_protocols.terms import Member, Name, Text, read_terms
+from clustering_protocols.agreements import Member
+from clustering_protocols.terms import Name, Text, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState, SlotState
 

@@ -17,7 +17,7 @@ from analyst_service.models import Invitation, Member, Session
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.settings import Settings
-from clustering_protocols import terms as wire
+from clustering_protocols import agreements as wire
 from clustering_protocols.enrolment import agree, check_line, check_proof
 from clustering_protocols.errors import (
     GuardRefused,
@@ -29,6 +29,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.registry import parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.terms import read_terms
 from clustering_protocols.wire.states import Event, SlotState
 
 _LABEL_BYTES = 8
@@ -148,7 +149,7 @@ class MemberService:
         joining: wire.Member,
         invitation: Invitation,
     ) -> None:
-        terms = wire.read_terms(session.terms)
+        terms = read_terms(session.terms)
         if joining.n_rows < terms.guards.minimum_rows:
             raise GuardRefused(
                 f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
+from clustering_protocols.agreements import Agreement, Member
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.data import DataSource, check_unique
@@ -18,7 +19,7 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.randomness import generator
 from clustering_protocols.recipe import Plan, Ranges
 from clustering_protocols.schema import Schema
-from clustering_protocols.terms import Agreement, Layout, Member, Terms
+from clustering_protocols.terms import Layout, Terms
 
 
 class Params(BaseModel):

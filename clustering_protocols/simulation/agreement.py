@@ -9,6 +9,7 @@ from typing import TypedDict
 from typing_extensions import Unpack
 
 from clustering_protocols import enrolment, registry
+from clustering_protocols.agreements import Member
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.evaluation import Evaluation
@@ -19,7 +20,7 @@ from clustering_protocols.registry import Proposal
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import About, Identities, Layout, Member, read_terms
+from clustering_protocols.terms import About, Identities, Layout, read_terms
 
 ANALYST = "analyst"
 COORDINATOR = "coordinator"

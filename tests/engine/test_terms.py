@@ -17,6 +17,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
 from clustering_protocols import errors, house, registry
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.errors import (
     CoterieError,
     InvalidParameters,
@@ -35,7 +36,6 @@ from clustering_protocols.terms import (
     Terms,
     canonical_json,
     digest,
-    read_agreement,
     read_terms,
 )
 

@@ -12,9 +12,10 @@ from support import page_models
 from support.examples import dealt
 
 from clustering_protocols import registry, simulation
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
-from clustering_protocols.terms import Terms, digest, read_agreement, read_terms
+from clustering_protocols.terms import Terms, digest, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.terms import sheet_of
 from coterie_pages.text import sheet_lines

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from clustering_protocols import enrolment, simulation
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.errors import (
     AgreementMismatch,
     GuardRefused,
@@ -25,7 +26,7 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import Layout, digest, read_agreement
+from clustering_protocols.terms import Layout, digest
 from coterie import Party, Policy
 from party_sdk.cli import main
 from party_sdk.client import AnalystClient, Preview

@@ -14,6 +14,7 @@ import pytest
 from support.analyst_process import wait_for
 
 from clustering_protocols import codec, enrolment, packets, registry, simulation
+from clustering_protocols.agreements import Member
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import (
     AgreementMismatch,
@@ -40,7 +41,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
-from clustering_protocols.terms import Guards, Layout, Member, Terms, digest, read_terms
+from clustering_protocols.terms import Guards, Layout, Terms, digest, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
 from party_sdk._transport import Transport

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.tables import blobs, parties
 
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.contract import Spent
 from clustering_protocols.errors import GuardRefused, NotReady
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -17,13 +18,7 @@ from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.registry import Proposal, draw_up, name_of
 from clustering_protocols.schema import numbers
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import (
-    Layout,
-    Terms,
-    canonical_json,
-    read_agreement,
-    read_terms,
-)
+from clustering_protocols.terms import Layout, Terms, canonical_json, read_terms
 from coterie import Policy
 from party_sdk.spending import Spending
 

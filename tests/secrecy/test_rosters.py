@@ -8,20 +8,13 @@ from typing import Any
 import pytest
 
 from clustering_protocols import enrolment, registry
+from clustering_protocols.agreements import Member, read_agreement
 from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic, Malformed
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
-from clustering_protocols.terms import (
-    About,
-    Identities,
-    Layout,
-    Member,
-    canonical_json,
-    digest,
-    read_agreement,
-)
+from clustering_protocols.terms import About, Identities, Layout, canonical_json, digest
 
 ENTROPY = bytes(range(32))
 SECRET = sha256(b"session secret").digest()

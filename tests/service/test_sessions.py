@@ -24,11 +24,12 @@ from analyst_service import models
 from analyst_service.auth.service import Role
 from analyst_service.members.repository import InvitationRepository
 from analyst_service.sessions.repository import SessionRepository
-from clustering_protocols import packets, simulation, terms
+from clustering_protocols import packets, simulation
+from clustering_protocols.agreements import read_agreement
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.problems import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import Layout, read_terms
 from clustering_protocols.wire.states import LEGAL, OVER, Event, SessionState, after
 
 if TYPE_CHECKING:
@@ -435,7 +436,7 @@ def test_the_agreement_exists_once_all_have_joined_and_never_changes(
     assert_problem(early, Problem.NOT_READY)
     session.join(A)
     bytes_first = shared_api.send("GET", path, session.tokens[A]).content
-    agreement, _ = terms.read_agreement(bytes_first)
+    agreement, _ = read_agreement(bytes_first)
     assert [m.slot for m in agreement.roster] == list(LAYOUT.names)
     assert [m.n_rows for m in agreement.roster] == [20] * 4
     asked = packets.read(session.task(A).content).address
@@ -479,7 +480,7 @@ def test_a_preview_shows_terms_and_risks_and_uses_nothing_up(shared_api: Api) ->
     assert shared_api.stored() == before
     assert shown[0] == shown[1]
     assert (shown[0]["session"], shown[0]["slot"]) == (session.id, A)
-    agreed = terms.read_terms(shown[0]["terms"].encode())
+    agreed = read_terms(shown[0]["terms"].encode())
     assert (agreed.title, agreed.layout) == ("Wards", LAYOUT)
     assert shown[0]["risks"].keys() == set(agreed.risks) != set()
     assert session.try_join(A).status_code == 200

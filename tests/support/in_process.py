@@ -30,11 +30,12 @@ from analyst_service.process_context import Service
 from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.settings import Settings
 from clustering_protocols import engine, enrolment, packets, simulation
+from clustering_protocols.agreements import Member
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.registry import draw_up, name_of
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Member, digest
+from clustering_protocols.terms import digest
 from party_sdk import _requests
 from party_sdk._transport import Transport
 from party_sdk.invitations import Invitation

@@ -18,6 +18,7 @@ import pytest
 from analyst_service.jobs import worker
 from analyst_service.members import service as members
 from clustering_protocols import engine, enrolment, hash_chain, packets
+from clustering_protocols.agreements import Member
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import Ask, Finish, Reopen, SessionContext
 from clustering_protocols.engine import (
@@ -41,7 +42,6 @@ from clustering_protocols.records import Record
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all
-from clustering_protocols.terms import Member
 from support.lies import alter
 
 Patch = pytest.MonkeyPatch
