@@ -215,7 +215,7 @@ class PartialUpload(_PerAttempt, Base):
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
     changed_at: Mapped[datetime]
-    sealing_at: Mapped[datetime | None]  # somebody puts the pieces together since then
+    sealing_at: Mapped[datetime | None]  # last sign of whoever puts the pieces together
     ended_at: Mapped[datetime | None]  # nothing is added; its pieces are to be removed
 
 

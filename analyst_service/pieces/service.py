@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
 
 from sqlalchemy.orm import Session as Transaction
 
@@ -31,8 +30,6 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from clustering_protocols.wire.resuming import least_piece
-
-_SLOW: Final = 8 << 20  # bytes per second that pieces are put together at, or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +170,16 @@ class PieceService:
         upload.changed_at = self._clock.now()
         return Standing(upload.digest, upload.size, piece.end)
 
-    def take(self, caller: Caller, place: Place) -> Taken | Contribution:
+    def take(
+        self, caller: Caller, place: Place, patience: timedelta
+    ) -> Taken | Contribution:
         """Take all pieces to put them together; or return what is stored already.
+
+        Parameters
+        ----------
+        patience : timedelta
+            After how long without a sign of life (:meth:`renew`) whoever took them
+            before is taken for dead. Should they live, both store the same bytes once.
 
         Raises
         ------
@@ -191,12 +196,17 @@ class PieceService:
         missing = upload.size - self._rows.offset(key)
         if missing:
             raise OffsetMismatch(f"{missing} of {upload.size} bytes are missing.")
-        # after that whoever began is taken for dead
-        patience = timedelta(seconds=60 + upload.size / _SLOW)
-        if upload.sealing_at is not None and now < upload.sealing_at + patience:
+        # from the future it would be by a clock that was put back
+        if upload.sealing_at is not None and abs(now - upload.sealing_at) < patience:
             raise Unavailable("Its pieces are being put together; ask again.")
         upload.sealing_at = now
         return Taken(key, upload.digest, tuple(self._rows.digests(key)))
+
+    def renew(self, key: Where) -> None:
+        """Give a sign of life of whoever puts the pieces together."""
+        upload = self._rows.upload(key, lock=True)
+        if upload is not None and upload.sealing_at is not None:
+            upload.sealing_at = self._clock.now()
 
     def release(self, key: Where) -> None:
         """Let others put the pieces together."""

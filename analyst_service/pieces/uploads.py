@@ -6,7 +6,10 @@ another stopped. Put together they pass the very checks of a contribution in one
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from typing import Final, TypeVar
 
 from sqlalchemy.orm import Session as Transaction
@@ -75,13 +78,15 @@ async def seal(service: Service, caller: Caller, place: Place) -> Stored:
     An upload whose bytes are not what was announced, or do not answer the task, has
     ended: to refuse it once more would cost as much again.
     """
+    patience = timedelta(seconds=service.settings.lease_seconds)
     taken = await run_in_threadpool(
-        _write, service, lambda pieces: pieces.take(caller, place)
+        _write, service, lambda pieces: pieces.take(caller, place, patience)
     )
     if isinstance(taken, Contribution):
         return taken, False
     try:
-        stored = await _put_together(service, caller, place, taken)
+        async with _held(service, taken):
+            stored = await _put_together(service, caller, place, taken)
     except (StorageFull, Unavailable):
         await run_in_threadpool(_write, service, lambda p: p.release(taken.key))
         raise
@@ -93,6 +98,23 @@ async def seal(service: Service, caller: Caller, place: Place) -> Stored:
         raise
     await run_in_threadpool(_write, service, lambda p: p.end(taken.key))
     return stored
+
+
+@asynccontextmanager
+async def _held(service: Service, taken: Taken) -> AsyncIterator[None]:
+    """Give signs of life as long as pieces are put together."""
+    beats = asyncio.create_task(_beat(service, taken))
+    try:
+        yield
+    finally:
+        beats.cancel()
+
+
+async def _beat(service: Service, taken: Taken) -> None:
+    while True:
+        await asyncio.sleep(service.settings.lease_seconds / 3)
+        with suppress(Unavailable):  # the next one tries again
+            await run_in_threadpool(_write, service, lambda p: p.renew(taken.key))
 
 
 async def _put_together(

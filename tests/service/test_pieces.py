@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,7 +20,10 @@ from support.databases import Databases
 from support.in_process import in_process
 
 from analyst_service.blobs.files import FileDraft
+from analyst_service.contributions.repository import Where
 from analyst_service.models import PartialUpload
+from analyst_service.pieces import uploads
+from analyst_service.pieces.service import PieceService
 from analyst_service.retention.service import RetentionService
 from analyst_service.retention.sweeper import Sweeper
 from clustering_protocols import simulation
@@ -112,7 +116,7 @@ class Pieces:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """One whose clock is moved."""
     folder = tmp_path_factory.mktemp("alone")
-    limits = {"upload_seconds": 10**4, "max_body_bytes": 1 << 16}
+    limits = {"upload_seconds": 10**4, "max_body_bytes": 1 << 16, "lease_seconds": 0.5}
     with in_process(folder, **limits) as running:
         yield running
 
@@ -610,7 +614,39 @@ def test_who_dies_over_the_pieces_holds_others_up_for_a_while_only(alone: Api) -
         begun = transaction.scalars(of_it).one()
         begun.sealing_at = alone.clock.now()
     assert is_problem(upload.seal(), Problem.UNAVAILABLE)
-    alone.clock.forward(121)
+    alone.clock.forward(alone.service.settings.lease_seconds + 1)
+    assert upload.seal().status_code == 201
+
+
+def test_a_clock_that_was_put_back_holds_nobody_up(alone: Api) -> None:
+    upload = Pieces.of(alone)
+    upload.fill()
+    with alone.service.database.write() as transaction:
+        digest = sha256(upload.content).hexdigest()
+        of_it = sa.select(PartialUpload).where(PartialUpload.digest == digest)
+        begun = transaction.scalars(of_it).one()
+        begun.sealing_at = alone.clock.now() + timedelta(days=1)
+    assert upload.seal().status_code == 201
+
+
+def test_who_takes_long_over_the_pieces_gives_signs_of_life(
+    alone: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = Pieces.of(alone)
+    upload.fill()
+    renewed = Event()
+    renew, copy = PieceService.renew, uploads._copy
+
+    def heard(service: PieceService, key: Where) -> None:
+        renew(service, key)
+        renewed.set()
+
+    def slowly(*given: Any) -> None:
+        assert renewed.wait(30)
+        copy(*given)
+
+    monkeypatch.setattr(PieceService, "renew", heard)
+    monkeypatch.setattr(uploads, "_copy", slowly)
     assert upload.seal().status_code == 201
 
 
