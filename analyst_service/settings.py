@@ -181,7 +181,7 @@ class Settings(BaseSettings):
         ge=0.5,
         le=3600,
         description="After how long without a sign of life a step is taken from its "
-        "driver.",
+        "driver, or an upload from whoever puts its pieces together.",
     )
     engine: Literal["local", "dask"] = Field(
         default="local",
