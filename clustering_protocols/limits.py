@@ -21,7 +21,7 @@ def are_held(n_rows: int, n_features: int) -> bool:
 
 
 MANY_IN_A_GRAPH: Final = 100_000
-"""Beyond these, spectral clustering of `dc` is that of means of small groups of rows.
+"""Beyond these, spectral clustering is that of means of small groups of rows.
 
 The graph takes about 1.4 kB a row, and the search for neighbours and eigenvectors
 minutes, which grow faster than the rows.
@@ -32,6 +32,21 @@ N_REPRESENTATIVES: Final = 10_000
 
 Each row is compared with all of them, which is what takes the time.
 """
+
+
+def graph_rows(n_rows: int) -> int:
+    """Return of how many rows spectral clustering takes the graph, or of their means."""
+    return n_rows if n_rows <= MANY_IN_A_GRAPH else N_REPRESENTATIVES
+
+
+def told_of_groups(n_rows: int) -> dict[str, str]:
+    """Return what reports say where these are fewer."""
+    told = (
+        f"The {n_rows:,} rows were clustered as {graph_rows(n_rows):,} small groups; all "
+        "rows of a group have one label."
+    )
+    return {"approximation": told}
+
 
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 """Of ids of sessions and names of slots, which stand in addresses and folders."""

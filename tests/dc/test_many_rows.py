@@ -10,15 +10,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_circles
 
-from clustering_protocols import row_blocks, simulation
+from clustering_protocols import limits, row_blocks, simulation
 from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.protocols.dc import (
-    DataCollaboration,
-    analyst,
-    needs,
-    params as of_params,
-    party,
-)
+from clustering_protocols.protocols.dc import DataCollaboration, analyst, needs
 from clustering_protocols.sizing import PROCESS, Extent
 from clustering_protocols.terms import Layout
 
@@ -31,9 +25,8 @@ SPECTRAL = DataCollaboration(n_clusters=2, algorithm="spectral", dimensions="all
 def few() -> Iterator[None]:
     """More than 1,000 rows are many, and 300 stand for them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of_params, "MANY_IN_A_GRAPH", 1_000)
-        for module in (analyst, party, needs):
-            patch.setattr(module, "N_REPRESENTATIVES", 300)
+        patch.setattr(limits, "MANY_IN_A_GRAPH", 1_000)
+        patch.setattr(limits, "N_REPRESENTATIVES", 300)
         yield
 
 
@@ -62,8 +55,8 @@ def test_up_to_the_limit_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("rows were drawn")
 
     monkeypatch.setattr(analyst.Representatives, "draw", nothing)
-    assert not SPECTRAL.samples_rows(of_params.MANY_IN_A_GRAPH)
-    assert SPECTRAL.samples_rows(of_params.MANY_IN_A_GRAPH + 1)
+    assert not SPECTRAL.samples_rows(limits.MANY_IN_A_GRAPH)
+    assert SPECTRAL.samples_rows(limits.MANY_IN_A_GRAPH + 1)
     assert not DataCollaboration(n_clusters=2).samples_rows(10**9)
     parts = simulation.split(load_wine().data, LAYOUT, SEED)
     simulation.run(SPECTRAL, parts.layout, parts.data, SEED)

@@ -24,12 +24,7 @@ from clustering_protocols import limits, row_blocks, simulation
 from clustering_protocols.algorithms import lloyd
 from clustering_protocols.contract import Params
 from clustering_protocols.errors import Unavailable
-from clustering_protocols.protocols.dc import (
-    DataCollaboration,
-    analyst,
-    factors,
-    params as of_dc,
-)
+from clustering_protocols.protocols.dc import DataCollaboration, factors
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms import Layout
 
@@ -55,8 +50,8 @@ def small_blocks() -> Iterator[None]:
         patch.setattr(limits, "MANY_ROWS", 500)
         patch.setattr(row_blocks, "BLOCK_ITEMS", 3000)
         patch.setattr(factors, "_LEAST_ROWS", 64)
-        patch.setattr(of_dc, "MANY_IN_A_GRAPH", 500)
-        patch.setattr(analyst, "N_REPRESENTATIVES", 100)
+        patch.setattr(limits, "MANY_IN_A_GRAPH", 500)
+        patch.setattr(limits, "N_REPRESENTATIVES", 100)
         yield
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import pdist
 from scipy.stats import kstest
 from sklearn.cluster import DBSCAN, HDBSCAN
-from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine, make_circles
 from support.repeats import thorough
 from support.shares import answers, integer_distances, stream
 
-from clustering_protocols import packets, registry, simulation
+from clustering_protocols import limits as general_limits, packets, registry, simulation
 from clustering_protocols.algorithms import density
 from clustering_protocols.algorithms.dbscan import dbscan, knee
 from clustering_protocols.data import MatrixSource
@@ -228,6 +228,33 @@ def uploads(run: simulation.Simulated) -> dict[str, Any]:
         for message in run.sent
         if (packet := packets.read(message.payload)).header.record["kind"] == "answer"
     }
+
+
+@pytest.mark.parametrize("n", [500, 501])
+def test_spectral_of_more_rows_than_a_graph_takes_is_that_of_small_groups(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(general_limits, "MANY_IN_A_GRAPH", 500)
+    monkeypatch.setattr(general_limits, "N_REPRESENTATIVES", 200)
+    X, y = make_circles(n, factor=0.4, noise=0.04, random_state=0)
+    params = params_of("spectral", k=2)
+    parts = simulation.split(X, Layout.lattice(3), 1)
+    found = simulation.evaluate(params, X, parts, 1)
+    assert found.fidelity == 1.0
+    assert adjusted_rand(y, found.labels) == 1.0
+    reports = [each.report for each in found.simulated.outcomes.values()]
+    said = general_limits.told_of_groups(n)
+    assert all((said.items() <= each.items()) == (n > 500) for each in reports)
+    summary = messages.Summary.narrow(found.simulated.summary)
+    assert summary.starts.max() >= 200  # numbers of rows, not of groups
+    assert params.samples_rows(n) == (n > 500)
+    assert not params.model_copy(update={"distances": "all"}).samples_rows(n)
+
+
+def test_a_graph_of_groups_is_all_that_many_rows_take() -> None:
+    params = params_of("spectral", k=10)
+    as_graph, as_groups = (limits.analyst_bytes(params, n, 16) for n in (10**5, 10**6))
+    assert as_groups < 5 * as_graph
 
 
 def test_an_upload_is_a_word_per_row_and_landmark() -> None:

@@ -16,7 +16,7 @@ from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
 from clustering_protocols.errors import InvalidArray
 from clustering_protocols.figures import Figures
-from clustering_protocols.limits import N_REPRESENTATIVES
+from clustering_protocols.limits import graph_rows
 from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.quality.runs import across
@@ -65,10 +65,11 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
 
 def _representatives(session: DcSession, X_hat: CommonSpace) -> Representatives | None:
     """Return the rows that are clustered for all; None where all are."""
-    if not session.params.samples_rows(X_hat.shape[0]):
+    n = X_hat.shape[0]
+    if not session.params.samples_rows(n):
         return None
     rng = session.generator("dc", "representatives")
-    return Representatives.draw(X_hat, N_REPRESENTATIVES, rng, session.engine)
+    return Representatives.draw(X_hat, graph_rows(n), rng, session.engine)
 
 
 def _run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols.limits import N_REPRESENTATIVES, are_held
+from clustering_protocols.limits import are_held, graph_rows
 from clustering_protocols.preparation import flows
 from clustering_protocols.sizing import PROCESS, WORD, Extent, Flow, Needs, traffic
 
@@ -40,10 +40,8 @@ def needs(params: DataCollaboration, extent: Extent) -> Needs:
         results=WORD * (n + (n_own + k) * extent.parties),
     )
     spectral = params.algorithm == "spectral"
-    if spectral:
-        held = N_REPRESENTATIVES if params.samples_rows(n) else n
-    else:
-        held = n if are_held(n, extent.features) else 0
+    of_rows = n if are_held(n, extent.features) else 0
+    held = graph_rows(n) if spectral else of_rows
     per_held = _SPACE_COPIES * extent.features + spectral * (_GRAPH + _SPACE_COPIES * k)
     maps = 4 * r * extent.features * extent.layout.n_row_groups
     return Needs(

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES
+from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES, graph_rows
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.recipe import Plan, check_bounded
 from clustering_protocols.schema import Schema
@@ -114,7 +114,7 @@ class DataCollaboration(AlignedParams):
 
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether some rows are clustered for all, of so many in all."""
-        return self.algorithm == "spectral" and n_rows > MANY_IN_A_GRAPH
+        return self.algorithm == "spectral" and graph_rows(n_rows) < n_rows
 
     @property
     def leaves_one_out(self) -> bool:

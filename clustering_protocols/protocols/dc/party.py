@@ -9,7 +9,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
-from clustering_protocols.limits import N_REPRESENTATIVES
+from clustering_protocols.limits import told_of_groups
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
@@ -172,8 +172,5 @@ def _report(context: DcContext) -> dict[str, object]:
         )
     n_rows = sum(layouts.row_counts(context.session))
     if context.session.params.samples_rows(n_rows):
-        report["approximation"] = (
-            f"The {n_rows:,} rows were clustered as {N_REPRESENTATIVES:,} small groups; "
-            "all rows of a group have one label."
-        )
+        report |= told_of_groups(n_rows)
     return report

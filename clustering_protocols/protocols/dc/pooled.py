@@ -7,7 +7,7 @@ from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
-from clustering_protocols.limits import N_REPRESENTATIVES
+from clustering_protocols.limits import graph_rows
 from clustering_protocols.randomness import generator
 from clustering_protocols.row_blocks import ArrayRows
 
@@ -22,7 +22,7 @@ def labels(
     Z, some, starts = scale(params, X), None, _starts(trace)
     if params.samples_rows(len(X)):  # its own, among which no start of a trace is
         rng = generator(0, "dc", "pooled", "representatives")
-        some = Representatives.draw(ArrayRows(Z), N_REPRESENTATIVES, rng)
+        some = Representatives.draw(ArrayRows(Z), graph_rows(len(X)), rng)
         Z, starts = some.V, None
     if params.algorithm == "spectral":
         rng = generator(0, "dc", "pooled", "embedding")

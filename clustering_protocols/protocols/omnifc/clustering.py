@@ -20,6 +20,7 @@ from clustering_protocols.algorithms.hierarchical import hierarchical
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
 from clustering_protocols.algorithms.nmf import nmf
+from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import (
     N_NEIGHBORS,
     embed_neighbors,
@@ -27,12 +28,14 @@ from clustering_protocols.algorithms.spectral import (
 )
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.limits import graph_rows
+from clustering_protocols.row_blocks import ArrayRows
 
 from . import limits
 from .params import OmniFC
 
 Generators = Callable[[str], np.random.Generator]
-"""Gives the generator of one use: ``starts``, ``embedding`` or ``factor``."""
+"""Gives the generator of one use: ``starts``, ``embedding``, ``factor`` or ``representatives``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,8 +152,14 @@ def of_rows(
 ) -> Clusters:
     """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
-    nmf is k-means of the rows of W, where X ≈ W H.
+    nmf is k-means of the rows of W, where X ≈ W H. spectral of many rows is that of some
+    which stand for all.
     """
+    some = None
+    if params.samples_rows(len(X)):  # drawn here, among which no given start is
+        given, rng = ArrayRows(X), generators("representatives")
+        some = Representatives.draw(given, graph_rows(len(X)), rng, engine)
+        X, starts = some.V, None
     if params.algorithm == "spectral":
         X = spectral_embedding(X, params.k, generators("embedding"))
     if params.algorithm == "nmf":
@@ -159,14 +168,15 @@ def of_rows(
     if starts is None:
         starts = draw_starts(X, params.k, params.n_init, generators("starts"), engine)
     if params.algorithm == "fuzzy_cmeans":
-        found = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
+        fuzzy = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
         return Clusters(
-            labels=found.labels,
+            labels=fuzzy.labels,
             starts=starts,
-            memberships=found.memberships,
-            n_coinciding=found.n_coinciding,
+            memberships=fuzzy.memberships,
+            n_coinciding=fuzzy.n_coinciding,
         )
-    return _of_kmeans(kmeans(X, starts, params.max_iter, engine))
+    found = kmeans(X, starts, params.max_iter, engine)
+    return _of_kmeans(found if some is None else some.spread(found))
 
 
 def _of_density(params: OmniFC, X: FloatArray) -> Clusters:

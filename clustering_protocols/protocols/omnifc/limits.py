@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clustering_protocols.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.limits import graph_rows
 from clustering_protocols.terms import Layout
 
 from . import lagrange, rosters
@@ -117,10 +118,11 @@ def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
     Distances, decoded from mapped uploads block by block. Nothing grows with the number
     of parties.
     """
-    per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1) + _GRAPH
+    per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1)
+    graph = _GRAPH * (graph_rows(n) if params.samples_rows(n) else n)
     decoded = upload_bytes(params, n, n_features)
     more = _WORD * n_pairs(n) * _condensed(params)
-    return _PROCESS + decoded + more + n * per_row * _WORD
+    return _PROCESS + decoded + more + (n * per_row + graph) * _WORD
 
 
 def _condensed(params: OmniFC) -> int:

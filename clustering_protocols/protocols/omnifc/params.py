@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES, graph_rows
 from clustering_protocols.recipe import Plan, Ranges, check_bounded
 from clustering_protocols.schema import Schema
 
@@ -42,7 +43,9 @@ class OmniFC(Params):
         "where the middle of the features' ranges lies among the rows; and a party that "
         "gives it the landmarks opens all rows, however few rows it has itself. "
         "hierarchical and kmedoids still take memory with the square of the rows, at "
-        "the analyst alone.",
+        f"the analyst alone. spectral of more than {MANY_IN_A_GRAPH:,} rows is that of "
+        f"{N_REPRESENTATIVES:,} means, each of the rows that are nearest to a row that "
+        "was drawn: an approximation.",
     )
     features: Literal["embedding", "distance_rows"] = Field(
         default="embedding",
@@ -158,6 +161,14 @@ class OmniFC(Params):
             )
         if self.algorithm == "hdbscan":
             raise ValueError("hdbscan needs features 'embedding'")
+
+    def samples_rows(self, n_rows: int) -> bool:
+        """Return whether some rows are clustered for all, of so many in all.
+
+        Of all distances the rows have to be few enough anyway.
+        """
+        of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
+        return of_rows and graph_rows(n_rows) < n_rows
 
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""

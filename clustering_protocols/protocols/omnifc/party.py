@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.limits import told_of_groups
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record
 
-from . import lagrange, landmarks, messages, zero_sum
+from . import lagrange, landmarks, messages, rosters, zero_sum
 from .distances import field_distances
 from .params import OmniContext, OmniFC
 
@@ -49,9 +52,12 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         result.require({"n": len(order.order)})
         if (result.labels >= len(result.cluster_sizes)).any():
             raise ProtocolFailed("A label names no cluster.")
-        report = {
+        report: dict[str, Any] = {
             "binary digits after the point": context.recall(messages.OwnShares).bits
         }
+        n_rows = rosters.n_rows(context.session)
+        if context.session.params.samples_rows(n_rows):
+            report |= told_of_groups(n_rows)
         memberships = None
         if isinstance(result, messages.RowGroupMemberships):
             memberships = order.restore(result.memberships)
