@@ -24,7 +24,8 @@ test: $(READY)
 # What a change runs a few times, many times and by chance: seeds, kills, races,
 # requests. At most an hour on two idle cores; a failure says how to draw it again.
 thorough: $(READY)
-	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest -n auto -m thorough --durations=20
+	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest -n auto --dist worksteal -m thorough \
+	  --durations=20
 
 lint: $(READY)
 	$(BIN)/ruff check .
