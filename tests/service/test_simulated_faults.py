@@ -32,7 +32,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from support.repeats import thorough
+from support.repeats import some, thorough
 
 from analyst_service.auth.service import AuthService
 from analyst_service.models import Contribution
@@ -285,13 +285,17 @@ class Faults(RuleBasedStateMachine):
 
 @pytest.mark.thorough
 @pytest.mark.threat(36, 37, 39, 42, 43, 48, 52, 62, 63)
+@pytest.mark.parametrize(
+    "part", some(range(4), ci=1)
+)  # side by side, each draws its own
 def test_any_order_of_what_may_happen_loses_and_doubles_nothing(
-    start_api: Any,
+    start_api: Any, part: int
 ) -> None:
+    del part
     run_state_machine_as_test(
         partial(Faults, start_api.func),
         settings=settings(
-            max_examples=thorough(ci=8, nightly=200),
+            max_examples=thorough(ci=8, nightly=50),
             stateful_step_count=thorough(ci=30, nightly=400),
             suppress_health_check=list(HealthCheck),
         ),
