@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
@@ -39,6 +40,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that share the tests share one stock of imports too."""
     if config.getoption("numprocesses", None):
         warm.stock()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let no search for garbage go through libraries and tests, which stay to the end.
+
+    They are most of what a process holds, and a full search looks at each of them.
+    """
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.set_threshold(10_000)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(

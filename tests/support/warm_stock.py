@@ -51,6 +51,7 @@ THEIRS = (
 
 def take_in() -> None:
     """Import all that programs may need; no thread is started by that."""
+    gc.disable()
     for name in OURS:
         package = import_module(name)
         for each in pkgutil.walk_packages(package.__path__, f"{name}."):
@@ -64,6 +65,7 @@ def take_in() -> None:
     cpu_target.target_context.refresh()
     gc.collect()
     gc.freeze()  # so that a child's collections copy no page of it
+    gc.enable()
 
 
 @dataclass(frozen=True)
