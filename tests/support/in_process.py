@@ -197,7 +197,6 @@ def in_process(
         database_url=database_url,
         # its clock stands still, and fills no bucket
         **{
-            "poll_seconds": 0.01,
             "request_burst": 10**6,
             "hidden_protocols": "",
             **changes,
