@@ -55,6 +55,11 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let Python find at its end what some libraries miss there."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:

@@ -140,6 +140,8 @@ def _improve(
         change = _gains(row, removal, first, near, second)
         place = int(change.argmin())
         if change[place] < -1e-12 * near.sum():  # rounding is no gain
-            medoids[place], rows[place] = candidate, row
+            medoids[place] = candidate
+            for i in range(n):  # a slice would make the compiler take twice as long
+                rows[place, i] = row[i]
             removal = _two_nearest(rows, far, first, near, second)
             unchanged = 0

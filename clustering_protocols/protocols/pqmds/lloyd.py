@@ -157,4 +157,5 @@ def _move(
             sums[codes[i], f] += weights[i] * features[f, i]
     for c in range(len(centres)):
         if counts[c] > 0:
-            centres[c] = sums[c] / counts[c]
+            for f in range(d):  # a slice would make the compiler take twice as long
+                centres[c, f] = sums[c, f] / counts[c]
