@@ -184,6 +184,10 @@ def _of_all_rows(table: sa.Table, dialect: sa.Dialect) -> str:
     return str(selected.compile(dialect=dialect))
 
 
+_routes: dict[bool, list[Any]] = {}
+"""The routes of all apps, with pages and without."""
+
+
 @contextmanager
 def in_process(
     folder: Path, database_url: str = "", *, driven: bool = False, **changes: Any
@@ -216,6 +220,8 @@ def in_process(
         if settings.database.startswith("sqlite:///"):
             write_current_file(Path(settings.database.removeprefix("sqlite:///")))
         app = application.create_app(settings, clock)
+        # what the framework works out for a route at its first request is not the app's
+        app.router.routes[:] = _routes.setdefault(settings.pages, [*app.router.routes])
         portal = stack.enter_context(start_blocking_portal())
         lifespan = app.router.lifespan_context(app)
         stack.enter_context(portal.wrap_async_context_manager(lifespan))
