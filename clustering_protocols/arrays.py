@@ -22,6 +22,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 WordArray = NDArray[np.uint64]
 ByteArray = NDArray[np.uint8]
+MaskArray = NDArray[np.bool_]
 
 _CHECK_ITEMS = 1 << 17  # finiteness is checked in pieces: no mask as large as the array
 

@@ -10,7 +10,7 @@ from math import isqrt
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.compiled import compiled, inlined
 
 
@@ -91,3 +91,22 @@ def _fill_nearest(
                 at -= 1
             away[at], best[at] = value, j
         away[0] = 0.0
+
+
+@compiled
+def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, float]:
+    """Return the row outside of a mask (n,) that is nearest to one inside, and how far.
+
+    Of equal distances those of the lowest row inside count, then the lowest outside.
+    """
+    n = len(inside)
+    buffer = np.empty(n)
+    nearest_row, least = -1, np.inf
+    for i in range(n):
+        if not inside[i]:
+            continue
+        read_row(condensed, n, i, buffer)
+        for j in range(n):
+            if not inside[j] and buffer[j] < least:
+                nearest_row, least = j, buffer[j]
+    return nearest_row, least

@@ -8,6 +8,8 @@ most of its time for two things that are known beforehand:
 
 - The graph's connected components give one eigenvector each, for the eigenvalue 0,
   without any iteration. Where they are as many as the clusters nothing is left to do.
+  Where they are more, that eigenvalue leaves open which vectors are taken: those of a
+  union of components each, as :mod:`.graph_parts` joins them.
 - The other eigenvectors are the largest of the normalised affinity on each component,
   where Lanczos converges in a few hundred products, instead of the smallest of the
   Laplacian, where it needs a factorisation or thousands.
@@ -21,14 +23,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
-from scipy.spatial import cKDTree
-from sklearn.neighbors import NearestNeighbors
 
 from clustering_protocols.arrays import FloatArray, IntArray
 
+from . import graph_parts
+from .neighbors import Neighbors, RowNeighbors
+
 N_NEIGHBORS: Final = 10
 _TOLERANCE: Final = 1e-5  # of the eigenvalues; 1e-2 loses clusters
-_TREE_WIDTH: Final = 20  # beyond this a tree visits nearly everything
 
 
 def spectral_embedding(
@@ -44,15 +46,19 @@ def spectral_embedding(
     rng : Generator
         Of the iteration's start.
     """
-    return embed_neighbors(_nearest(X, min(N_NEIGHBORS, len(X))), n_components, rng)
+    return embed_neighbors(RowNeighbors(X), len(X), n_components, rng)
 
 
 def embed_neighbors(
-    neighbors: IntArray, n_components: int, rng: np.random.Generator
+    neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the same from the row numbers (n, n_neighbors) of each row's nearest rows."""
-    normalised, root_degree = _normalise(_symmetrised(neighbors))
-    vectors = _leading_vectors(normalised, root_degree, n_components, rng)
+    """Return the same of n rows from what finds their neighbours."""
+    nearest = neighbors.nearest(min(N_NEIGHBORS, n))
+    normalised, root_degree = _normalise(_symmetrised(nearest))
+    _, part = connected_components(normalised, directed=False)
+    part = graph_parts.join(part, n_components, neighbors)
+    known = _part_vectors(part, root_degree)
+    vectors = _leading_vectors(normalised, known, n_components, rng)
     return _with_fixed_signs(vectors / root_degree[:, None])
 
 
@@ -61,7 +67,7 @@ def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
 
     A row counts among its own neighbours, as in scikit-learn.
     """
-    return _symmetrised(_nearest(X, n_neighbors))
+    return _symmetrised(RowNeighbors(X).nearest(n_neighbors))
 
 
 def _symmetrised(neighbors: IntArray) -> sparse.csr_matrix:
@@ -70,16 +76,6 @@ def _symmetrised(neighbors: IntArray) -> sparse.csr_matrix:
     weights = np.full(len(rows), 0.5)
     directed = sparse.csr_matrix((weights, (rows, neighbors.ravel())), shape=(n, n))
     return directed + directed.T
-
-
-def _nearest(X: FloatArray, n_neighbors: int) -> IntArray:
-    """Return row numbers (n, n_neighbors) of the nearest rows, by a tree if it pays."""
-    if X.shape[1] <= _TREE_WIDTH:
-        _, nearest = cKDTree(X).query(X, n_neighbors, workers=-1)
-        return np.reshape(nearest, (-1, n_neighbors))
-    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
-    found: IntArray = search.kneighbors(X, return_distance=False)
-    return found
 
 
 def _normalise(affinity: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArray]:
@@ -98,16 +94,18 @@ def _normalise(affinity: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArr
 
 def _leading_vectors(
     normalised: sparse.csr_matrix,
-    root_degree: FloatArray,
+    known: FloatArray,
     n_components: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return orthonormal eigenvectors (n, n_components) of the largest eigenvalues."""
-    known = _component_vectors(normalised, root_degree)
-    missing = n_components - known.shape[1]
-    if missing <= 0:
-        return known[:, :n_components]
-    n = len(root_degree)
+    """Return orthonormal eigenvectors (n, n_components) of the largest eigenvalues.
+
+    The known ones (n, n_known) come first: all of eigenvalue 1, or as many as asked for.
+    """
+    n, n_known = known.shape
+    missing = n_components - n_known
+    if missing == 0:
+        return known
     if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
         return _dense(normalised, known, missing)
 
@@ -123,14 +121,10 @@ def _leading_vectors(
     return np.hstack([known, vectors[:, order]])
 
 
-def _component_vectors(
-    normalised: sparse.csr_matrix, root_degree: FloatArray
-) -> FloatArray:
-    """Return D^1/2 1 on each connected component, normalised: eigenvalue 1 exactly."""
-    count, component = connected_components(normalised, directed=False)
-    n = len(root_degree)
-    vectors = np.zeros((n, count)) if count < n else np.eye(n)
-    vectors[np.arange(n), component] = root_degree
+def _part_vectors(part: IntArray, root_degree: FloatArray) -> FloatArray:
+    """Return D^1/2 1 on each part, normalised: of components, eigenvalue 1 exactly."""
+    vectors = np.zeros((len(part), part.max() + 1))
+    vectors[np.arange(len(part)), part] = root_degree
     unit: FloatArray = vectors / np.linalg.norm(vectors, axis=0)
     return unit
 

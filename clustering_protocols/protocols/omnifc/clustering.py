@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from clustering_protocols.algorithms.condensed import n_rows, nearest, square
+from clustering_protocols.algorithms.condensed import n_rows, square
 from clustering_protocols.algorithms.dbscan import dbscan, knee
 from clustering_protocols.algorithms.density import (
     dbscan_of_rows,
@@ -19,13 +19,10 @@ from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.algorithms.hierarchical import hierarchical
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
+from clustering_protocols.algorithms.neighbors import DistanceNeighbors
 from clustering_protocols.algorithms.nmf import nmf
 from clustering_protocols.algorithms.representatives import Representatives
-from clustering_protocols.algorithms.spectral import (
-    N_NEIGHBORS,
-    embed_neighbors,
-    spectral_embedding,
-)
+from clustering_protocols.algorithms.spectral import embed_neighbors, spectral_embedding
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.limits import graph_rows
@@ -204,9 +201,8 @@ def _spectral(
     generators: Generators,
     starts: IntArray | None,
 ) -> Clusters:
-    n = n_rows(distances)
-    neighbors, _ = nearest(distances, min(N_NEIGHBORS, n))
-    Z = embed_neighbors(neighbors, params.k, generators("embedding"))
+    neighbors, n = DistanceNeighbors(distances), n_rows(distances)
+    Z = embed_neighbors(neighbors, n, params.k, generators("embedding"))
     if starts is None:
         starts = draw_starts(Z, params.k, params.n_init, generators("starts"))
     return _of_kmeans(kmeans(Z, starts, params.max_iter))

@@ -1,0 +1,92 @@
+"""The nearest rows of rows, from their coordinates or from their distances.
+
+What a graph of neighbours is made of, and what joins its parts: one interface, so that
+the same clustering runs where only distances are known.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from scipy.spatial import cKDTree
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.neighbors import NearestNeighbors
+
+from clustering_protocols.arrays import FloatArray, IntArray, MaskArray
+
+from . import condensed
+
+_TREE_WIDTH: Final = 20  # beyond this a tree visits nearly everything
+_TREE_ROWS: Final = 500  # of more rows a tree would list all pairs to find one outside
+
+
+class Outside(NamedTuple):
+    """The row outside of a set of rows that is nearest to one of them, and how far."""
+
+    row: int
+    distance: float
+
+
+class Neighbors(Protocol):
+    """Finds nearest rows among n."""
+
+    def nearest(self, count: int) -> IntArray:
+        """Return row numbers (n, count) of each row's nearest, itself among them."""
+
+    def outside(self, inside: MaskArray) -> Outside:
+        """Return what lies nearest to the rows of a mask (n,), some True and some not."""
+
+
+class RowNeighbors:
+    """Neighbours among rows X (n, width), by a tree where it pays."""
+
+    def __init__(self, X: FloatArray) -> None:
+        self.X = X
+        self.tree = cKDTree(X) if X.shape[1] <= _TREE_WIDTH else None
+
+    def nearest(self, count: int) -> IntArray:
+        """Return row numbers (n, count) of each row's nearest, itself among them."""
+        if self.tree is not None:
+            _, nearest = self.tree.query(self.X, count, workers=-1)
+            return np.reshape(nearest, (-1, count))
+        search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(self.X)
+        found: IntArray = search.kneighbors(self.X, return_distance=False)
+        return found
+
+    def outside(self, inside: MaskArray) -> Outside:
+        """Return what lies nearest to the rows of a mask."""
+        size = int(np.count_nonzero(inside))
+        if self.tree is not None and size <= _TREE_ROWS:
+            # of size + 1 rows one at least lies outside
+            away, near = self.tree.query(self.X[inside], size + 1)
+            away = np.where(inside[near], np.inf, away)
+            at = np.unravel_index(away.argmin(), away.shape)
+            return Outside(int(near[at]), float(away[at]))
+        near, away = pairwise_distances_argmin_min(
+            self._centred(inside), self._centred(~inside)
+        )
+        first = int(away.argmin())
+        return Outside(int(np.flatnonzero(~inside)[near[first]]), float(away[first]))
+
+    def _centred(self, some: MaskArray) -> FloatArray:
+        """Return rows without what they have in common, whose square drowns distances."""
+        rows: FloatArray = self.X[some]
+        rows -= self.X.mean(axis=0)
+        return rows
+
+
+class DistanceNeighbors:
+    """Neighbours among rows whose condensed distances (n (n - 1) / 2,) are known."""
+
+    def __init__(self, distances: FloatArray) -> None:
+        self.distances = distances
+
+    def nearest(self, count: int) -> IntArray:
+        """Return row numbers (n, count) of each row's nearest, itself among them."""
+        rows, _ = condensed.nearest(self.distances, count)
+        return rows
+
+    def outside(self, inside: MaskArray) -> Outside:
+        """Return what lies nearest to the rows of a mask."""
+        return Outside(*condensed.nearest_outside(self.distances, inside))

@@ -1,0 +1,161 @@
+"""Spectral clustering where the graph of neighbours has more parts than clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist, pdist
+from support.shapes import lumps
+
+from clustering_protocols import simulation
+from clustering_protocols.algorithms import graph_parts, neighbors
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.algorithms.neighbors import (
+    DistanceNeighbors,
+    Neighbors,
+    RowNeighbors,
+)
+from clustering_protocols.algorithms.spectral import (
+    embed_neighbors,
+    neighbor_graph,
+    spectral_embedding,
+)
+from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.terms import Layout
+
+SPECTRAL: dict[str, Any] = {
+    "n_clusters": 3,
+    "algorithm": "spectral",
+    "scaling": "none",
+}
+
+
+def labels_of(Z: Any, k: int) -> Any:
+    return kmeans(Z, draw_starts(Z, k, 10, np.random.default_rng(0)), 300).labels
+
+
+def cluster(X: Any, k: int) -> Any:
+    return labels_of(spectral_embedding(X, k, np.random.default_rng(0)), k)
+
+
+@pytest.mark.parametrize("width", [2, 30])  # by a tree, and without
+def test_a_group_in_lumps_is_one_cluster(width: int) -> None:
+    X, y = lumps(width)
+    count, _ = connected_components(neighbor_graph(X, 10))
+    assert count == 6
+    assert adjusted_rand(y, cluster(X, 3)) == 1.0
+
+
+def test_far_cliques_take_no_cluster_from_a_group() -> None:
+    X, y = lumps(4)
+    far = X.max(axis=0) + 500.0 * np.eye(4)[:2]
+    some = np.random.default_rng(1).normal(size=(2, 11, 4)) + far[:, None, :]
+    labels = cluster(np.vstack([X, *some]), 3)
+    assert adjusted_rand(y, labels[: len(y)]) == 1.0
+
+
+def test_a_broken_ring_stays_a_ring() -> None:
+    turns = np.linspace(0.0, 2.0 * np.pi, 600, endpoint=False)
+    turns = turns[(turns % 1.5) > 0.3]  # gaps shorter than the way between the rings
+    ring = np.column_stack([np.cos(turns), np.sin(turns)])
+    X, y = np.vstack([ring, 2.0 * ring]), np.repeat([0, 1], len(ring))
+    count, _ = connected_components(neighbor_graph(X, 10))
+    assert count > 2
+    assert adjusted_rand(y, cluster(X, 2)) == 1.0
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_labels_depend_on_distances_alone(k: int) -> None:
+    X, _ = lumps(4)
+    rng = np.random.default_rng(2)
+    order = rng.permutation(len(X))
+    turned, _ = np.linalg.qr(rng.normal(size=(4, 4)))
+    labels = cluster(X, k)
+    assert len(np.unique(labels)) == k
+    assert adjusted_rand(labels[order], cluster(X[order], k)) == 1.0
+    assert adjusted_rand(labels, cluster(X @ turned + 100.0, k)) == 1.0
+    known = DistanceNeighbors(pdist(X))
+    by_distances = embed_neighbors(known, len(X), k, np.random.default_rng(0))
+    assert adjusted_rand(labels, labels_of(by_distances, k)) == 1.0
+
+
+def test_thousands_of_parts_take_no_vector_each() -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(900, 2)), 12, axis=0)
+    assert connected_components(neighbor_graph(X, 10))[0] == 900
+    labels = cluster(X, 4)
+    assert len(np.unique(labels)) == 4
+
+
+@pytest.mark.parametrize(
+    ("params", "layout"),
+    [
+        (DataCollaboration(dimensions="all", **SPECTRAL), Layout.lattice(3)),
+        (DataCollaboration(dimensions="all", **SPECTRAL), Layout.lattice(2, 2)),
+        (OmniFC(**SPECTRAL), Layout.lattice(3)),
+        (OmniFC(distances="landmarks", **SPECTRAL), Layout.lattice(3)),
+    ],
+    ids=["dc, rows", "dc, mixed", "omnifc", "omnifc, landmarks"],
+)
+def test_a_session_joins_parts_as_the_pooled_rows_do(params: Any, layout: Any) -> None:
+    X, y = lumps(4)
+    found = simulation.evaluate(params, X, simulation.split(X, layout, 1), 1)
+    assert found.fidelity == 1.0
+    assert adjusted_rand(y, found.labels) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_join_whole_the_smallest_first(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, part = (
+        rng.normal(size=(60, 3)),
+        np.repeat(range(10), [1, 1, 2, 2, 3, 5, 6, 9, 10, 21]),
+    )
+    away = cdist(X, X)
+    for most in range(10, 0, -1):
+        expected = part.copy()
+        while len(np.unique(expected)) > most:
+            expected = one_joined(expected, away)
+        for found in (RowNeighbors(X), DistanceNeighbors(pdist(X))):
+            joined = graph_parts.join(part, most, found)
+            assert np.array_equal(np.unique(joined), np.arange(most))
+            assert adjusted_rand(expected, joined) == 1.0
+
+
+def one_joined(part: Any, away: Any) -> Any:
+    """Return part numbers after one step, from all distances."""
+    sizes = {number: np.count_nonzero(part == number) for number in np.unique(part)}
+    least = min(sizes.values())
+    gaps = {}
+    for number in (each for each, size in sizes.items() if size == least):
+        inside = np.flatnonzero(part == number)
+        outside = np.flatnonzero(part != number)
+        between = away[np.ix_(inside, outside)]
+        nearest = outside[between.min(axis=0).argmin()]
+        gaps[between.min()] = number, part[nearest]
+    joining, joined = gaps[min(gaps)]
+    return np.where(part == joining, joined, part)
+
+
+@pytest.mark.parametrize("size", [1, 7, 150])
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_the_nearest_row_outside_is_that_of_all_distances(
+    monkeypatch: pytest.MonkeyPatch, size: int, far: float
+) -> None:
+    monkeypatch.setattr(neighbors, "_TREE_ROWS", 20)
+    rng = np.random.default_rng(size)
+    for width in (3, 40):
+        X = rng.normal(size=(300, width))
+        inside = np.zeros(300, dtype=bool)
+        inside[rng.choice(300, size, replace=False)] = True
+        between = cdist(X[inside], X[~inside])
+        expected = np.flatnonzero(~inside)[between.min(axis=0).argmin()]
+        ways: list[Neighbors] = [RowNeighbors(X + far), DistanceNeighbors(pdist(X))]
+        for way in ways:
+            found = way.outside(inside)
+            assert found.row == expected
+            assert found.distance == pytest.approx(between.min(), rel=1e-6)
