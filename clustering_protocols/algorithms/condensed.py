@@ -94,19 +94,19 @@ def _fill_nearest(
 
 
 @compiled
-def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, float]:
-    """Return the row outside of a mask (n,) that is nearest to one inside, and how far.
+def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
+    """Return rows inside and outside of a mask (n,) that lie nearest, and how far.
 
     Of equal distances those of the lowest row inside count, then the lowest outside.
     """
     n = len(inside)
     buffer = np.empty(n)
-    nearest_row, least = -1, np.inf
+    first, second, least = -1, -1, np.inf
     for i in range(n):
         if not inside[i]:
             continue
         read_row(condensed, n, i, buffer)
         for j in range(n):
             if not inside[j] and buffer[j] < least:
-                nearest_row, least = j, buffer[j]
-    return nearest_row, least
+                first, second, least = i, j, buffer[j]
+    return first, second, least

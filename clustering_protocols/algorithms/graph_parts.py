@@ -1,13 +1,17 @@
 """Parts of a graph of neighbours, where there are more of them than clusters.
 
 Rows of different parts share no edge, so that the graph does not say which parts belong
-together; distances do. The smallest part joins the part that lies nearest to it, until
-there are no more than asked for. The smallest, because it is most likely a clique that
-formed by chance, and because far outliers would keep clusters of their own if the parts
-that lie nearest to each other went first (decision record 50).
+together; distances do. Parts are the nodes of a tree of the shortest ways between them,
+each of affinity 1 / distance, and the two join whose separation costs the normalised cut
+most (J. Shi, J. Malik, "Normalized cuts and image segmentation", 2000): of parts of a and b
+rows (1/a + 1/b) / distance. So neither far cliques keep clusters of their own, as if
+only distances counted, nor small groups lose theirs, as if only sizes did (decision
+record 50).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,36 +23,50 @@ from .neighbors import Neighbors
 def join(part: IntArray, most: int, neighbors: Neighbors) -> IntArray:
     """Return part numbers (n,) below so many, from those of components (n,).
 
-    No part is cut. Of parts of one size that joins first which lies nearest to another;
-    the order of rows decides only where distances are equal, too.
+    No part is cut. The order of rows decides only where distances or costs are equal.
     """
-    parts = _Parts(part, neighbors)
-    while parts.count > most:
-        parts.join_smallest()
-    _, renumbered = np.unique(parts.part, return_inverse=True)
-    return renumbered
+    sizes = np.bincount(part)
+    if len(sizes) <= most:
+        return part
+    tree = _spanning_tree(part, neighbors)
+    into = np.arange(len(sizes))
+    while len(tree.distances) >= most:
+        a, b = sizes[into[tree.ends]]
+        at = int((tree.distances * (a / (a + b)) * b).argmin())
+        kept, joining = into[tree.ends[:, at]]
+        sizes[kept] += sizes[joining]
+        into[into == joining] = kept
+        tree = tree.without(at)
+    _, renumbered = np.unique(into, return_inverse=True)
+    joined: IntArray = renumbered[part]
+    return joined
 
 
-class _Parts:
-    """The parts, their sizes, and of those that were searched for what lies nearest."""
+class _Tree(NamedTuple):
+    """Edges between parts: the numbers of both (2, m), and distances (m,)."""
 
-    def __init__(self, part: IntArray, neighbors: Neighbors) -> None:
-        self.part = part.copy()
-        self.neighbors = neighbors
-        self.sizes = np.bincount(part).astype(np.float64)  # inf: it has joined another
-        self.count = len(self.sizes)
-        self.rows: IntArray = np.full(self.count, -1)  # -1: not searched for
-        self.distances: FloatArray = np.full(self.count, np.inf)
+    ends: IntArray
+    distances: FloatArray
 
-    def join_smallest(self) -> None:
-        smallest = np.flatnonzero(self.sizes == self.sizes.min())
-        for number in smallest[self.rows[smallest] < 0]:
-            found = self.neighbors.outside(self.part == number)
-            self.rows[number], self.distances[number] = found
-        joining = smallest[self.distances[smallest].argmin()]
-        joined = self.part[self.rows[joining]]
-        self.part[self.part == joining] = joined
-        self.sizes[joined] += self.sizes[joining]
-        self.sizes[joining] = np.inf
-        self.rows[joined] = -1  # what lay nearest may now be inside
-        self.count -= 1
+    def without(self, at: int) -> _Tree:
+        return _Tree(np.delete(self.ends, at, axis=1), np.delete(self.distances, at))
+
+
+def _spanning_tree(part: IntArray, neighbors: Neighbors) -> _Tree:
+    """Return the shortest edges that join all parts.
+
+    The shortest edge that leaves a set of rows is one of them, whichever the set: it is
+    the smallest that has not joined another, which a search costs least.
+    """
+    given, part, sizes = part, part.copy(), np.bincount(part).astype(np.float64)
+    ends, distances = [], []
+    for _ in range(len(sizes) - 1):
+        smallest = int(sizes.argmin())
+        found = neighbors.outside(part == smallest)
+        ends.append((given[found.inside], given[found.row]))
+        distances.append(found.distance)
+        other = part[found.row]
+        part[part == smallest] = other
+        sizes[other] += sizes[smallest]
+        sizes[smallest] = np.inf
+    return _Tree(np.transpose(ends), np.array(distances))

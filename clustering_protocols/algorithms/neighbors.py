@@ -22,8 +22,9 @@ _TREE_ROWS: Final = 500  # of more rows a tree would list all pairs to find one 
 
 
 class Outside(NamedTuple):
-    """The row outside of a set of rows that is nearest to one of them, and how far."""
+    """The row outside of a set of rows that is nearest to one inside, and how far."""
 
+    inside: int
     row: int
     distance: float
 
@@ -56,18 +57,20 @@ class RowNeighbors:
 
     def outside(self, inside: MaskArray) -> Outside:
         """Return what lies nearest to the rows of a mask."""
-        size = int(np.count_nonzero(inside))
-        if self.tree is not None and size <= _TREE_ROWS:
-            # of size + 1 rows one at least lies outside
-            away, near = self.tree.query(self.X[inside], size + 1)
+        rows = np.flatnonzero(inside)
+        if self.tree is not None and len(rows) <= _TREE_ROWS:
+            # of len(rows) + 1 rows one at least lies outside
+            away, near = self.tree.query(self.X[rows], len(rows) + 1)
             away = np.where(inside[near], np.inf, away)
-            at = np.unravel_index(away.argmin(), away.shape)
-            return Outside(int(near[at]), float(away[at]))
-        near, away = pairwise_distances_argmin_min(
-            self._centred(inside), self._centred(~inside)
-        )
-        first = int(away.argmin())
-        return Outside(int(np.flatnonzero(~inside)[near[first]]), float(away[first]))
+            first, at = np.unravel_index(away.argmin(), away.shape)
+            row, distance = near[first, at], away[first, at]
+        else:
+            near, away = pairwise_distances_argmin_min(
+                self._centred(inside), self._centred(~inside)
+            )
+            first = away.argmin()
+            row, distance = np.flatnonzero(~inside)[near[first]], away[first]
+        return Outside(int(rows[first]), int(row), float(distance))
 
     def _centred(self, some: MaskArray) -> FloatArray:
         """Return rows without what they have in common, whose square drowns distances."""

@@ -9,7 +9,7 @@ most of its time for two things that are known beforehand:
 - The graph's connected components give one eigenvector each, for the eigenvalue 0,
   without any iteration. Where they are as many as the clusters nothing is left to do.
   Where they are more, that eigenvalue leaves open which vectors are taken: those of a
-  union of components each, as :mod:`.graph_parts` joins them.
+  union of components each, as `graph_parts` joins them.
 - The other eigenvectors are the largest of the normalised affinity on each component,
   where Lanczos converges in a few hundred products, instead of the smallest of the
   Laplacian, where it needs a factorisation or thousands.
@@ -53,10 +53,23 @@ def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return the same of n rows from what finds their neighbours."""
-    nearest = neighbors.nearest(min(N_NEIGHBORS, n))
-    normalised, root_degree = _normalise(_symmetrised(nearest))
-    _, part = connected_components(normalised, directed=False)
+    graph = _symmetrised(neighbors.nearest(min(N_NEIGHBORS, n)))
+    _, part = connected_components(graph, directed=False)
     part = graph_parts.join(part, n_components, neighbors)
+    return embed_graph(graph, part, n_components, rng)
+
+
+def embed_graph(
+    affinity: sparse.csr_matrix,
+    part: IntArray,
+    n_components: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the same from affinities (n, n) and part numbers (n,).
+
+    A part is a connected component, or several; there are no more than n_components.
+    """
+    normalised, root_degree = _normalise(affinity)
     known = _part_vectors(part, root_degree)
     vectors = _leading_vectors(normalised, known, n_components, rng)
     return _with_fixed_signs(vectors / root_degree[:, None])
@@ -100,10 +113,9 @@ def _leading_vectors(
 ) -> FloatArray:
     """Return orthonormal eigenvectors (n, n_components) of the largest eigenvalues.
 
-    The known ones (n, n_known) come first: all of eigenvalue 1, or as many as asked for.
+    The known ones (n, at most n_components) come first: all of eigenvalue 1, or as many as asked for.
     """
-    n, n_known = known.shape
-    missing = n_components - n_known
+    n, missing = len(known), n_components - known.shape[1]
     if missing == 0:
         return known
     if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
@@ -123,8 +135,8 @@ def _leading_vectors(
 
 def _part_vectors(part: IntArray, root_degree: FloatArray) -> FloatArray:
     """Return D^1/2 1 on each part, normalised: of components, eigenvalue 1 exactly."""
-    vectors = np.zeros((len(part), part.max() + 1))
-    vectors[np.arange(len(part)), part] = root_degree
+    of_part = part[:, None] == np.arange(part.max() + 1)
+    vectors = np.where(of_part, root_degree[:, None], 0.0)
     unit: FloatArray = vectors / np.linalg.norm(vectors, axis=0)
     return unit
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist, pdist
 from support.shapes import lumps
 
@@ -59,6 +59,14 @@ def test_far_cliques_take_no_cluster_from_a_group() -> None:
     assert adjusted_rand(y, labels[: len(y)]) == 1.0
 
 
+def test_a_small_group_is_not_lost_to_lumps_of_a_large_one() -> None:
+    X, y = lumps(4)
+    middle = X[y == 0].mean(axis=0) - 200.0
+    group = middle + 0.3 * np.random.default_rng(1).normal(size=(30, 4))
+    labels = cluster(np.vstack([X, group]), 4)
+    assert adjusted_rand(np.append(y, np.full(30, 3)), labels) == 1.0
+
+
 def test_a_broken_ring_stays_a_ring() -> None:
     turns = np.linspace(0.0, 2.0 * np.pi, 600, endpoint=False)
     turns = turns[(turns % 1.5) > 0.3]  # gaps shorter than the way between the rings
@@ -109,36 +117,35 @@ def test_a_session_joins_parts_as_the_pooled_rows_do(params: Any, layout: Any) -
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_parts_join_whole_the_smallest_first(seed: int) -> None:
+def test_parts_join_whose_separation_costs_most(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    X, part = (
-        rng.normal(size=(60, 3)),
-        np.repeat(range(10), [1, 1, 2, 2, 3, 5, 6, 9, 10, 21]),
-    )
+    sizes = [1, 1, 2, 2, 3, 5, 6, 9, 10, 21]
+    X, part = rng.normal(size=(60, 3)), np.repeat(range(10), sizes)
     away = cdist(X, X)
-    for most in range(10, 0, -1):
-        expected = part.copy()
-        while len(np.unique(expected)) > most:
-            expected = one_joined(expected, away)
+    gaps = [[away[part == a][:, part == b].min() for b in range(10)] for a in range(10)]
+    tree = minimum_spanning_tree(np.array(gaps)).tocoo()
+    edges = list(zip(tree.row, tree.col, tree.data, strict=True))
+    expected = part
+    for most in range(9, 0, -1):
+        expected = one_joined(expected, part, edges)
         for found in (RowNeighbors(X), DistanceNeighbors(pdist(X))):
             joined = graph_parts.join(part, most, found)
             assert np.array_equal(np.unique(joined), np.arange(most))
             assert adjusted_rand(expected, joined) == 1.0
 
 
-def one_joined(part: Any, away: Any) -> Any:
-    """Return part numbers after one step, from all distances."""
-    sizes = {number: np.count_nonzero(part == number) for number in np.unique(part)}
-    least = min(sizes.values())
-    gaps = {}
-    for number in (each for each, size in sizes.items() if size == least):
-        inside = np.flatnonzero(part == number)
-        outside = np.flatnonzero(part != number)
-        between = away[np.ix_(inside, outside)]
-        nearest = outside[between.min(axis=0).argmin()]
-        gaps[between.min()] = number, part[nearest]
-    joining, joined = gaps[min(gaps)]
-    return np.where(part == joining, joined, part)
+def one_joined(now: Any, part: Any, edges: Any) -> Any:
+    """Return part numbers after one step along a tree between the parts as given."""
+
+    def separation(edge: Any) -> float:
+        a, b = (np.count_nonzero(now == at(end)) for end in edge[:2])
+        return (1 / a + 1 / b) / edge[2] if at(edge[0]) != at(edge[1]) else 0.0
+
+    def at(end: int) -> Any:
+        return now[part == end][0]
+
+    first, second, _ = max(edges, key=separation)
+    return np.where(now == at(first), at(second), now)
 
 
 @pytest.mark.parametrize("size", [1, 7, 150])
@@ -157,5 +164,6 @@ def test_the_nearest_row_outside_is_that_of_all_distances(
         ways: list[Neighbors] = [RowNeighbors(X + far), DistanceNeighbors(pdist(X))]
         for way in ways:
             found = way.outside(inside)
+            assert inside[found.inside]
             assert found.row == expected
             assert found.distance == pytest.approx(between.min(), rel=1e-6)
