@@ -1,12 +1,14 @@
 """The evidence page: what the benchmarks measure, in one place, written by a program.
 
     python -m benchmarks.evidence [--parts fidelity tables speed] [--protocols NAME …]
+        [--ways NAME …]
 
 Measures fidelity, rounds and bytes of every way of every protocol
 (``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios as
 processes of their own, and writes ``party_sdk/evidence.json`` (which `coterie advise`
 reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes about half an
-hour on two processors. Parts can be measured one by one; each is kept beside the others.
+hour on two processors. Parts can be measured one by one, the fidelity of some ways
+too (``--ways spectral "spectral, landmarks"``); each is kept beside the others.
 ``--parts`` with nothing behind it writes page and pictures again from the JSON.
 """
 
@@ -86,13 +88,24 @@ def printed(module: str) -> dict[str, Any]:
     }
 
 
-def fidelity(seeds: int, rows: int) -> dict[str, Any]:
-    """Return what is measured of every way on every set that is here."""
-    found = []
-    for row in measure_all(here(SETS), seeds, rows):
+def fidelity(seeds: int, rows: int, ways: Collection[str]) -> dict[str, Any]:
+    """Return what is measured of ways on every set that is here: of all, if none is named.
+
+    Those of other ways stay as they are known.
+    """
+    found = {}
+    for row in measure_all(here(SETS), seeds, rows, ways):
         print(shown(row), flush=True)
-        found.append(row)
-    return {"machine": machine(), "rows": rows, "seeds": seeds, "fidelity": found}
+        found[_case(row)] = row
+    if ways:
+        known = json.loads(MEASURED.read_text())
+        return {"fidelity": [found.get(_case(row), row) for row in known["fidelity"]]}
+    measured = list(found.values())
+    return {"machine": machine(), "rows": rows, "seeds": seeds, "fidelity": measured}
+
+
+def _case(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("protocol", "way", "partitioning", "set"))
 
 
 def keep(**parts: Any) -> None:
@@ -124,9 +137,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
     parser.add_argument("--protocols", nargs="+", default=TABLES, choices=TABLES)
+    parser.add_argument("--ways", nargs="+", default=())
     given = parser.parse_args()
     if "fidelity" in given.parts:
-        keep(**fidelity(given.seeds, given.rows))
+        keep(**fidelity(given.seeds, given.rows, given.ways))
     if "tables" in given.parts:
         run("tables", TABLES, given.protocols)
     if "speed" in given.parts:

@@ -11,7 +11,7 @@ clustering on the pooled rows from the same start. Prints one line per way and s
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -172,9 +172,15 @@ def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
     return {slot: {house.OTHER_UNITS: True} for slot in layout.names}
 
 
-def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
-    """Yield what is measured of all cases, in their order, on two processors."""
+def measure_all(
+    sets: Sequence[str], seeds: int, rows: int, ways: Collection[str] = ()
+) -> Iterator[Row]:
+    """Yield what is measured of all cases, in their order, on two processors.
+
+    Of some ways, if they are given.
+    """
     wanted = [*cases(sets), *further_cases(sets)]
+    wanted = [case for case in wanted if not ways or case[1] in ways]
     with ProcessPoolExecutor(2) as pool:
         waiting = [pool.submit(measure, each, seeds, rows) for each in wanted]
         for future in waiting:
