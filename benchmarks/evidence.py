@@ -1,14 +1,15 @@
 """The evidence page: what the benchmarks measure, in one place, written by a program.
 
     python -m benchmarks.evidence [--parts fidelity tables speed] [--protocols NAME …]
-        [--ways NAME …]
+        [--ways NAME …] [--sets NAME …]
 
 Measures fidelity, rounds and bytes of every way of every protocol
 (``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios as
 processes of their own, and writes ``party_sdk/evidence.json`` (which `coterie advise`
 reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes about half an
 hour on two processors. Parts can be measured one by one, the fidelity of some ways
-too (``--ways spectral "spectral, landmarks"``); each is kept beside the others.
+on some sets too (``--ways spectral "spectral, landmarks" --sets iris``); each is kept
+beside the others.
 ``--parts`` with nothing behind it writes page and pictures again from the JSON.
 """
 
@@ -88,18 +89,20 @@ def printed(module: str) -> dict[str, Any]:
     }
 
 
-def fidelity(seeds: int, rows: int, ways: Collection[str]) -> dict[str, Any]:
-    """Return what is measured of ways on every set that is here: of all, if none is named.
+def fidelity(
+    seeds: int, rows: int, ways: Collection[str], sets: Collection[str]
+) -> dict[str, Any]:
+    """Return what is measured on sets that are here; of ways, of all if none is named.
 
-    Those of other ways stay as they are known.
+    Where ways or sets are named, all else stays as it is known.
     """
     found = {}
-    for row in measure_all(here(SETS), seeds, rows, ways):
+    for row in measure_all(here([*sets] or SETS), seeds, rows, ways):
         print(shown(row), flush=True)
         found[_case(row)] = row
-    if ways:
-        known = json.loads(MEASURED.read_text())
-        return {"fidelity": [found.get(_case(row), row) for row in known["fidelity"]]}
+    if ways or sets:
+        known = json.loads(MEASURED.read_text())["fidelity"]
+        return {"fidelity": [*({_case(row): row for row in known} | found).values()]}
     measured = list(found.values())
     return {"machine": machine(), "rows": rows, "seeds": seeds, "fidelity": measured}
 
@@ -138,9 +141,10 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
     parser.add_argument("--protocols", nargs="+", default=TABLES, choices=TABLES)
     parser.add_argument("--ways", nargs="+", default=())
+    parser.add_argument("--sets", nargs="+", default=(), choices=SETS)
     given = parser.parse_args()
     if "fidelity" in given.parts:
-        keep(**fidelity(given.seeds, given.rows, given.ways))
+        keep(**fidelity(given.seeds, given.rows, given.ways, given.sets))
     if "tables" in given.parts:
         run("tables", TABLES, given.protocols)
     if "speed" in given.parts:

@@ -44,7 +44,7 @@ from clustering_protocols.protocols.dc import collaboration
 from clustering_protocols.randomness import KeyedStream
 
 MANY, PARTIES, ANCHORS = 1_000_000, 4, 500
-FEW_MEANS: Final = 5  # draws of the dear set
+FEW_MEANS: Final = 3  # draws of the dear set
 
 
 class Data(NamedTuple):
