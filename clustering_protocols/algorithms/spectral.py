@@ -113,7 +113,8 @@ def _leading_vectors(
 ) -> FloatArray:
     """Return orthonormal eigenvectors (n, n_components) of the largest eigenvalues.
 
-    The known ones (n, at most n_components) come first: all of eigenvalue 1, or as many as asked for.
+    The known ones (n, at most n_components) come first: all of eigenvalue 1, or as many
+    as are asked for.
     """
     n, missing = len(known), n_components - known.shape[1]
     if missing == 0:
