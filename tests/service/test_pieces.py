@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from threading import Barrier, Event
@@ -605,14 +605,18 @@ def test_a_lost_piece_is_said_and_all_begins_again(alone: Api) -> None:
     assert upload.seal().status_code == 201
 
 
+def put_together(upload: Pieces, last: datetime) -> None:
+    """As if somebody were at it, who gave the last sign of life then."""
+    with upload.session.api.service.database.write() as transaction:
+        digest = sha256(upload.content).hexdigest()
+        of_it = sa.select(PartialUpload).where(PartialUpload.digest == digest)
+        transaction.scalars(of_it).one().sealing_at = last
+
+
 def test_who_dies_over_the_pieces_holds_others_up_for_a_while_only(alone: Api) -> None:
     upload = Pieces.of(alone)
     upload.fill()
-    with alone.service.database.write() as transaction:
-        digest = sha256(upload.content).hexdigest()
-        of_it = sa.select(PartialUpload).where(PartialUpload.digest == digest)
-        begun = transaction.scalars(of_it).one()
-        begun.sealing_at = alone.clock.now()
+    put_together(upload, alone.clock.now())
     assert is_problem(upload.seal(), Problem.UNAVAILABLE)
     alone.clock.forward(alone.service.settings.lease_seconds + 1)
     assert upload.seal().status_code == 201
@@ -621,11 +625,7 @@ def test_who_dies_over_the_pieces_holds_others_up_for_a_while_only(alone: Api) -
 def test_a_clock_that_was_put_back_holds_nobody_up(alone: Api) -> None:
     upload = Pieces.of(alone)
     upload.fill()
-    with alone.service.database.write() as transaction:
-        digest = sha256(upload.content).hexdigest()
-        of_it = sa.select(PartialUpload).where(PartialUpload.digest == digest)
-        begun = transaction.scalars(of_it).one()
-        begun.sealing_at = alone.clock.now() + timedelta(days=1)
+    put_together(upload, alone.clock.now() + timedelta(days=1))
     assert upload.seal().status_code == 201
 
 
