@@ -5,6 +5,8 @@
 Simulates a session of each protocol over four parties with one thread and writes its
 speed, elementary steps per second of processor time, into ``party_sdk/sizing.json``, from
 which `coterie advise` and `coterie session create` tell minutes; and ``docs/sizing.md``.
+Of a larger session of those whose analyst works on blocks it writes which share of the
+analyst's processor time that is: what workers can take over.
 A second session of each is traced: the memory that steps and answers take must stay
 below what the protocol states; ends with 1 if one does not. ``--page`` writes the page
 again from the file.
@@ -19,10 +21,10 @@ import platform
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -30,15 +32,20 @@ from threadpoolctl import threadpool_limits
 from benchmarks import sizing_page
 from clustering_protocols import registry, simulation
 from clustering_protocols.arrays import FloatArray
+from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import Params
 from clustering_protocols.sizing import PROCESS, WORD, Extent, Needs
 from clustering_protocols.terms import Layout
+
+B = TypeVar("B")
+R = TypeVar("R")
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "party_sdk" / "sizing.json"
 PAGE = ROOT / "docs" / "sizing.md"
 FEATURES, CLUSTERS, PARTIES = 16, 10, 4
 FEW_ROWS: Final = 300
+MANY_ROWS: Final = 1_000_000
 FIXED: Final = 1 << 20
 """Bytes of a step that no row brings; of those for the process some are for them."""
 ACROSS, BESIDE = Layout.lattice(PARTIES, 1), Layout.lattice(1, PARTIES)
@@ -51,16 +58,20 @@ class Case(NamedTuple):
     layout: Layout
     rows: int
     values: Mapping[str, Any] = {}
+    rows_in_blocks: int = 0
 
 
 CASES: Final = (
-    Case("dc", ACROSS, 20_000),
+    Case("dc", ACROSS, 20_000, rows_in_blocks=MANY_ROWS),
     Case("fccm", BESIDE, 1_000, {"n_init": 2, "max_iter": 20}),
     Case("llf", ACROSS, 40_000),
     Case("llf", BESIDE, 10_000, {"max_iter": 20}),
     Case("omnifc", ACROSS, 2_000),
-    Case("omnifc", ACROSS, 20_000, {"distances": "landmarks", "max_rows": 20_000}),
-    Case("pqmds", BESIDE, 20_000),
+    Case(
+        *("omnifc", ACROSS, 20_000, {"distances": "landmarks", "max_rows": 200_000}),
+        rows_in_blocks=200_000,
+    ),
+    Case("pqmds", BESIDE, 20_000, rows_in_blocks=MANY_ROWS),
 )
 
 
@@ -113,12 +124,31 @@ class Traced(simulation.Session):
         self.peaks[role] = max(took, self.peaks.get(role, 0))
 
 
-def seconds(case: Case, rows: int) -> tuple[float, float, Needs]:
+class Noting:
+    """An engine that notes the processor time of kernels."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
+        """Yield what a kernel returns for each block."""
+        for block in blocks:
+            begun = time.process_time()
+            result = kernel(block)
+            self.seconds += time.process_time() - begun
+            yield result
+
+
+def seconds(
+    case: Case, rows: int, engine: Engine = ONE_THREAD
+) -> tuple[float, float, Needs]:
     """Return processor seconds of the analyst and of the slowest party."""
     parts = simulation.split(table(rows), case.layout, 0)
-    ended = simulation.run(
-        params_of(case), case.layout, parts.data, 0, timer=time.process_time
-    )
+    ended = simulation.Session(
+        *(params_of(case), case.layout, parts.data, 0),
+        timer=time.process_time,
+        runs_on=engine,
+    ).to_the_end()
     costs = ended.costs
     party = max(costs[slot].seconds for slot in case.layout.names)
     said = needs_of(case, rows, ended.rounds)
@@ -136,7 +166,17 @@ def speed(case: Case) -> dict[str, Any]:
         "analyst": _steps(needs.analyst_work, analyst),
         "party": _steps(needs.party_work, party),
         "seconds_of_a_round": round(fixed, 5),
+        "in_blocks": in_blocks(case),
     }
+
+
+def in_blocks(case: Case) -> float:
+    """Return which share of the analyst's time kernels take; 0 where no rows are many."""
+    if not case.rows_in_blocks:
+        return 0.0
+    engine = Noting()
+    analyst, _, _ = seconds(case, case.rows_in_blocks, engine)
+    return round(engine.seconds / analyst, 2)
 
 
 def _steps(work: float, took: float) -> float:

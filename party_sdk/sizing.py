@@ -96,6 +96,8 @@ def duration(length: float) -> str:
         return "under 1 s"
     if length < 1:
         return f"{60 * length:.0f} s"
+    if length < 1.5:
+        return "1 minute"
     if length < 120:
         return f"{length:.0f} minutes"
     if length < 48 * 60:

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import sizing, sizing_page
 from clustering_protocols import registry
+from clustering_protocols.sizing import Needs
 from party_sdk.sizing import measured
 
 PAGE = sizing.PAGE.read_text()
@@ -49,7 +50,24 @@ def test_a_table_has_a_time_for_every_size(way: sizing_page.Way) -> None:
     lines = table.split("\n\n")[1].splitlines()[2:]
     assert len(lines) == len(sizing_page.ROWS)
     for line in lines:
-        assert re.search(r"\| (?:under 1 s|[\d,]+ (?:s|minutes|hours|days)) \|$", line)
+        took = r"\| (?:under 1 s|[\d,]+ (?:s|minutes?|hours|days)) "
+        assert re.search(rf"{took}{took}\|$", line)
+
+
+def test_workers_take_over_what_is_done_on_blocks_and_is_worth_sending() -> None:
+    needs = Needs(
+        **dict.fromkeys(("rounds", "sent", "kept"), 0),
+        analyst_memory=0,
+        party_memory=0,
+        measured_as="",
+        analyst_work=100.0,
+        party_work=100.0,
+    )
+    speed = {"analyst": 1.0, "party": 2.0, "seconds_of_a_round": 0.0, "in_blocks": 0.8}
+    found = 60 * sizing_page.minutes_with_workers(needs, speed)
+    assert found == pytest.approx(20 + 80 / 4 + 50)
+    little = {**speed, "in_blocks": 0.004}
+    assert 60 * sizing_page.minutes_with_workers(needs, little) == pytest.approx(150)
 
 
 def test_the_page_names_no_machine_and_no_folder() -> None:
