@@ -1,6 +1,8 @@
-"""Databases of both kinds, made for a test and dropped after it.
+"""Databases of both kinds, lent to one test at a time.
 
 Migrations run once per kind in a process of tests; most tests get a copy of the outcome.
+To make and drop a database costs PostgreSQL a hundred times what it costs to delete the
+rows of a test, so that those with our tables are lent again.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import psycopg
 import pytest
 
 from analyst_service.database import Database
+from analyst_service.models import Base
 from analyst_service.settings import Settings
 from support import needs
 from support.repeats import in_turn
@@ -55,6 +58,9 @@ def each_on_a_database(
 class Databases:
     """Lends databases; what it keeps of its own is dropped when it is closed."""
 
+    def __init__(self) -> None:
+        self._idle: list[str] = []
+
     @contextmanager
     def empty(self, kind: str, folder: Path) -> Iterator[str]:
         """Lend the URL of a database without a table."""
@@ -72,8 +78,25 @@ class Databases:
             write_current_file(file)
             yield f"sqlite:///{file}"
             return
-        with _postgres(f'TEMPLATE "{_name(self._template)}"') as url:
+        if self._idle:
+            url = self._idle.pop()
+        else:
+            url = _create(f'TEMPLATE "{_name(self._template)}"')
+        try:
             yield url
+        finally:
+            self._take_back(url)
+
+    def _take_back(self, url: str) -> None:
+        """Keep a database for the next test, unless this one made another of it."""
+        is_ours = False
+        try:
+            is_ours = _empty(url) == self._shape
+        finally:
+            if is_ours:
+                self._idle.append(url)
+            else:
+                _drop(url)
 
     @cached_property
     def _template(self) -> str:
@@ -81,9 +104,16 @@ class Databases:
         _migrate(url)
         return url
 
+    @cached_property
+    def _shape(self) -> Any:
+        with psycopg.connect(self._template) as connection:
+            return connection.execute(_SHAPE).fetchone()
+
     def close(self) -> None:
-        if "_template" in vars(self):
-            _drop(self._template)
+        """Drop all that are kept."""
+        template = [self._template] if "_template" in vars(self) else []
+        for url in (*self._idle, *template):
+            _drop(url)
 
 
 def write_current_file(file: Path) -> None:
@@ -120,8 +150,8 @@ def _why_away() -> str | None:
 
 
 @contextmanager
-def _postgres(how: str = "") -> Iterator[str]:
-    url = _create(how)
+def _postgres() -> Iterator[str]:
+    url = _create()
     try:
         yield url
     finally:
@@ -136,6 +166,33 @@ def _create(how: str = "") -> str:
     with psycopg.connect(POSTGRES_URL, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}" {how}')
     return f"{POSTGRES_URL.rpartition('/')[0]}/{name}"
+
+
+_END_OTHERS = """
+    SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+_COUNT_ANEW = "SELECT setval(sequencename::text::regclass, 1, false) FROM pg_sequences"
+# of tables, indexes and sequences
+_SHAPE = """
+    SELECT md5(string_agg(
+        format('%s %s %s', relname, attname, atttypid), ',' ORDER BY relname, attnum
+    )), (SELECT version_num FROM alembic_version)
+    FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+    WHERE relnamespace = 'public'::regnamespace AND attnum > 0
+"""
+
+
+def _empty(url: str) -> Any:
+    """Leave no row of ours and nobody connected; return what the tables are like."""
+    tables = reversed(Base.metadata.sorted_tables)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_END_OTHERS)
+        shape = connection.execute(_SHAPE).fetchone()
+        for table in tables:
+            connection.execute(f'DELETE FROM "{table.name}"')
+        connection.execute(_COUNT_ANEW)
+        return shape
 
 
 def _drop(url: str) -> None:
