@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
-from support import warm
+from support import statements, warm
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, in_process
@@ -21,6 +22,8 @@ from support.repeats import NEVER_RUN, NIGHTLY
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
+
+statements.share()
 
 pytest_plugins = ["support.left_out", "support.times"]
 
@@ -51,13 +54,11 @@ def pytest_collection() -> Iterator[None]:
     gc.disable()
     yield
     gc.freeze()
+    atexit.register(
+        gc.unfreeze
+    )  # Python finds at its end what some libraries miss there
     gc.set_threshold(10_000)
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Let Python find at its end what some libraries miss there."""
-    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 import httpcore
@@ -55,8 +56,14 @@ def signed(secret: str, notice_id: str, at: datetime, body: bytes) -> dict[str, 
 def trusted(settings: Settings) -> ssl.SSLContext:
     """Return which authorities receivers' certificates may be of."""
     if settings.notices_ca_file is None:
-        return httpx.create_ssl_context(trust_env=False)
+        return usual()
     return ssl.create_default_context(cafile=settings.notices_ca_file)
+
+
+@cache
+def usual() -> ssl.SSLContext:
+    """Return those of the web; to read them takes longer than most requests."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 class WebhookSender:
