@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 from urllib.parse import urlencode
 
 import httpx
@@ -24,47 +23,50 @@ from party_sdk.desk.answers import Desk
 from party_sdk.desk.app import create_app
 from party_sdk.desk.background import Background
 from party_sdk.desk.visits import Openings, Visits
+from support import warm
 from support.analyst_process import COTERIE
 from support.browsing import FORM, tree
 from support.in_process import HandClock, InProcess
 
 
 class DeskProcess:
-    """`coterie ui` of a home."""
+    """`coterie ui` of a home, from the stock of imports; so are its orders' processes."""
 
-    def __init__(self, home: Path, tables: Path, log: Path, *words: str) -> None:
-        self.home, self.tables, self.log, self.words = home, tables, log, words
-        self.process: subprocess.Popen[str] | None = None
+    def __init__(self, home: Path, tables: Path, log: Path) -> None:
+        self.home, self.tables, self.log = home, tables, log
         self.link = ""
+        self.process: warm.Warm
+        self.output: IO[str]
 
     def __enter__(self) -> Self:
-        self.start()
+        warm.stock()
+        ours, theirs = os.pipe()
+        self.output = os.fdopen(ours)
+        with (
+            Path(os.devnull).open("rb") as nothing,
+            os.fdopen(theirs, "wb") as output,
+            self.log.open("ab") as log,
+        ):
+            files = [each.fileno() for each in (nothing, output, log)]
+            self.process = warm.Warm(
+                [COTERIE, *self._words()], files, env=self._environment()
+            )
+        self.link = self._said(self.output.readline())["link"]
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.end()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+        self.output.close()
 
     @property
     def address(self) -> str:
         return self.link.partition("/open/")[0]
 
-    def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self._command(), *self.words],
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self.process.stdout is not None
-        self.link = self._said(self.process.stdout.readline())["link"]
-
     def another_link(self) -> dict[str, Any]:
         """What the same command says while the desk runs."""
         said = subprocess.run(
-            self._command(),
+            [*warm.command(COTERIE), *self._words()],
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -72,17 +74,9 @@ class DeskProcess:
         )
         return self._said(said.stdout)
 
-    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait(30)
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-            self.process = None
-
-    def _command(self) -> list[str]:
+    def _words(self) -> list[str]:
         words = ["ui", "--no-browser", "--json", "--home", str(self.home)]
-        return [sys.executable, COTERIE, *words, "--tables", str(self.tables)]
+        return [*words, "--tables", str(self.tables)]
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "COTERIE_HIDDEN_PROTOCOLS": ""}
