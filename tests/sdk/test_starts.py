@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from support.analyst_process import Analyst, Crowd, wait_for
@@ -75,9 +76,18 @@ SERVICE = (
     }
 )
 PAGES = {"jinja2", "markupsafe"}
+DESK = {
+    "cython_runtime",
+    "duckdb",
+    "httptools",
+    "pyarrow",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+}
 MATHEMATICS = {"fastcluster", "llvmlite", "numba", "scipy", "sklearn"}
-# httpx imports these where they are installed, which they are for tests alone.
-OPTIONAL = {"pygments", "rich"}
+# httpx and pyarrow import these where they are installed, which they are for tests alone.
+OPTIONAL = {"cloudpickle", "pygments", "rich"}
 
 PROGRAM = str(Path(__file__).parents[1] / "support" / "told_imports.py")
 
@@ -238,6 +248,24 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         joined = ["party", "join", invitation, *accepted]
         audited = ["party", "audit", "open", "r1c1"]
         assert coterie(terms, joined, audited) <= CLIENT | OPTIONAL
+
+
+def test_a_desk_shows_pages_without_mathematics(tmp_path: Path) -> None:
+    out = tmp_path / "imports.json"
+    folders = ["--home", str(tmp_path / "home"), "--tables", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, PROGRAM, "ui", "--no-browser", "--json", *folders],
+        env=os.environ | {"COTERIE_TEST_IMPORTS": str(out)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as desk:
+        assert desk.stdout is not None
+        link = json.loads(desk.stdout.readline())["link"]
+        with httpx.Client(follow_redirects=True) as browser:
+            assert "Taking part" in browser.get(link).text
+        desk.send_signal(signal.SIGINT)
+    found = packages(json.loads(out.read_text()))
+    assert PAGES <= found <= CLIENT | PAGES | DESK | OPTIONAL
 
 
 WORKER = """
