@@ -13,7 +13,9 @@ from support.needs import CHROMIUM, leave_out
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The chromium of this machine; Playwright drives it and brings none."""
-    path = shutil.which("chromium")
+    # the first is the same without what only a person at a window needs
+    found = map(shutil.which, ("chromium-headless-shell", "chromium"))
+    path = next(filter(None, found), None)
     if path is None:
         leave_out(CHROMIUM, "it is not on the PATH")
     with sync_playwright() as driver:
