@@ -11,8 +11,10 @@ compiled helper in another file removes ``__pycache__/*.nb?`` by hand.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 from numba import njit
 
 _P = ParamSpec("_P")
@@ -25,6 +27,37 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     Arithmetic is IEEE's, in the order written: equal on every machine.
     """
     return _compile(function)
+
+
+def compiled_once(n_read: int) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return how to compile a function once for all sorts of arrays that it reads.
+
+    Numba compiles anew for arrays that may not be written to, and for those that have
+    gaps; of four such arguments that is sixteen times and more. So they are passed on
+    as arrays without gaps that nobody writes to: views of what they are already.
+
+    Parameters
+    ----------
+    n_read : int
+        The first so many arguments are arrays that the function only reads.
+    """
+
+    def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        kernel: Callable[..., _R] = _compile(function)
+
+        @wraps(kernel)
+        def run(*given: _P.args, **named: _P.kwargs) -> _R:
+            return kernel(*map(_to_read, given[:n_read]), *given[n_read:], **named)
+
+        return run
+
+    return decorated
+
+
+def _to_read(array: Any) -> Any:
+    view = np.ascontiguousarray(array)[:]
+    view.flags.writeable = False
+    return view
 
 
 def compiled_in_any_order(function: Callable[_P, _R]) -> Callable[_P, _R]:

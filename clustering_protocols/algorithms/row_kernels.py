@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled
+from clustering_protocols.compiled import compiled, compiled_once
 
 BLOCK: Final = 256
 _AT_ONCE: Final = 8
@@ -79,11 +79,11 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     a second to import.
     """
     D = np.empty((len(A), len(B)))
-    _squared(np.ascontiguousarray(A), np.ascontiguousarray(B), D)
+    _squared(A, B, D)
     return D
 
 
-@compiled
+@compiled_once(2)
 def _squared(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
     for i in range(A.shape[0]):
         for c in range(B.shape[0]):
@@ -109,7 +109,7 @@ def nearest_of_block(
                 labels[i] = c
 
 
-@compiled
+@compiled_once(5)
 def nearest_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -183,7 +183,7 @@ def add_rows(
             sums[c, f] += np.int64(np.rint(x * units[f]))
 
 
-@compiled
+@compiled_once(4)
 def bring_nearer(
     X: FloatArray,
     offset: FloatArray,
@@ -221,7 +221,7 @@ def bring_nearer(
                 labels[begin + i] = first + nearest[i]
 
 
-@compiled
+@compiled_once(3)
 def absolute_sums(
     X: FloatArray, offset: FloatArray, units: FloatArray, sums: IntArray
 ) -> None:
@@ -238,7 +238,7 @@ def absolute_sums(
             sums[f] += np.int64(np.rint(abs(X[i, f] - offset[f]) * units[f]))
 
 
-@compiled
+@compiled_once(2)
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
     """Write max |x - offset| of each column where it is larger than what is there.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba.core import caching
+from numba.core.errors import TypingError
 
-from clustering_protocols.compiled import compiled
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.compiled import compiled, compiled_once
 
 SCRIPT = """
 import numpy as np
@@ -29,6 +33,26 @@ def test_without_a_folder_to_keep_it_a_function_is_compiled_all_the_same(
     assert kept(4) == 8
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     assert compiled(doubled)(5) == 10
+
+
+def added(x: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    for i in range(len(x)):
+        out[i] = x[i] + y[i]
+
+
+def test_arrays_that_are_only_read_are_all_of_one_sort() -> None:
+    kernel = compiled_once(2)(added)
+    kept = np.arange(4.0)
+    kept.flags.writeable = False
+    sorts = [np.arange(4.0), kept, np.arange(8.0)[::2]]
+    for x, y in itertools.product(sorts, sorts):
+        out = np.empty(4)
+        kernel(x, y, out)
+        assert out.tolist() == (x + y).tolist()
+    assert len(kernel.__wrapped__.signatures) == 1  # type: ignore[attr-defined]
+    assert [each.flags.writeable for each in sorts] == [True, False, True]
+    with pytest.raises(TypingError, match="Cannot modify readonly"):
+        compiled_once(3)(added)(*sorts)
 
 
 def test_numba_cache_dir_names_the_folder(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray
-from clustering_protocols.compiled import compiled
+from clustering_protocols.compiled import compiled_once
 
 _BLOCK: Final = 256  # rows that stay in the cache, features first
 
 
-@compiled
+@compiled_once(2)
 def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
     """Add X G to some columns of images.
 

@@ -21,7 +21,7 @@ from clustering_protocols.algorithms.row_kernels import (
     scaled_block,
 )
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.compiled import compiled, compiled_in_any_order
+from clustering_protocols.compiled import compiled, compiled_in_any_order, compiled_once
 
 
 @compiled
@@ -87,7 +87,7 @@ def cmeans_sums(
     counts += own_counts
 
 
-@compiled
+@compiled_once(4)
 def fuzzy_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -140,7 +140,7 @@ def _raise(D: FloatArray, size: int, fuzzifier: float) -> None:
             D[c, i] = D[c, i] * D[c, i] if fuzzifier == 2.0 else D[c, i] ** fuzzifier
 
 
-@compiled
+@compiled_once(4)
 def assign(
     X: FloatArray,
     offset: FloatArray,
@@ -184,7 +184,7 @@ def assign(
                 memberships[begin + i, c] = D[c, i] if exponent > 0.0 else hard
 
 
-@compiled
+@compiled_once(4)
 def distance_units(
     X: FloatArray,
     offset: FloatArray,
