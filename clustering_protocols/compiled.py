@@ -10,15 +10,48 @@ compiled helper in another file removes ``__pycache__/*.nb?`` by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 from numba import njit
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+_refuses: Final = ContextVar("_refuses", default=False)  # each thread has its own
+
+
+class _NoSciPy:
+    """Finds no module of SciPy for the thread that refuses them."""
+
+    def find_spec(self, name: str, *where: object) -> None:
+        if _refuses.get() and name.partition(".")[0] == "scipy":
+            raise ModuleNotFoundError(name)
+
+
+@contextmanager
+def _without_scipy() -> Iterator[None]:
+    finder, before = _NoSciPy(), _refuses.set(True)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        _refuses.reset(before)
+
+
+# The first compiled function of a process has numba import this, which asks whether
+# SciPy's BLAS is there: a quarter of a second, for products of matrices that no function
+# of ours takes. Those of others get it all the same when they are compiled, but for
+# ``np.convolve`` and ``np.correlate``, whose loops numba writes out then.
+with _without_scipy():
+    import numba.np.arraymath  # noqa: F401
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -22,6 +22,31 @@ print(condensed.square(np.array([4.0])).tolist())
 """
 
 
+OTHERS = """
+import sys
+import numpy as np
+from clustering_protocols.algorithms import condensed
+assert condensed.square(np.array([4.0])).tolist() == [[0.0, 4.0], [4.0, 0.0]]
+assert "scipy.linalg" not in sys.modules
+import numba
+A = np.arange(9.0).reshape(3, 3)
+product = numba.njit(lambda A, B: A @ B)(A, A)
+assert (product == A @ A).all()
+determinant = numba.njit(lambda A: np.linalg.det(A))
+assert abs(determinant(A + np.eye(3)) - np.linalg.det(A + np.eye(3))) < 1e-9
+convolved = numba.njit(lambda a, b: np.convolve(a, b))
+assert (convolved(A[0], A[1]) == np.convolve(A[0], A[1])).all()
+assert "scipy.linalg" in sys.modules
+"""
+
+
+def test_a_first_call_needs_no_scipy_and_takes_it_from_nobody() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OTHERS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def doubled(x: int) -> int:
     return 2 * x
 
