@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
 from analyst_service.catalogue.endpoints import router as catalogue
@@ -60,6 +61,17 @@ ROUTERS = (
 PAGES = (signing_in, session_pages, keys_pages, no_page, api_page)
 
 
+# What collects traces on a machine would be told of every request, and of every failure
+# with its text, which may hold what nobody is to read. Figures are at /metrics.
+_TOLD_TO_COLLECTORS: Final[TelemetryConfig] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
+
 def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     """Return the application; database and driver live while it runs."""
 
@@ -96,6 +108,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         summary="Clusters over data that institutions may not pool.",
         version=version("coterie"),
         lifespan=lifespan,
+        telemetry=_TOLD_TO_COLLECTORS,
         openapi_url=None,  # the catalogue has a route that is counted and cheap
         generate_unique_id_function=_operation_id,
         responses={

@@ -18,6 +18,7 @@ import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from opentelemetry import _logs, metrics, trace
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.raw_requests import SILENCE, start
@@ -200,6 +201,31 @@ def test_a_failure_is_a_problem_without_its_text(
     assert problem_of(refusal) is Problem.INTERNAL
     assert "canary" not in refusal.text + caplog.text
     assert "RuntimeError at " in caplog.text
+
+
+@pytest.mark.threat(131)
+def test_what_collects_traces_on_this_machine_is_told_nothing(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The framework would tell it of every request, and the text of every error."""
+
+    class Collecting:
+        def __getattr__(self, name: str) -> Any:
+            pytest.fail(f"{name} was asked for")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("canary")
+
+    for kind, name in (
+        (trace, "get_tracer_provider"),
+        (metrics, "get_meter_provider"),
+        (_logs, "get_logger_provider"),
+    ):
+        monkeypatch.setattr(kind, name, Collecting)
+    assert api.send("GET", "/v1/protocols").status_code == 200
+    assert api.send("POST", "/v1/join", content=b"canary").status_code // 100 == 4
+    monkeypatch.setattr(Database, "read", fail)
+    assert api.send("GET", "/v1/sessions", "ck_canary").status_code == 500
 
 
 # Limits
