@@ -78,6 +78,7 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/engine/admission.py": (*_DISHONEST, *_TRANSCRIPT),
     f"{_PURE}/engine/analyst.py": (
         *_STANDING,
+        "tests/engine/test_runs.py",
         *_TRANSCRIPT,
         "tests/llf/test_rounds.py",
         "tests/engine/test_simulation.py",
