@@ -45,14 +45,18 @@ class Spool:
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows in pieces of at most ``BATCH_ROWS``.
 
-        A role may write into them: each pass reads anew. Not from a map: what is mapped
-        counts as this process's memory, until another needs it.
+        They are maps of the file, for nobody else to see: a role may write into them,
+        each pass reads anew, and what was read is given back with the piece. One map of
+        all would count as this process's memory until another needs it.
         """
         for begin in range(0, self.n_rows, BATCH_ROWS):
-            rows = np.empty((min(BATCH_ROWS, self.n_rows - begin), self.width))
-            self._file.seek(8 * self.width * begin)
-            self._file.readinto(rows.data.cast("B"))
-            yield rows
+            yield np.memmap(
+                self._file,
+                np.float64,
+                mode="c",
+                offset=8 * self.width * begin,
+                shape=(min(BATCH_ROWS, self.n_rows - begin), self.width),
+            ).view(np.ndarray)
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a copy of the rows with these numbers, in this order."""

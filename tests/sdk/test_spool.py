@@ -1,0 +1,27 @@
+"""Rows in a file without a name: read as often as asked, whatever becomes of a piece."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustering_protocols.data import BATCH_ROWS
+from party_sdk.tables.spool import Spool
+
+
+def test_pieces_are_the_rows_and_writing_into_one_changes_no_other_reading() -> None:
+    X = np.arange(3.0 * (BATCH_ROWS + 5)).reshape(-1, 3)  # no whole number of pages
+    spool = Spool(3)
+    spool.write(X[:100])
+    spool.write(X[100:])
+
+    for _ in range(2):
+        pieces = list(spool.batches())
+        assert [len(piece) for piece in pieces] == [BATCH_ROWS, 5]
+        assert np.array_equal(np.concatenate(pieces), X)
+        for piece in pieces:
+            piece[:] = -1.0
+    assert np.array_equal(spool.take(np.array([BATCH_ROWS, 0])), X[[BATCH_ROWS, 0]])
+
+
+def test_a_table_without_rows_has_no_pieces() -> None:
+    assert list(Spool(3).batches()) == []
