@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.row_blocks import RowBlock, RowBlocks, span
 
 from . import sums as formulas
-
-_ROWS: Final = 4096
-_DISTANCES: Final = 1 << 22  # at once, of a block's rows to all means
+from .kernels import add_by_label
 
 Labelled = tuple[RowBlock, IntArray]
 """A block, and the labels of its rows."""
@@ -66,25 +62,16 @@ def _labelled(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
 def _by_label(k: int, given: Labelled) -> FloatArray:
     block, labels = given
     X = block.load()
-    total = np.zeros((k, X.shape[1]))
-    for some in _slices(len(X), _ROWS):
-        total += formulas.by_label(X[some], labels[some], k)
-    return total
+    sums = np.zeros((k, X.shape[1]))
+    add_by_label(X, *_as_they_are(X), labels.astype(np.int64), sums)
+    return sums
 
 
 def _around(means: FloatArray, counts: IntArray, given: Labelled) -> formulas.BlockSums:
     block, labels = given
-    X, k = block.load(), len(means)
-    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
-    for some in _slices(len(X), max(_DISTANCES // k, 1)):
-        D = cdist(X[some], means, "sqeuclidean")
-        found = formulas.of_block(D, labels[some].astype(np.int64), counts)
-        squares += found.squares
-        distances += found.distances
-        silhouettes += found.silhouettes
-    return formulas.BlockSums(squares, distances, silhouettes)
+    X = block.load()
+    return formulas.of_block(X, _as_they_are(X), means, labels.astype(np.int64), counts)
 
 
-def _slices(n: int, size: int) -> Iterator[slice]:
-    for begin in range(0, n, size):
-        yield slice(begin, begin + size)
+def _as_they_are(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return np.zeros(X.shape[1]), np.ones(X.shape[1])

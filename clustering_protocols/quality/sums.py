@@ -15,6 +15,8 @@ from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
 
+from . import kernels
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterSums:
@@ -29,7 +31,7 @@ class ClusterSums:
     separations : float64 array of shape (k, k)
         ‖m_c - m_l‖²; see :func:`separations`.
     silhouettes : float
-        Sum of :func:`simplified_silhouettes`.
+        Sum of simplified silhouettes; see :func:`.kernels.add_around`.
     """
 
     counts: IntArray | FloatArray = field(repr=False)
@@ -48,31 +50,23 @@ class BlockSums(NamedTuple):
 
 
 def of_block(
-    squared: FloatArray, labels: IntArray, counts: IntArray | FloatArray
+    X: FloatArray,
+    affine: tuple[FloatArray, FloatArray],
+    means: FloatArray,
+    labels: IntArray,
+    counts: IntArray,
 ) -> BlockSums:
-    """Return the sums of a block of rows.
+    """Return the sums of a block of rows; see :func:`.kernels.add_around`.
 
     Parameters
     ----------
-    squared, labels, counts
-        As in :func:`simplified_silhouettes`.
+    affine : pair of float64 arrays of shape (F,)
+        Offset and inverse.
     """
-    k = len(counts)
-    within = np.take_along_axis(squared, labels[:, None], axis=1)[:, 0]
-    return BlockSums(
-        squares=_added(within, labels, k),
-        distances=_added(np.sqrt(within), labels, k),
-        silhouettes=float(simplified_silhouettes(squared, labels, counts).sum()),
-    )
-
-
-def by_label(X: FloatArray, labels: IntArray, k: int) -> FloatArray:
-    """Return the sums (k, F) of rows X (n, F) by label, each added up row after row."""
-    return np.column_stack([_added(column, labels, k) for column in X.T])
-
-
-def _added(values: FloatArray, labels: IntArray, k: int) -> FloatArray:
-    return np.bincount(labels, values, minlength=k).astype(np.float64)
+    squares, distances = np.zeros(len(means)), np.zeros(len(means))
+    fixed = (*affine, means, labels, counts)
+    silhouettes = kernels.add_around(X, *fixed, squares, distances)
+    return BlockSums(squares, distances, silhouettes)
 
 
 def of_sums(sums: ClusterSums, **others: Any) -> Figures:
@@ -194,28 +188,6 @@ def mean_silhouette(total: float, n_rows: float) -> float:
     return float(np.clip(total / n_rows, -1.0, 1.0))
 
 
-def simplified_silhouettes(
-    squared: FloatArray, labels: IntArray, counts: IntArray | FloatArray
-) -> FloatArray:
-    """Return (b - a) / max(a, b) of each row, 0 in a cluster of one row.
-
-    a and b are the distances to the means of the own and of the nearest other cluster
-    that has rows; 0 where both are 0, or there is no other.
-
-    Parameters
-    ----------
-    squared : float64 array of shape (n, k)
-        Squared distances of rows to the means; what stands for empty clusters is not
-        looked at.
-    labels : int64 array of shape (n,)
-    counts : array of shape (k,)
-        n_c over all rows, these among them.
-    """
-    a = np.sqrt(np.take_along_axis(squared, labels[:, None], axis=1)[:, 0])
-    b = np.sqrt(_nearest_other(squared, labels, counts))
-    return _silhouettes(a, b, counts[labels])
-
-
 def silhouettes(
     sums: FloatArray, labels: IntArray, counts: IntArray | FloatArray
 ) -> FloatArray:
@@ -225,13 +197,17 @@ def silhouettes(
     ----------
     sums : float64 array of shape (n, k)
         Of each row, the sum of its distances to the rows of each cluster.
-    labels, counts
-        As in :func:`simplified_silhouettes`.
+    labels : int64 array of shape (n,)
+    counts : array of shape (k,)
+        n_c over all rows, these among them.
     """
     own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
     a = own / np.maximum(counts[labels] - 1, 1)
     b = _nearest_other(sums / np.maximum(counts, 1), labels, counts)
-    return _silhouettes(a, b, counts[labels])
+    larger, found = np.maximum(a, b), np.zeros_like(a)
+    is_defined = (counts[labels] > 1) & (larger > 0) & np.isfinite(b)
+    np.divide(b - a, larger, out=found, where=is_defined)
+    return found
 
 
 def _nearest_other(
@@ -242,16 +218,6 @@ def _nearest_other(
     np.put_along_axis(others, labels[:, None], np.inf, axis=1)
     nearest: FloatArray = others.min(axis=1)
     return nearest
-
-
-def _silhouettes(
-    a: FloatArray, b: FloatArray, own: IntArray | FloatArray
-) -> FloatArray:
-    larger = np.maximum(a, b)
-    counts = (own > 1) & (larger > 0) & np.isfinite(b)
-    found: FloatArray = np.zeros_like(a)
-    np.divide(b - a, larger, out=found, where=counts)
-    return found
 
 
 def _others(between: FloatArray) -> FloatArray:

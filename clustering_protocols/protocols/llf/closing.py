@@ -1,4 +1,4 @@
-"""The last sums over split rows: of the final labels, first their means, then around them.
+"""Totals of the final labels over split rows: first their means, then sums around them.
 
 The figures are those of the labels, which are of the nearest final centroid: so they are
 what anybody would compute of the labels and the pooled rows, however far the centroids
@@ -7,28 +7,24 @@ still are from the means of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import n_coinciding
-from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.profiles import SHARES
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from . import kernels, messages
+from . import messages
 from .centroids import Encoding, counts_of, stops
-from .features import Scaler, contiguous
+from .features import Scaler
 from .params import LlfSession, LosslessFederated
 
-_BLOCK_ITEMS: Final = 1 << 22
 _NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
 
 
@@ -51,91 +47,6 @@ class Around:
     distances: FloatArray = field(repr=False)
     silhouettes: float
     fuzzy: FloatArray = field(repr=False)
-
-
-def final_rows(
-    params: LosslessFederated, data: DataSource, scale: Scaler, V: FloatArray
-) -> messages.FinalRows:
-    """Return the labels of this party's rows, and memberships where wanted."""
-    k = len(V)
-    wanted = params.output == "memberships"
-    labels = np.empty(data.n_rows, dtype=np.int64)
-    memberships = np.empty((data.n_rows if wanted else 0, k))
-    for begin, batch in batches(data):
-        end = begin + len(batch)
-        labels[begin:end], U, _ = assigned(params, batch, scale, V)
-        if wanted:
-            memberships[begin:end] = U
-    return messages.FinalRows(labels=labels, memberships=memberships)
-
-
-def sums_of_labels(
-    params: LosslessFederated, data: DataSource, scale: Scaler, labels: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return sums (k, F) and counts (k,) of this party's rows by label."""
-    k = params.n_clusters
-    sums = np.zeros((k, scale.offset.size))
-    for begin, batch in batches(data):
-        own = labels[begin : begin + len(batch)]
-        sums += formulas.by_label(scale(batch), own, k)
-    counts = np.bincount(labels, minlength=k).astype(np.float64)
-    if params.suppresses:
-        few = counts < params.suppress_below
-        sums[few], counts[few] = 0.0, 0.0
-    return sums, counts
-
-
-def sums_around(
-    params: LosslessFederated,
-    data: DataSource,
-    scale: Scaler,
-    known: messages.Centroids,
-    final: messages.FinalMeans,
-    labels: IntArray,
-) -> Around:
-    """Return this party's share of the sums around the means; see :class:`Around`."""
-    k = params.n_clusters
-    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
-    fuzzy = np.zeros(2 if params.fuzzy else 0)
-    for begin, batch in batches(data, k):
-        own = labels[begin : begin + len(batch)]
-        D = squared_distances(scale(batch), final.means)
-        block = formulas.of_block(D, own, final.counts)
-        squares += block.squares
-        distances += block.distances
-        silhouettes += block.silhouettes
-        if params.fuzzy:
-            _, U, to_centroids = assigned(params, batch, scale, known.centroids)
-            degrees = np.square(U)
-            fuzzy += (degrees * to_centroids).sum(), degrees.sum()
-    return Around(
-        sizes=np.bincount(labels, minlength=k).astype(np.float64),
-        squares=squares,
-        distances=distances,
-        silhouettes=silhouettes,
-        fuzzy=fuzzy,
-    )
-
-
-def batches(data: DataSource, k: int = 1) -> Iterator[tuple[int, FloatArray]]:
-    """Yield batches with the number of their first row, k times as many items each."""
-    begin, size = 0, max(_BLOCK_ITEMS // k, 1)
-    for batch in contiguous(data):
-        for first in range(0, len(batch), size):
-            yield begin + first, batch[first : first + size]
-        begin += len(batch)
-
-
-def assigned(
-    params: LosslessFederated, batch: FloatArray, scale: Scaler, V: FloatArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return labels (n,), memberships and squared distances (n, k) to centroids."""
-    labels = np.empty(len(batch), dtype=np.int64)
-    U, D = np.empty((len(batch), len(V))), np.empty((len(batch), len(V)))
-    exponent = 1.0 / (params.fuzzifier - 1.0) if params.fuzzy else 0.0
-    fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V), exponent)
-    kernels.assign(batch, *fixed, labels, U, D)
-    return labels, U, D
 
 
 def encoding_of_labels(scale: Scaler, k: int, n_rows: int) -> Encoding:

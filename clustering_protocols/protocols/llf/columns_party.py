@@ -17,7 +17,7 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import columns_scatter, kernels, messages, starts
 from .centroids import drawn_nudge, move, nudge_purpose
-from .features import Scaler, check_ranges, contiguous, scaler, scaler_of
+from .features import Scaler, batches, check_ranges, scaler, scaler_of
 from .params import LlfContext, LlfSession, LosslessFederated
 
 _Task = messages.Measure | messages.Scatter
@@ -109,12 +109,9 @@ def _moved(
     k = len(before.centroids)
     sums, weights = np.zeros_like(before.centroids), np.zeros(k)
     own = _degrees(context, asked)
-    begin = 0
-    for batch in data.batches():
-        degrees = own[begin : begin + len(batch)]
-        sums += degrees.T @ scale(batch)
-        weights += degrees.sum(axis=0)
-        begin += len(batch)
+    for rows, batch in batches(data):
+        sums += own[rows].T @ scale(batch)
+        weights += own[rows].sum(axis=0)
     # A public nudge would give the analyst known directions to measure every row by.
     purpose = nudge_purpose(context.slot.column, before.number)
     step = drawn_nudge(group_stream(context, "row", purpose), scale, k)
@@ -146,11 +143,9 @@ def _distances(
     places[order] = np.arange(len(order))
     words = np.empty((data.n_rows, len(V)), dtype=np.uint64)
     code = encoding(context.session)
-    fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V), float(code.unit))
-    begin = 0
-    for batch in contiguous(data):
-        kernels.distance_units(batch, *fixed, places[begin : begin + len(batch)], words)
-        begin += len(batch)
+    fixed = (*scale.affine, V, float(code.unit))
+    for rows, batch in batches(data):
+        kernels.distance_units(batch, *fixed, places[rows], words)
     if words.max(initial=0) > code.bound * code.unit:
         raise GuardRefused(
             "Distances exceed the bound that the parties agreed on: start the centroids "

@@ -25,10 +25,11 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.sums import MaskedSum, mask
+from clustering_protocols.quality.kernels import add_by_label
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import messages
-from .features import Scaler, contiguous, scaler, scaler_of
+from .features import Scaler, batches, scaler, scaler_of
 from .params import LlfContext, LlfSession
 
 
@@ -85,15 +86,11 @@ def encoding(session: LlfSession) -> FixedPoint:
 def _scatter(data: DataSource, scale: Scaler, labels: IntArray, k: int) -> FloatArray:
     """Return Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns."""
     sums, counts = np.zeros((k, scale.offset.size)), np.bincount(labels, minlength=k)
-    begin = 0
-    for batch in contiguous(data):
-        np.add.at(sums, labels[begin : begin + len(batch)], scale(batch))
-        begin += len(batch)
+    for rows, batch in batches(data):
+        add_by_label(batch, *scale.affine, labels[rows], sums)
     means = sums / np.maximum(counts, 1)[:, None]
     apart = np.square(means - sums.sum(axis=0) / len(labels)).sum(axis=1)
-    within, begin = 0.0, 0
-    for batch in contiguous(data):
-        own = means[labels[begin : begin + len(batch)]]
-        within += float(np.square(scale(batch) - own).sum())
-        begin += len(batch)
+    within = 0.0
+    for rows, batch in batches(data):
+        within += float(np.square(scale(batch) - means[labels[rows]]).sum())
     return np.array([within, float(counts @ apart)])

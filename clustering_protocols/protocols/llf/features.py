@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a stage of its own, that most sessions do without
     from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 
 _ROUNDING: Final = 1.001
+_BATCH_ITEMS: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,6 +51,11 @@ class Scaler:
         """Return rows (n, m) in scaled units."""
         scaled: FloatArray = (X - self.offset) * self.inverse
         return scaled
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray]:
+        """Return offset and inverse, as kernels take them."""
+        return self.offset, self.inverse
 
     def farthest_from(self, V: FloatArray) -> float:
         """Return a squared distance that no row has to any of the points V (k, m)."""
@@ -139,7 +145,11 @@ def check_ranges(context: LlfContext, data: DataSource) -> None:
         context.session.bounds(context.slot.name).check(data)
 
 
-def contiguous(data: DataSource) -> Iterator[FloatArray]:
-    """Yield the batches as the compiled passes want them."""
+def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield batches and which rows they are, small enough for k numbers of each row."""
+    begin, size = 0, max(_BATCH_ITEMS // k, 1)
     for batch in data.batches():
-        yield np.ascontiguousarray(batch)
+        for first in range(0, len(batch), size):
+            some = batch[first : first + size]
+            yield slice(begin, begin + len(some)), some
+            begin += len(some)

@@ -42,8 +42,8 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import messages, starts
 from .centroids import check_weights, move, rows_of
-from .closing import assigned, batches
-from .features import Scaler, check_ranges
+from .features import batches, check_ranges
+from .labelling import assigned
 from .params import FROM_PARTIES, LlfContext, LlfSession, LosslessFederated
 from .rows_party import local_sums
 from .rows_round import RowsRound
@@ -107,7 +107,7 @@ def _words(here: RowsRound, lanes: FloatArray, data: DataSource) -> WordArray:
     for V in lanes:
         sums, weights = local_sums(here, data, V)
         parts.append(here.encoding.encode(sums, weights))
-    objectives = np.array([_objective(here.params, data, here.scale, V) for V in lanes])
+    objectives = np.array([_objective(here, data, V) for V in lanes])
     return np.concatenate([*parts, code.encode(objectives)])
 
 
@@ -118,13 +118,11 @@ def _objectives(here: RowsRound, lanes: FloatArray) -> FixedPoint:
     return FixedPoint.of(n_rows * np.array(farthest))
 
 
-def _objective(
-    params: LosslessFederated, data: DataSource, scale: Scaler, V: FloatArray
-) -> float:
+def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
     """Return Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖² of own rows; 0 and 1 for c-means."""
-    found = 0.0
+    found, params = 0.0, here.params
     for _, batch in batches(data, len(V)):
-        _, U, D = assigned(params, batch, scale, V)
+        _, U, D = assigned(here, batch, V)
         degrees = U**params.fuzzifier if params.fuzzy else U
         found += float((degrees * D).sum())
     return found

@@ -12,7 +12,7 @@ from clustering_protocols.errors import NotReady, ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.secrets import group_mark
 
-from . import closing, messages
+from . import closing, labelling, messages
 from .centroids import digest, stops
 from .params import LlfContext
 from .rows_round import RowsRound, around_sum, labels_sum
@@ -23,8 +23,8 @@ _MOVED = "The result brings updates after the last one."
 def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     """Label the rows, and return the share of sums and counts by label."""
     known = _last(here, task)
-    rows = closing.final_rows(here.params, data, here.scale, known.centroids)
-    sums, counts = closing.sums_of_labels(here.params, data, here.scale, rows.labels)
+    rows = labelling.final_rows(here, data, known.centroids)
+    sums, counts = labelling.sums_of_labels(here, data, rows.labels)
     code = here.labels_encoding()
     words = code.encode(np.rint(sums * code.sums.unit), counts)
     share = messages.Closing(
@@ -39,7 +39,7 @@ def gather(here: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
     """Return the share of the sums around the means of the final labels."""
     known = _last(here, task)
     final, rows = here.means(task, known), _labelled(here, known, data)
-    own = closing.sums_around(here.params, data, here.scale, known, final, rows.labels)
+    own = labelling.sums_around(here, data, known, final, rows.labels)
     words = here.around_encoding(known, final.means).encode(own)
     share = messages.Gathered(
         words=here.share(words, task.members, around_sum(known)),
@@ -169,4 +169,4 @@ def _labelled(
         return rows
     if data is None:
         raise NotReady("The rows are not labelled yet: run again with data.")
-    return closing.final_rows(here.params, data, here.scale, known.centroids)
+    return labelling.final_rows(here, data, known.centroids)

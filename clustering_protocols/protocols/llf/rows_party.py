@@ -13,7 +13,7 @@ from clustering_protocols.records import Record
 
 from . import cohorts, kernels, messages, rows_end
 from .centroids import stops
-from .features import check_ranges, contiguous
+from .features import check_ranges
 from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, update_sum
 
@@ -116,7 +116,7 @@ def local_sums(
     params, encoding, scale = here.params, here.encoding, here.scale
     _check_rows(here, data.n_rows, scale.offset.size)
     sums, weights = np.zeros_like(V), np.zeros(len(V))
-    fixed = (scale.offset, scale.inverse, np.ascontiguousarray(V))
+    fixed = (*scale.affine, V)
 
     def of_batch(batch: FloatArray) -> tuple[FloatArray, FloatArray]:
         own, own_weights = np.zeros_like(V), np.zeros(len(V))
@@ -129,7 +129,7 @@ def local_sums(
             kernels.cmeans_sums(batch, *fixed, encoding.sums.unit, own, own_weights)
         return own, own_weights
 
-    for own, own_weights in here.context.engine.map(of_batch, contiguous(data)):
+    for own, own_weights in here.context.engine.map(of_batch, data.batches()):
         sums += own
         weights += own_weights
     if not params.masked and not params.fuzzy:

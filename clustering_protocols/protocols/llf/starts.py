@@ -19,7 +19,7 @@ from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import Scope, group_stream
 from clustering_protocols.randomness import KeyedStream
 
-from .features import Scaler, contiguous
+from .features import Scaler
 from .params import LlfContext, LlfSession
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def take(data: DataSource, rows: IntArray) -> FloatArray:
     """Return some rows (s, m) by number, in one pass over the batches."""
     found = np.empty((len(rows), len(data.columns)))
     begin = 0
-    for batch in contiguous(data):
+    for batch in data.batches():
         inside = (rows >= begin) & (rows < begin + len(batch))
         found[inside] = batch[rows[inside] - begin]
         begin += len(batch)

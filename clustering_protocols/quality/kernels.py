@@ -1,0 +1,118 @@
+"""Sums of labelled rows, compiled: one read of the rows for each, O(block × k) of memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustering_protocols.algorithms.row_kernels import BLOCK, distances, scaled_block
+from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.compiled import compiled, compiled_once
+
+
+@compiled
+def _check(labels: IntArray, k: int) -> None:
+    """Refuse labels of no cluster: compiled code would read and write beside arrays."""
+    for c in labels:
+        if not 0 <= c < k:
+            raise IndexError("a label is of no cluster")
+
+
+@compiled_once(4)
+def add_by_label(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    labels: IntArray,
+    sums: FloatArray,
+) -> None:
+    """Add rows to the sums of their labels, row after row.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, F)
+    offset, inverse : float64 arrays of shape (F,)
+        A row counts as (x - offset) · inverse.
+    labels : int64 array of shape (n,)
+        In [0, k).
+    sums : float64 array of shape (k, F), added to
+
+    Raises
+    ------
+    IndexError
+        If a label is of no cluster.
+    """
+    _check(labels, len(sums))
+    for i in range(X.shape[0]):
+        c = labels[i]
+        for f in range(X.shape[1]):
+            sums[c, f] += (X[i, f] - offset[f]) * inverse[f]
+
+
+@compiled_once(6)
+def add_around(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    means: FloatArray,
+    labels: IntArray,
+    counts: IntArray,
+    squares: FloatArray,
+    lengths: FloatArray,
+) -> float:
+    """Add distances of rows to the means of their clusters; return their silhouettes' sum.
+
+    The simplified silhouette of a row is (b - a) / max(a, b), with its distances a to the
+    mean of its own cluster and b to the nearest other that has rows; 0 in a cluster of
+    one row, where both are 0, or there is no other.
+
+    Parameters
+    ----------
+    X, offset, inverse, labels
+        As in :func:`add_by_label`.
+    means : float64 array of shape (k, F)
+        What stands for empty clusters is not looked at.
+    counts : int64 array of shape (k,)
+        n_c over all rows, these among them.
+    squares, lengths : float64 arrays of shape (k,), added to
+        Σ ‖x - m_c‖² and Σ ‖x - m_c‖.
+
+    Raises
+    ------
+    IndexError
+        If a label is of no cluster.
+    """
+    _check(labels, len(means))
+    block = np.empty((X.shape[1], BLOCK))
+    D = np.empty((means.shape[0], BLOCK))
+    others = np.empty(BLOCK)
+    silhouettes = 0.0
+    for begin in range(0, X.shape[0], BLOCK):
+        size = min(BLOCK, X.shape[0] - begin)
+        scaled_block(X, begin, size, offset, inverse, block)
+        distances(block, size, means, D)
+        own = labels[begin : begin + size]
+        _nearest_other(D, size, own, counts, others)
+        for i in range(size):
+            within = D[own[i], i]
+            a, b = np.sqrt(within), np.sqrt(others[i])
+            squares[own[i]] += within
+            lengths[own[i]] += a
+            larger = max(a, b)
+            if counts[own[i]] > 1 and larger > 0.0 and np.isfinite(b):
+                silhouettes += (b - a) / larger
+    return silhouettes
+
+
+@compiled
+def _nearest_other(
+    D: FloatArray, size: int, own: IntArray, counts: IntArray, others: FloatArray
+) -> None:
+    """Write the least entry of each row's distances, over other clusters with rows."""
+    for i in range(size):
+        others[i] = np.inf
+    for c in range(D.shape[0]):
+        if counts[c] == 0:
+            continue
+        for i in range(size):
+            if own[i] != c and D[c, i] < others[i]:
+                others[i] = D[c, i]
