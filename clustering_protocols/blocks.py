@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, partial
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -49,16 +50,51 @@ class LocalEngine:
         if self.n_threads == 1:
             yield from map(kernel, blocks)
             return
-        remaining = iter(blocks)
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            waiting: deque[Future[R]] = deque()
-            for block in islice(remaining, self.n_threads + 1):
-                waiting.append(pool.submit(kernel, block))
+        turns = (_Turn(self._others, kernel, block) for block in blocks)
+        waiting = deque(islice(turns, self.n_threads + 1))
+        try:
             while waiting:
-                done = waiting.popleft().result()
-                for block in islice(remaining, 1):
-                    waiting.append(pool.submit(kernel, block))
-                yield done
+                while not waiting[0].is_done and any(each.take() for each in waiting):
+                    pass  # one more was done here
+                found = waiting.popleft().result()
+                waiting.extend(islice(turns, 1))
+                yield found
+        finally:
+            for each in waiting:  # nobody asks for them any more
+                each.cancel()
+
+    @cached_property
+    def _others(self) -> ThreadPoolExecutor:
+        """Threads beside the one that asks: to start them costs as much as a block."""
+        return ThreadPoolExecutor(self.n_threads - 1)
+
+
+class _Turn(Generic[B, R]):
+    """A kernel's run over one block: in another thread, or in the one that waits for it."""
+
+    def __init__(
+        self, others: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
+    ) -> None:
+        self._run = partial(kernel, block)
+        self._future: Future[R] = others.submit(self._run)
+        self._taken: list[R] = []
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._taken) or self._future.done()
+
+    def take(self) -> bool:
+        """Run it here, and say so, unless it runs or ran somewhere."""
+        if self._taken or not self._future.cancel():
+            return False
+        self._taken.append(self._run())
+        return True
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+    def result(self) -> R:
+        return self._taken[0] if self._taken else self._future.result()
 
 
 ONE_THREAD: Final[Engine] = LocalEngine()

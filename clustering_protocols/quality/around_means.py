@@ -11,8 +11,7 @@ from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.row_blocks import RowBlock, RowBlocks, span
 
-from . import sums as formulas
-from .kernels import add_by_label
+from . import block_sums, sums as formulas
 
 Labelled = tuple[RowBlock, IntArray]
 """A block, and the labels of its rows."""
@@ -63,14 +62,18 @@ def _by_label(k: int, given: Labelled) -> FloatArray:
     block, labels = given
     X = block.load()
     sums = np.zeros((k, X.shape[1]))
-    add_by_label(X, *_as_they_are(X), labels.astype(np.int64), sums)
+    block_sums.add_by_label(X, *_as_they_are(X), labels.astype(np.int64), sums)
     return sums
 
 
-def _around(means: FloatArray, counts: IntArray, given: Labelled) -> formulas.BlockSums:
+def _around(
+    means: FloatArray, counts: IntArray, given: Labelled
+) -> block_sums.BlockSums:
     block, labels = given
     X = block.load()
-    return formulas.of_block(X, _as_they_are(X), means, labels.astype(np.int64), counts)
+    return block_sums.of_block(
+        X, _as_they_are(X), means, labels.astype(np.int64), counts
+    )
 
 
 def _as_they_are(X: FloatArray) -> tuple[FloatArray, FloatArray]:

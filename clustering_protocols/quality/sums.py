@@ -7,15 +7,12 @@ many clusters as rows, what compares clusters is not defined (None).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
-
-from . import kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,7 +28,7 @@ class ClusterSums:
     separations : float64 array of shape (k, k)
         ‖m_c - m_l‖²; see :func:`separations`.
     silhouettes : float
-        Sum of simplified silhouettes; see :func:`.kernels.add_around`.
+        Sum of simplified silhouettes; see :func:`.block_sums.add_around`.
     """
 
     counts: IntArray | FloatArray = field(repr=False)
@@ -39,34 +36,6 @@ class ClusterSums:
     distances: FloatArray = field(repr=False)
     separations: FloatArray = field(repr=False)
     silhouettes: float
-
-
-class BlockSums(NamedTuple):
-    """What a block of rows adds to :class:`ClusterSums`; fields as there."""
-
-    squares: FloatArray
-    distances: FloatArray
-    silhouettes: float
-
-
-def of_block(
-    X: FloatArray,
-    affine: tuple[FloatArray, FloatArray],
-    means: FloatArray,
-    labels: IntArray,
-    counts: IntArray,
-) -> BlockSums:
-    """Return the sums of a block of rows; see :func:`.kernels.add_around`.
-
-    Parameters
-    ----------
-    affine : pair of float64 arrays of shape (F,)
-        Offset and inverse.
-    """
-    squares, distances = np.zeros(len(means)), np.zeros(len(means))
-    fixed = (*affine, means, labels, counts)
-    silhouettes = kernels.add_around(X, *fixed, squares, distances)
-    return BlockSums(squares, distances, silhouettes)
 
 
 def of_sums(sums: ClusterSums, **others: Any) -> Figures:
@@ -106,7 +75,7 @@ def comparable(n_clusters: int, n_rows: float) -> bool:
 
 def separations(means: FloatArray) -> FloatArray:
     """Return squared distances (k, k) between means (k, F)."""
-    return squared_distances(means, means)
+    return np.array([np.square(means - mean).sum(axis=1) for mean in means])
 
 
 def spread_of_means(counts: FloatArray, between: FloatArray) -> float:

@@ -58,6 +58,39 @@ def test_few_blocks_are_held_at_a_time(n_threads: int) -> None:
         assert taken - given <= n_threads + 1
 
 
+def test_who_asks_works_too_and_threads_serve_again() -> None:
+    engine_, workers = LocalEngine(2), set()
+    together = threading.Barrier(2)
+
+    def kernel(_: int) -> None:
+        together.wait(30)  # both at once, or never
+        workers.add(threading.get_ident())
+
+    for _ in range(3):
+        list(engine_.map(kernel, range(2)))
+    assert threading.get_ident() in workers
+    assert len(workers) == 2
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_an_engine_may_be_asked_again_while_it_works(n_threads: int) -> None:
+    engine_ = LocalEngine(n_threads)
+
+    def kernel(block: int) -> int:
+        return sum(engine_.map(lambda inner: block * inner, range(10)))
+
+    assert list(engine_.map(kernel, range(20))) == [45 * block for block in range(20)]
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_who_goes_away_leaves_no_work_behind(n_threads: int) -> None:
+    engine_ = LocalEngine(n_threads)
+    results = engine_.map(lambda block: block, iter(range(100)))
+    assert next(results) == 0
+    results.close()  # type: ignore[attr-defined]  # it is a generator
+    assert list(engine_.map(lambda block: block, range(3))) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("n_threads", THREADS)
 def test_what_a_kernel_raises_comes_out(n_threads: int) -> None:
     def kernel(block: int) -> float:

@@ -287,7 +287,7 @@ Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
         (Dummy(), "prepared", set()),
         (DataCollaboration(n_clusters=2), "began", set()),
         (DataCollaboration(n_clusters=2), "prepared", {"numba", "scipy", "sklearn"}),
-        (LosslessFederated(n_clusters=2), "prepared", {"numba", "scipy"}),
+        (LosslessFederated(n_clusters=2), "prepared", set()),
     ],
     ids=["dummy", "dc, begun", "dc", "llf"],
 )

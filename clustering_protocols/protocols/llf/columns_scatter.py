@@ -25,7 +25,7 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.sums import MaskedSum, mask
-from clustering_protocols.quality.kernels import add_by_label
+from clustering_protocols.quality.block_sums import add_by_label
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import messages

@@ -7,8 +7,7 @@ import numpy as np
 from clustering_protocols.algorithms.row_kernels import bring_nearer
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
-from clustering_protocols.quality.kernels import add_by_label
-from clustering_protocols.quality.sums import BlockSums, of_block
+from clustering_protocols.quality.block_sums import BlockSums, add_by_label, of_block
 
 from . import kernels, messages
 from .closing import Around

@@ -10,7 +10,6 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource
@@ -87,6 +86,7 @@ def merge(candidates: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
     """Return the k-means centroids (k, m) of all parties' candidates."""
     # not above: reading scikit-learn takes a party seconds, and most starts need none
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     from clustering_protocols.algorithms.kmeans import draw_starts
 

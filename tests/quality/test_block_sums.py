@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from clustering_protocols.quality import kernels
+from clustering_protocols.quality import block_sums
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(1000, 7))
@@ -24,7 +24,7 @@ def test_sums_by_label_are_added_row_after_row() -> None:
     expected, found = np.zeros((5, 7)), np.zeros((5, 7))
     np.add.at(expected, LABELS, Z)
 
-    kernels.add_by_label(X, OFFSET, INVERSE, LABELS, found)
+    block_sums.add_by_label(X, OFFSET, INVERSE, LABELS, found)
 
     assert np.array_equal(found, expected)
 
@@ -37,7 +37,7 @@ def test_sums_around_means_are_those_of_all_distances() -> None:
     silhouettes = ((others - own) / np.maximum(own, others))[LABELS != 3]
 
     squares, lengths = np.zeros(5), np.zeros(5)
-    found = kernels.add_around(
+    found = block_sums.add_around(
         X, OFFSET, INVERSE, MEANS, LABELS, COUNTS, squares, lengths
     )
 
@@ -50,9 +50,9 @@ def test_sums_around_means_are_those_of_all_distances() -> None:
 @pytest.mark.parametrize(
     ("kernel", "rest"),
     [
-        (kernels.add_by_label, lambda labels: (labels, np.zeros((5, 7)))),
+        (block_sums.add_by_label, lambda labels: (labels, np.zeros((5, 7)))),
         (
-            kernels.add_around,
+            block_sums.add_around,
             lambda labels: (MEANS, labels, COUNTS, np.zeros(5), np.zeros(5)),
         ),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from clustering_protocols.algorithms.row_kernels import BLOCK, distances, scaled_block
@@ -116,3 +118,31 @@ def _nearest_other(
         for i in range(size):
             if own[i] != c and D[c, i] < others[i]:
                 others[i] = D[c, i]
+
+
+class BlockSums(NamedTuple):
+    """What rows add to :class:`~.sums.ClusterSums`; fields as there."""
+
+    squares: FloatArray
+    distances: FloatArray
+    silhouettes: float
+
+
+def of_block(
+    X: FloatArray,
+    affine: tuple[FloatArray, FloatArray],
+    means: FloatArray,
+    labels: IntArray,
+    counts: IntArray,
+) -> BlockSums:
+    """Return the sums of a block of rows around means; see :func:`add_around`.
+
+    Parameters
+    ----------
+    affine : pair of float64 arrays of shape (F,)
+        Offset and inverse.
+    """
+    squares, distances = np.zeros(len(means)), np.zeros(len(means))
+    fixed = (*affine, means, labels, counts)
+    silhouettes = add_around(X, *fixed, squares, distances)
+    return BlockSums(squares, distances, silhouettes)
