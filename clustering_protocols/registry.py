@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
@@ -41,6 +41,7 @@ from clustering_protocols.terms import (
 from clustering_protocols.values import Value
 
 P = TypeVar("P", bound=Params)
+_PACKAGE: Final = f"{protocols.__name__}."
 
 
 class Proposal(Value):
@@ -61,26 +62,41 @@ class Proposal(Value):
 
 
 @cache
+def _names() -> tuple[str, ...]:
+    return tuple(
+        sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
+    )
+
+
+@cache
+def _imported(name: str) -> ClusteringProtocol[Any]:
+    known: ClusteringProtocol[Any] = import_module(_PACKAGE + name).PROTOCOL
+    return known
+
+
+@cache
 def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
     """Return all protocols by name, in alphabetical order."""
-    names = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
-    modules = {name: import_module(f"{protocols.__name__}.{name}") for name in names}
-    return MappingProxyType({name: module.PROTOCOL for name, module in modules.items()})
+    return MappingProxyType({name: _imported(name) for name in _names()})
 
 
 def protocol(name: str) -> ClusteringProtocol[Any]:
-    """Return a protocol; :class:`InvalidParameters` names the known ones."""
-    if name not in catalogue():
-        raise InvalidParameters(f"Known protocols: {', '.join(catalogue())}.")
-    return catalogue()[name]
+    """Return a protocol; :class:`InvalidParameters` names the known ones.
+
+    The others are not imported: a party's process meets one.
+    """
+    if name not in _names():
+        raise InvalidParameters(f"Known protocols: {', '.join(_names())}.")
+    return _imported(name)
 
 
 def name_of(params: Params) -> str:
     """Return the name of the protocol whose parameters these are."""
-    for name, known in catalogue().items():
-        if type(params) is known.params:
-            return name
-    raise TypeError(f"{type(params).__name__} are the parameters of no protocol")
+    kind = type(params)
+    name = kind.__module__.removeprefix(_PACKAGE).partition(".")[0]
+    if name in _names() and protocol(name).params is kind:
+        return name
+    raise TypeError(f"{kind.__name__} are the parameters of no protocol")
 
 
 def risk_sentences(name: str) -> dict[str, str]:

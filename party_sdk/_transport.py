@@ -40,6 +40,13 @@ def _usual() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+def _trusted(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
+    if ca_file is not None:
+        return ssl.create_default_context(cafile=ca_file)
+    # plain http shows no certificate: there nobody is trusted, and no list is read
+    return _usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 class Transport:
     """Sends requests to one analyst, again and again for as long as its patience lasts.
 
@@ -95,7 +102,7 @@ class Transport:
         self._http = http or httpx.Client(
             base_url=url,
             timeout=httpx.Timeout(60.0, connect=10.0),
-            verify=ssl.create_default_context(cafile=ca_file) if ca_file else _usual(),
+            verify=_trusted(parts.scheme, ca_file),
         )
 
     def __enter__(self) -> Self:

@@ -417,6 +417,7 @@ class Party:
             self._meeting.compare(agreement)
             return agreement
         while watch.look().state is SessionState.RECRUITING:
+            engine.prepare_party(self.terms)
             watch.task()
         agreement = client.agreement(self.invitation.session)
         if self._identity.member is None:

@@ -22,7 +22,7 @@ from clustering_protocols.engine.analyst import (
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.moves import Choosing, Closed, Conclusion, Move, Opened
 from clustering_protocols.engine.party import FINAL, Answer, PartyEngine
-from clustering_protocols.engine.stages import load
+from clustering_protocols.engine.stages import load, prepare_party
 
 __all__ = [
     "FINAL",
@@ -41,5 +41,6 @@ __all__ = [
     "choose",
     "load",
     "prepare",
+    "prepare_party",
     "read_result",
 ]

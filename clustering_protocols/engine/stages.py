@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from clustering_protocols import registry
-from clustering_protocols.contract import SessionContext, Stage
+from clustering_protocols.contract import Params, SessionContext, Stage
 from clustering_protocols.engine.outcomes import labelled_by
 from clustering_protocols.engine.signatures import closing, opening
 from clustering_protocols.errors import Malformed, ProtocolFailed
@@ -23,11 +23,7 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     The stages are the protocol's own between the opening and the closing.
     """
     session = registry.session_context(agreement)
-    known = registry.protocol(session.terms.protocol.name)
-    own = for_each_run(
-        session,
-        with_filling(session.terms, known.stages(session.params, session.layout)),
-    )
+    own = for_each_run(session, _own_stages(session.terms, session.params))
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))
     lasts = _lasts(own)
@@ -37,6 +33,18 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
         *profiles_stage(session.terms, lasts),
         closing(lasts, len(session.runs), least=least),
     )
+
+
+def prepare_party(terms: Terms) -> None:
+    """Import what a party's answers need, while it waits for others to join."""
+    choice = terms.protocol
+    for stage in _own_stages(terms, registry.parse_params(choice.name, choice.params)):
+        stage.party()
+
+
+def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
+    known = registry.protocol(terms.protocol.name)
+    return with_filling(terms, known.stages(params, terms.layout))
 
 
 def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:

@@ -304,3 +304,34 @@ def test_a_worker_imports_what_its_sessions_need_once_they_have_begun(
     assert found & MATHEMATICS == mathematics | (found & {"llvmlite"})
     if not mathematics:
         assert found <= VALUES
+
+
+PARTY = """
+import json, sys
+from pathlib import Path
+from clustering_protocols import agreements, engine
+agreement = Path(sys.argv[1]).read_bytes()
+engine.prepare_party(agreements.read_agreement(agreement)[1])
+waiting = set(sys.modules)
+for stage in engine.load(agreement)[1]:
+    stage.party()
+later = sorted(set(sys.modules) - waiting)
+Path(sys.argv[2]).write_text(json.dumps([sorted(waiting), later]))
+"""
+
+
+def test_a_party_that_waits_for_others_imports_what_its_answers_need(
+    tmp_path: Path,
+) -> None:
+    params, layout = LosslessFederated(n_clusters=2), Layout.lattice(3)
+    data = simulation.split(np.eye(30), layout, seed=1).data
+    agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
+    agreement.write_bytes(simulation.agree(params, layout, data, seed=1, session="s"))
+    words = ["-c", PARTY, str(agreement), str(out)]
+    subprocess.run([sys.executable, *words], check=True)
+    waiting, later = json.loads(out.read_text())
+    assert "numba" in waiting
+    assert not [name for name in later if not name.startswith("clustering_protocols")]
+    others = {"dc", "fccm", "omnifc", "pqmds"}
+    ours = [name.split(".") for name in waiting if ".protocols." in name]
+    assert not others & {parts[2] for parts in ours}
