@@ -188,7 +188,9 @@ class FileDraft:
         self.is_kept = True
 
     def discard(self) -> None:
-        """Close and remove."""
+        """Close and remove, unless it is kept."""
+        if self.is_kept:
+            return
         with suppress(OSError):  # on a full disk closing fails as writing did
             self._file.close()
         self.path.unlink(missing_ok=True)

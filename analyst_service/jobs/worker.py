@@ -10,11 +10,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from typing_extensions import Buffer
 
@@ -26,6 +28,7 @@ from clustering_protocols import engine
 from clustering_protocols.errors import CoterieError, StorageFull, Unavailable
 
 _PASSING = (StorageFull, Unavailable)
+_WRITERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,14 @@ def run(job: Job) -> Followed:
         raise  # the machines' trouble, and no session's
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
-    return move.stored(blobs.put)
+    # each waits for the disk, or for the store: some of them wait together
+    written = move.stored(lambda payload: _writers().submit(blobs.put, payload))
+    return written.stored(Future.result)
+
+
+@cache
+def _writers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_WRITERS)
 
 
 class _Given(NamedTuple):
