@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import AuditLine, Session
+from analyst_service.models import AuditLine, Session, table
 from clustering_protocols import hash_chain
 
 
@@ -102,24 +102,24 @@ def _held(transaction: Transaction) -> set[str]:
 
 
 _HELD = "coterie_held_sessions"
-# of the table, and not of the class: nothing of it is read back
-_LINES = sa.insert(cast(sa.Table, AuditLine.__table__))
-_OTHER = cast(sa.Table, AuditLine.__table__).alias("other")
-_HERE = Session.id.in_(sa.bindparam("session_ids", expanding=True))
-_LOCKED = sa.select(Session.id).where(_HERE).order_by(Session.id).with_for_update()
+_SESSIONS, _AUDIT = table(Session), table(AuditLine)
+_LINES = sa.insert(_AUDIT)
+_OTHER = _AUDIT.alias("other")
+_HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
+_LOCKED = (
+    sa.select(_SESSIONS.c.id).where(_HERE).order_by(_SESSIONS.c.id).with_for_update()
+)
+_IS_LAST = sa.and_(
+    _AUDIT.c.session_id == _SESSIONS.c.id,
+    _AUDIT.c.number
+    == sa.select(sa.func.max(_OTHER.c.number))
+    .where(_OTHER.c.session_id == _SESSIONS.c.id)
+    .correlate(_SESSIONS)
+    .scalar_subquery(),
+)
 _LAST = (
-    sa.select(Session.id, Session.name, AuditLine.number, AuditLine.line)
-    .outerjoin(
-        AuditLine,
-        sa.and_(
-            AuditLine.session_id == Session.id,
-            AuditLine.number
-            == sa.select(sa.func.max(_OTHER.c.number))
-            .where(_OTHER.c.session_id == Session.id)
-            .correlate(Session)
-            .scalar_subquery(),
-        ),
-    )
+    sa.select(_SESSIONS.c.id, _SESSIONS.c.name, _AUDIT.c.number, _AUDIT.c.line)
+    .select_from(_SESSIONS.outerjoin(_AUDIT, _IS_LAST))
     .where(_HERE)
 )
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Credential, Principal, UTCDateTime
+from analyst_service.models import Credential, Principal, UTCDateTime, table
 
 # a key and its principal, or a party's token
 Owned = tuple[Credential, Principal | None]
@@ -34,29 +34,32 @@ _ID = sa.bindparam("credential_id", type_=sa.String)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 
 
+_CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
+
+
 def _shown(
-    digest: sa.orm.InstrumentedAttribute[Any], *conditions: sa.ColumnElement[bool]
+    digest: sa.Column[Any], *conditions: sa.ColumnElement[bool]
 ) -> sa.Select[Any]:
     return (
-        sa.select(digest, *(getattr(Credential, name) for name in Known._fields[:-1]))
-        .add_columns(Principal.role)
-        .outerjoin(Principal)
+        sa.select(digest, *(_CREDENTIALS.c[name] for name in Known._fields[:-1]))
+        .add_columns(_PRINCIPALS.c.role)
+        .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
         .where(digest.in_(_DIGESTS), *conditions)
     )
 
 
 _BY_DIGEST = sa.union_all(
-    _shown(Credential.secret_digest),
-    _shown(Credential.previous_digest, Credential.previous_until > _NOW),
+    _shown(_CREDENTIALS.c.secret_digest),
+    _shown(_CREDENTIALS.c.previous_digest, _CREDENTIALS.c.previous_until > _NOW),
 )
 _VALID = sa.and_(
     Credential.id == _ID, Credential.revoked_at.is_(None), Credential.expires_at > _NOW
 )
 _LOCKED = sa.select(Credential).where(_VALID).with_for_update()
-_ARE_VALID = sa.select(Credential.id).where(
-    Credential.id.in_(sa.bindparam("credential_ids", expanding=True)),
-    Credential.revoked_at.is_(None),
-    Credential.expires_at > _NOW,
+_ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
+    _CREDENTIALS.c.id.in_(sa.bindparam("credential_ids", expanding=True)),
+    _CREDENTIALS.c.revoked_at.is_(None),
+    _CREDENTIALS.c.expires_at > _NOW,
 )
 
 

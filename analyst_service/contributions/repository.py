@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Contribution, Session, Task, UTCDateTime
+from analyst_service.models import Contribution, Session, Task, UTCDateTime, table
 
 
 class Where(NamedTuple):
@@ -94,31 +94,38 @@ class ContributionRepository:
         return [places[Where(*row)] for row in marked]
 
     def digests(
-        self, table: type[Task | Contribution], session: Session
+        self, kind: type[Task | Contribution], session: Session
     ) -> dict[str, str]:
         """Return slot and digest of all tasks or contributions of the open attempt."""
-        rows = self._transaction.execute(_DIGESTS[table], _open_attempt(session))
+        rows = self._transaction.execute(_DIGESTS[kind], _open_attempt(session))
         return dict(rows.all())
 
 
-def _count(table: type[Task | Contribution]) -> sa.ScalarSelect[int]:
-    """Return the number of a session's rows in its open attempt."""
-    return (
-        sa.select(sa.func.count())
-        .select_from(table)
-        .where(
-            table.session_id == Session.id,
-            table.round == Session.round,
-            table.attempt == Session.attempt,
-        )
-        .correlate(Session)
-        .scalar_subquery()
+_SESSIONS, _TASKS, _CONTRIBUTIONS = map(table, (Session, Task, Contribution))
+_TABLES: Mapping[type[Task | Contribution], sa.Table] = {
+    Task: _TASKS,
+    Contribution: _CONTRIBUTIONS,
+}
+
+
+def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
+    """Return whether a row is of its session's open attempt."""
+    return sa.and_(
+        rows.c.session_id == _SESSIONS.c.id,
+        rows.c.round == _SESSIONS.c.round,
+        rows.c.attempt == _SESSIONS.c.attempt,
     )
 
 
+def _count(rows: sa.Table) -> sa.ScalarSelect[int]:
+    """Return the number of a session's rows in its open attempt."""
+    counted = sa.select(sa.func.count()).select_from(rows).where(_is_open(rows))
+    return counted.correlate(_SESSIONS).scalar_subquery()
+
+
 # conditions on a session
-N_ANSWERS = _count(Contribution)
-ALL_ANSWERED = _count(Task) <= N_ANSWERS
+N_ANSWERS = _count(_CONTRIBUTIONS)
+ALL_ANSWERED = _count(_TASKS) <= N_ANSWERS
 
 
 def _open_attempt(session: Session) -> dict[str, object]:
@@ -129,55 +136,48 @@ def _open_attempt(session: Session) -> dict[str, object]:
     }
 
 
-def _of_attempt(table: type[Task | Contribution]) -> sa.ColumnElement[bool]:
+def _of_attempt(rows: sa.Table) -> sa.ColumnElement[bool]:
     return sa.and_(
-        table.session_id == sa.bindparam("of_session_id"),
-        table.round == sa.bindparam("of_round"),
-        table.attempt == sa.bindparam("of_attempt"),
-    )
-
-
-def _is_open(table: type[Task | Contribution]) -> sa.ColumnElement[bool]:
-    """Return whether a row is of its session's open attempt."""
-    return sa.and_(
-        table.session_id == Session.id,
-        table.round == Session.round,
-        table.attempt == Session.attempt,
+        rows.c.session_id == sa.bindparam("of_session_id"),
+        rows.c.round == sa.bindparam("of_round"),
+        rows.c.attempt == sa.bindparam("of_attempt"),
     )
 
 
 # Queries of most requests, written once: to write one costs more than to send it.
-_HERE = Session.id.in_(sa.bindparam("session_ids", expanding=True))
-_IS_ANSWERED = sa.exists().where(_is_open(Contribution), Contribution.slot == Task.slot)
-_ANSWERS = sa.select(Contribution).join(Session, _is_open(Contribution)).where(_HERE)
+_HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
+_WHERE = tuple(_TASKS.c[name] for name in Where._fields)
+_IS_ANSWERED = (
+    sa.exists()
+    .where(_is_open(_CONTRIBUTIONS), _CONTRIBUTIONS.c.slot == _TASKS.c.slot)
+    .correlate(_SESSIONS, _TASKS)
+)
+_ANSWERS = (
+    sa.select(Contribution).join(_SESSIONS, _is_open(_CONTRIBUTIONS)).where(_HERE)
+)
 _DIGESTS = {
-    table: sa.select(table.slot, table.digest).where(_of_attempt(table))
-    for table in (Task, Contribution)
+    kind: sa.select(rows.c.slot, rows.c.digest).where(_of_attempt(rows))
+    for kind, rows in _TABLES.items()
 }
-_TASKS = cast(sa.Table, Task.__table__)
 _UNANSWERED = (
     sa.select(*(_TASKS.c[name] for name in OpenTask._fields))
-    .join(Session, _is_open(Task))
-    .where(_HERE, ~_IS_ANSWERED.correlate(Session, Task))
+    .join(_SESSIONS, _is_open(_TASKS))
+    .where(_HERE, ~_IS_ANSWERED)
 )
 _ASKED = (
-    sa.select(
-        *(_TASKS.c[name] for name in Where._fields),
-        _TASKS.c.digest,
-        _IS_ANSWERED.correlate(Session, Task),
-    )
-    .join(Session, _is_open(Task))
+    sa.select(*_WHERE, _TASKS.c.digest, _IS_ANSWERED)
+    .join(_SESSIONS, _is_open(_TASKS))
     .where(_HERE)
 )
 _MARK_SENT = (
     sa.update(_TASKS)
     .where(
-        sa.tuple_(*(_TASKS.c[name] for name in Where._fields)).in_(
-            sa.bindparam("places", expanding=True)
-        ),
+        sa.tuple_(*_WHERE).in_(sa.bindparam("places", expanding=True)),
         _TASKS.c.sent_at.is_(None),
     )
     .values(sent_at=sa.bindparam("now", type_=UTCDateTime()))
-    .returning(*(_TASKS.c[name] for name in Where._fields))
+    .returning(*_WHERE)
 )
-_ANY_COMPLETE = sa.select(sa.exists(sa.select(Session.id).where(_HERE, ALL_ANSWERED)))
+_ANY_COMPLETE = sa.select(
+    sa.exists(sa.select(_SESSIONS.c.id).where(_HERE, ALL_ANSWERED))
+)

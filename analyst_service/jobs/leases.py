@@ -13,12 +13,11 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Session, UTCDateTime
+from analyst_service.models import Session, UTCDateTime, table
 from clustering_protocols.wire.states import SessionState
 
 
@@ -96,35 +95,35 @@ class LeaseRepository:
 
 
 # Statements of every step, written once: to write one costs more than to send it.
-_TABLE = cast(sa.Table, Session.__table__)
+_SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 # A lease that ends later than any driver would set it was set before the clock was put
 # back: nobody renews it.
 _IS_FREE = sa.and_(
-    Session.state == SessionState.STEPPING.value,
+    _SESSIONS.c.state == SessionState.STEPPING.value,
     sa.or_(
-        Session.lease_until.is_(None),
-        Session.lease_until <= _NOW,
-        Session.lease_until > sa.bindparam("far", type_=UTCDateTime()),
+        _SESSIONS.c.lease_until.is_(None),
+        _SESSIONS.c.lease_until <= _NOW,
+        _SESSIONS.c.lease_until > sa.bindparam("far", type_=UTCDateTime()),
     ),
 )
-_ANY_FREE = sa.select(sa.exists(sa.select(Session.id).where(_IS_FREE)))
+_ANY_FREE = sa.select(sa.exists(sa.select(_SESSIONS.c.id).where(_IS_FREE)))
 _NEXT = (
     sa.select(Session)
     .where(_IS_FREE)
-    .order_by(Session.changed_at, Session.id)
+    .order_by(_SESSIONS.c.changed_at, _SESSIONS.c.id)
     .limit(1)
     .with_for_update(skip_locked=True)
 )
 _TAKE = (
-    sa.update(_TABLE)
-    .where(_TABLE.c.id == sa.bindparam("of_id"), _IS_FREE)
+    sa.update(_SESSIONS)
+    .where(_SESSIONS.c.id == sa.bindparam("of_id"), _IS_FREE)
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        step_attempts=_TABLE.c.step_attempts + 1,
+        step_attempts=_SESSIONS.c.step_attempts + 1,
     )
-    .returning(_TABLE.c.step_attempts)
+    .returning(_SESSIONS.c.step_attempts)
 )
 
 
@@ -132,12 +131,12 @@ _TAKE = (
 def _changing(*names: str) -> sa.UpdateBase:
     """Return what writes these columns for whoever holds the lease."""
     return (
-        sa.update(_TABLE)
+        sa.update(_SESSIONS)
         .where(
-            _TABLE.c.id == sa.bindparam("of_id"),
-            _TABLE.c.lease_token == sa.bindparam("by"),
-            _TABLE.c.state == SessionState.STEPPING.value,
+            _SESSIONS.c.id == sa.bindparam("of_id"),
+            _SESSIONS.c.lease_token == sa.bindparam("by"),
+            _SESSIONS.c.state == SessionState.STEPPING.value,
         )
         .values({name: sa.bindparam(f"new_{name}") for name in names})
-        .returning(_TABLE.c.id)
+        .returning(_SESSIONS.c.id)
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
-from analyst_service.models import Session, Task, UTCDateTime
+from analyst_service.models import Session, Task, UTCDateTime, table
 from clustering_protocols.wire.states import SessionState
 
 
@@ -65,30 +65,31 @@ class JobRepository:
 
 
 # of the table, and not of the class: nothing of it is read back
-_TASKS = sa.insert(cast(sa.Table, Task.__table__))
-_STANDINGS = sa.select(Session.id, Session.state, Session.round, Session.attempt).where(
-    Session.id.in_(sa.bindparam("session_ids", expanding=True))
+_TASKS = sa.insert(table(Task))
+_SESSIONS = table(Session)
+_STANDINGS = sa.select(*_SESSIONS.c["id", "state", "round", "attempt"]).where(
+    _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 )
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 _IS_COMPLETE = sa.and_(
-    Session.state == SessionState.COLLECTING.value,
+    _SESSIONS.c.state == SessionState.COLLECTING.value,
     sa.or_(
         ALL_ANSWERED,
-        sa.and_(Session.deadline <= _NOW, Session.quorum <= N_ANSWERS),
+        sa.and_(_SESSIONS.c.deadline <= _NOW, _SESSIONS.c.quorum <= N_ANSWERS),
     ),
 )
 _IS_OVERDUE = sa.and_(
-    Session.state.in_(
+    _SESSIONS.c.state.in_(
         (
             SessionState.RECRUITING.value,
             SessionState.COLLECTING.value,
             SessionState.CHOOSING.value,
         )
     ),
-    Session.deadline <= _NOW,
+    _SESSIONS.c.deadline <= _NOW,
 )
 _WAITS_NO_LONGER = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
-_TO_CLOSE = sa.select(sa.exists(sa.select(Session.id).where(_WAITS_NO_LONGER)))
+_TO_CLOSE = sa.select(sa.exists(sa.select(_SESSIONS.c.id).where(_WAITS_NO_LONGER)))
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))
     .where(_WAITS_NO_LONGER)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.audit import Audit, hold
-from analyst_service.models import Contribution, Member, Session, Task
+from analyst_service.models import Contribution, Member, Session, Task, table
 from analyst_service.outbox import Outbox, Standing
 from clustering_protocols.wire.states import Event, SessionState, SlotState, after
 
@@ -26,11 +26,11 @@ def _queries(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Sessio
     return {False: query, True: query.with_for_update()}
 
 
-def _slots_of(table: type[Task | Contribution]) -> sa.Select[str]:
-    return sa.select(table.slot).where(
-        table.session_id == sa.bindparam("session_id"),
-        table.round == sa.bindparam("round"),
-        table.attempt == sa.bindparam("attempt"),
+def _slots_of(rows: sa.Table) -> sa.Select[str]:
+    return sa.select(rows.c.slot).where(
+        rows.c.session_id == sa.bindparam("session_id"),
+        rows.c.round == sa.bindparam("round"),
+        rows.c.attempt == sa.bindparam("attempt"),
     )
 
 
@@ -49,26 +49,26 @@ _MEMBERS = (
     .where(Member.session_id == sa.bindparam("session_id"))
     .order_by(Member.row_group, Member.column_group)
 )
-_SLOTS = {table: _slots_of(table) for table in (Task, Contribution)}
-_TABLE = cast(sa.Table, Session.__table__)
+_SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
+_SESSIONS = table(Session)
 
 
 @cache
 def _moving(*names: str, by_lease: bool) -> sa.UpdateBase:
     """Return what writes these columns and ends a lease, unless a session has moved."""
     unmoved = [
-        _TABLE.c[name] == sa.bindparam(f"of_{name}")
+        _SESSIONS.c[name] == sa.bindparam(f"of_{name}")
         for name in ("id", "state", "round", "attempt")
     ]
     if by_lease:
-        unmoved.append(_TABLE.c.lease_token == sa.bindparam("by"))
+        unmoved.append(_SESSIONS.c.lease_token == sa.bindparam("by"))
     free: dict[str, Any] = {
         "lease_token": None,
         "lease_until": None,
         "step_attempts": 0,
     }
     values = free | {name: sa.bindparam(f"new_{name}") for name in names}
-    return sa.update(_TABLE).where(*unmoved).values(values).returning(_TABLE.c.id)
+    return sa.update(_SESSIONS).where(*unmoved).values(values).returning(_SESSIONS.c.id)
 
 
 class SessionRepository:
@@ -230,13 +230,13 @@ class SessionRepository:
             found.setdefault(session_id, []).append(slot)
         return found
 
-    def _slots(self, table: type[Task | Contribution], session: Session) -> set[str]:
+    def _slots(self, kind: type[Task | Contribution], session: Session) -> set[str]:
         here = {
             "session_id": session.id,
             "round": session.round,
             "attempt": session.attempt,
         }
-        return set(self._transaction.scalars(_SLOTS[table], here))
+        return set(self._transaction.scalars(_SLOTS[kind], here))
 
 
 def _standing(
