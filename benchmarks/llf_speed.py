@@ -4,7 +4,8 @@
 
 passes   one c-means pass over 1,000,000 × 16 rows, k = 10, against one matrix product
          X V'; one fuzzy pass against the products X V' and U' X; and scikit-fuzzy's pass
-         against the same. One BLAS thread, processor time.
+         against the same; the passes that close a session against a c-means pass. One
+         BLAS thread, processor time.
 masking  10,000,000 ring elements with one pairwise mask against `words.copy()`, and
          against a copy into memory that was touched before.
 wire     bytes of one party and round, up and down, beside (k·F + k) · 8.
@@ -37,7 +38,9 @@ from benchmarks.analyst_process import AnalystProcess
 from benchmarks.session_split import idle_seconds, shares, split
 from benchmarks.timing import cpu_seconds, ratio, seconds
 from clustering_protocols import packets, simulation
+from clustering_protocols.algorithms.row_kernels import bring_nearer
 from clustering_protocols.protocols.llf import LosslessFederated, kernels
+from clustering_protocols.quality.block_sums import add_by_label, of_block
 from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.masks import add_stream
@@ -58,6 +61,7 @@ def passes() -> None:
     fixed = (np.zeros(N_FEATURES), np.ones(N_FEATURES), V)
     units = np.full(N_FEATURES, 2.0**30)
     sums, weights = np.zeros_like(V), np.zeros(N_CLUSTERS)
+    labels = np.empty(N_ROWS, np.int64)
 
     def product() -> None:
         np.dot(X, V.T, out=D)
@@ -75,12 +79,20 @@ def passes() -> None:
     def skfuzzy() -> None:
         _cmeans0(X.T, U.T.copy(), N_CLUSTERS, 2.0, "euclidean")
 
-    cmeans(), fuzzy()  # compiled now
+    def closing() -> None:
+        away = np.full(N_ROWS, np.inf)
+        bring_nearer(X, *fixed, 0, labels, away)
+        add_by_label(X, *fixed[:2], labels, sums)
+        of_block(X, fixed[:2], V, labels, np.bincount(labels, minlength=N_CLUSTERS))
+
+    cmeans(), fuzzy(), closing()  # compiled now
     with threadpool_limits(1):
         found = ratio(cmeans, product, 7, cpu_seconds)
         print(f"c-means pass: {found:.2f} × one product X V' (goal 2)")
         found = ratio(fuzzy, both_products, 7, cpu_seconds)
         print(f"fuzzy pass: {found:.2f} × the products X V' and U' X (goal 2)")
+        found = ratio(closing, cmeans, 7, cpu_seconds)
+        print(f"labels and both closing sums: {found:.2f} × a c-means pass")
         found = ratio(skfuzzy, both_products, 1, cpu_seconds)
         print(f"  scikit-fuzzy's pass: {found:.1f} ×")
 

@@ -51,7 +51,7 @@ def _without_scipy() -> Iterator[None]:
 # of ours takes. Those of others get it all the same when they are compiled, but for
 # ``np.convolve`` and ``np.correlate``, whose loops numba writes out then.
 with _without_scipy():
-    import numba.np.arraymath  # noqa: F401
+    import numba.np.arraymath  # noqa: F401  imported for later compilations
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:

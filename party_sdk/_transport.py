@@ -35,7 +35,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @cache
-def _usual() -> ssl.SSLContext:
+def usual() -> ssl.SSLContext:
     """Return whom clients trust by default; to read it takes longer than a request."""
     return httpx.create_ssl_context()
 
@@ -44,7 +44,7 @@ def _trusted(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
     if ca_file is not None:
         return ssl.create_default_context(cafile=ca_file)
     # plain http shows no certificate: there nobody is trusted, and no list is read
-    return _usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Transport:

@@ -54,9 +54,8 @@ def pytest_collection() -> Iterator[None]:
     gc.disable()
     yield
     gc.freeze()
-    atexit.register(
-        gc.unfreeze
-    )  # Python finds at its end what some libraries miss there
+    # at its end Python finds what some libraries miss there
+    atexit.register(gc.unfreeze)
     gc.set_threshold(10_000)
     gc.enable()
 

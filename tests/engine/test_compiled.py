@@ -74,7 +74,7 @@ def test_arrays_that_are_only_read_are_all_of_one_sort() -> None:
         out = np.empty(4)
         kernel(x, y, out)
         assert out.tolist() == (x + y).tolist()
-    assert len(kernel.__wrapped__.signatures) == 1  # type: ignore[attr-defined]
+    assert len(kernel.__wrapped__.signatures) == 1  # type: ignore[attr-defined]  # numba has no types
     assert [each.flags.writeable for each in sorts] == [True, False, True]
     with pytest.raises(TypingError, match="Cannot modify readonly"):
         compiled_once(3)(added)(*sorts)

@@ -116,7 +116,7 @@ def test_rows_in_another_order_come_in_batches_that_fit_memory() -> None:
         def take(self, rows: IntArray) -> FloatArray:
             return np.broadcast_to(rows[:, None].astype(float), (len(rows), 1_000_000))
 
-    found = ordered(Wide(), np.arange(9)[::-1])  # type: ignore[arg-type]
+    found = ordered(Wide(), np.arange(9)[::-1])  # type: ignore[arg-type]  # as much of a source as is read
     assert [batch[:, 0].tolist() for batch in found.batches()] == [
         [8, 7, 6, 5],
         [4, 3, 2, 1],

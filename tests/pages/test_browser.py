@@ -53,7 +53,7 @@ class Opened:
 @contextmanager
 def opened(browser: Browser, path: Path, width: int, **how: object) -> Iterator[Opened]:
     size = {"width": width, "height": 900}
-    context = browser.new_context(offline=True, viewport=size, **how)  # type: ignore[arg-type]
+    context = browser.new_context(offline=True, viewport=size, **how)  # type: ignore[arg-type]  # words of a context
     try:
         yield Opened(context.new_page(), path)
     finally:
@@ -140,7 +140,7 @@ if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
                 "width": 900,
                 "height": bottom["y"] - top["y"],
             }
-            content = found.page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]
+            content = found.page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]  # a dict of its type
         assert len(content) < _MOST_BYTES
         PICTURES.mkdir(exist_ok=True)
         (PICTURES / f"{name}.png").write_bytes(content)

@@ -233,7 +233,7 @@ class _Listening(BaseHTTPRequestHandler):
     """Another program of this machine that somebody's browser looks at."""
 
     def do_GET(self) -> None:
-        self.server.cookies.append(self.headers.get("Cookie"))  # type: ignore[attr-defined]
+        self.server.cookies.append(self.headers.get("Cookie"))  # type: ignore[attr-defined]  # a server of this test
         self.send_response(200)
         self.end_headers()
 
@@ -249,13 +249,13 @@ def test_a_real_browser_sends_the_visit_to_no_other_program_or_name(
         ThreadingHTTPServer(("127.0.0.1", 0), _Listening) as other,
         looking(browser, desk.address) as look,
     ):
-        other.cookies = []  # type: ignore[attr-defined]
+        other.cookies = []  # type: ignore[attr-defined]  # a server of this test
         threading.Thread(target=other.serve_forever, daemon=True).start()
         page = look.at(desk.link.removeprefix(desk.address))
         mine = page.url
         page.goto(f"http://127.0.0.1:{other.server_port}/")
         page.goto(f"http://127.0.0.1:{other.server_port}/parties/")
-        assert set(other.cookies) == {None}  # type: ignore[attr-defined]
+        assert set(other.cookies) == {None}  # type: ignore[attr-defined]  # a server of this test
         other.shutdown()
         page.goto(mine.replace("127.0.0.1", "localhost"))
         assert "This visit has ended" in page.inner_text("h1")

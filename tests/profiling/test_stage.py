@@ -106,7 +106,7 @@ def test_a_party_whose_sum_would_show_another_profiles_its_own_rows(
     for slot, outcome in simulated.outcomes.items():
         (profile,) = outcome.profiles
         assert profile.own
-        own = pd.DataFrame(parts.data[slot]._X, columns=list(parts.data[slot].columns))  # type: ignore[attr-defined]
+        own = pd.DataFrame(parts.data[slot]._X, columns=list(parts.data[slot].columns))  # type: ignore[attr-defined]  # a matrix in memory
         expected = own.groupby(outcome.labels).mean()
         for field in profile.fields:
             if not profile.others:
@@ -325,7 +325,7 @@ def test_a_row_that_an_analyst_makes_a_cluster_of_is_told_among_others() -> None
     session.until(messages.TellProfile)
     session.turn()
     profile = messages.one_profile(session.recall("r3c1", messages.Profiled).exact)
-    row = parts.data["r1c1"].take(np.array([0]))[0]  # type: ignore[attr-defined]
+    row = parts.data["r1c1"].take(np.array([0]))[0]  # type: ignore[attr-defined]  # a matrix in memory
     assert 3 in profile.others
     assert len(profile.others) > 1
     assert profile.n_rows[-1] > 10

@@ -424,7 +424,7 @@ def test_rows_of_one_id_are_told_by_their_places(make: Make, tmp_path: Path) -> 
         if lines
         else "Rows 1 and 70000 have the same id."
     )
-    assert not open_table(make(LARGE, tmp_path), id_column="id").same_ids()  # type: ignore[attr-defined]
+    assert not open_table(make(LARGE, tmp_path), id_column="id").same_ids()  # type: ignore[attr-defined]  # a table of a file
 
 
 def test_rows_of_a_file_and_of_a_matrix_give_the_same_sums(tmp_path: Path) -> None:

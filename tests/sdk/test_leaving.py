@@ -100,7 +100,7 @@ def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> Non
 def inspection(kind: str, **held: object) -> Inspection:
     empty = {"values": {}, "arrays": (), "envelopes": (), "notes": {}, "n_bytes": 9}
     where = {"stage": "s", "round": 1, "attempt": 1}
-    return Inspection(kind=kind, **(where | empty | held))  # type: ignore[arg-type]
+    return Inspection(kind=kind, **(where | empty | held))  # type: ignore[arg-type]  # words of an inspection
 
 
 TABLE = (ArrayFacts(name="rows", shape=(2, 3), dtype="f8", minimum=0, maximum=1),)

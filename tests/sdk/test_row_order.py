@@ -177,7 +177,7 @@ def test_the_first_row_of_a_person_takes_part(two: Two, tmp_path: Path) -> None:
     assert adjusted_rand(found[B].labels[:N], TRUTH[shuffled(2)]) == 1.0
     with two.party(B) as party:
         assert party.result().labels.tolist() == found[B].labels.tolist()
-        assert party.folder.load_identity().member.n_rows == N  # type: ignore[union-attr]
+        assert party.folder.load_identity().member.n_rows == N  # type: ignore[union-attr]  # it has joined
 
 
 def test_a_party_s_own_minimum_holds_for_the_rows_that_arrive(two: Two) -> None:

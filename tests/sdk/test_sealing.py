@@ -214,9 +214,9 @@ def test_the_systems_keyring_keeps_a_passphrase_that_nobody_types(
 ) -> None:
     kept: dict[tuple[str, str], str] = {}
     ring = ModuleType("keyring")
-    ring.set_password = lambda s, u, p: kept.update({(s, u): p})  # type: ignore[attr-defined]
-    ring.get_password = lambda s, u: kept.get((s, u))  # type: ignore[attr-defined]
-    ring.errors = SimpleNamespace(KeyringError=OSError)  # type: ignore[attr-defined]
+    ring.set_password = lambda s, u, p: kept.update({(s, u): p})  # type: ignore[attr-defined]  # a module of its own making
+    ring.get_password = lambda s, u: kept.get((s, u))  # type: ignore[attr-defined]  # a module of its own making
+    ring.errors = SimpleNamespace(KeyringError=OSError)  # type: ignore[attr-defined]  # a module of its own making
     monkeypatch.setitem(sys.modules, "keyring", ring)
     monkeypatch.setitem(sys.modules, "keyring.errors", ring.errors)
     monkeypatch.setattr(sealing, "find_spec", lambda _: ring)

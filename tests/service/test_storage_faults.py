@@ -276,7 +276,7 @@ def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
             def on_full_device(self: FileDraft, *args: Any) -> None:
                 begin(self, *args)
                 self._file.close()
-                self._file = Path("/dev/full").open("wb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115
+                self._file = Path("/dev/full").open("wb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115  fails as a full disk does
 
             context.setattr(FileDraft, "__init__", on_full_device)
         yield

@@ -44,9 +44,8 @@ def each_on_a_database(
     ``fixture``: which one gets the kind of database.
     """
     pairs = in_turn(cases, list(_MARKS))
-    pairs.sort(
-        key=lambda pair: list(_MARKS).index(pair[1])
-    )  # so that each is made once
+    # so that each is made once
+    pairs.sort(key=lambda pair: list(_MARKS).index(pair[1]))
     return pytest.mark.parametrize(
         (fixture, name),
         [pytest.param(kind, case, marks=_MARKS[kind]) for case, kind in pairs],
@@ -89,14 +88,14 @@ class Databases:
 
     def _take_back(self, url: str) -> None:
         """Keep a database for the next test, unless this one made another of it."""
-        is_ours = False
         try:
             is_ours = _empty(url) == self._shape
-        finally:
-            if is_ours:
-                self._idle.append(url)
-            else:
-                _drop(url)
+        except psycopg.Error:
+            is_ours = False
+        if is_ours:
+            self._idle.append(url)
+        else:
+            _drop(url)
 
     @cached_property
     def _template(self) -> str:

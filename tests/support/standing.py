@@ -23,7 +23,7 @@ def an_order(invitation: str, table: Path | None, **more: object) -> Order:
         if table is None
         else OrderedTable(path=str(table.absolute()), id_column=("id",))
     )
-    return Order(invitation=invitation, table=ordered, **more)  # type: ignore[arg-type]
+    return Order(invitation=invitation, table=ordered, **more)  # type: ignore[arg-type]  # words of an order
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def supervised(home: Path, **options: object) -> Iterator[list[str]]:
     """Run a supervisor beside the test; lends what it says."""
     said: list[str] = []
     stop, errors = threading.Event(), []
-    supervisor = Supervisor(home, say=said.append, pause=0.05, **options)  # type: ignore[arg-type]
+    supervisor = Supervisor(home, say=said.append, pause=0.05, **options)  # type: ignore[arg-type]  # words of a supervisor
 
     def run() -> None:
         try:

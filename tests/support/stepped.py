@@ -37,5 +37,5 @@ class Stepped(Session):
         assert not isinstance(followed, worker.Failed), followed.detail
         self.steps.append((job, list(followed.payloads)))
         blobs = self.place.open()
-        move = followed.stored(lambda digest: bytes(blobs.map(digest)))  # type: ignore[arg-type]
+        move = followed.stored(lambda digest: bytes(blobs.map(digest)))  # type: ignore[arg-type]  # moves of bytes and of digests
         self.move = self.keep(move)

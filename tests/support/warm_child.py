@@ -50,7 +50,7 @@ class Process(Warm):
 def install() -> None:
     """Let supervisors of this process make their processes so."""
     names = {**vars(subprocess), "Popen": Process}
-    work.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]
+    work.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
 
 
 @contextmanager

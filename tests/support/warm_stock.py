@@ -67,7 +67,7 @@ def take_in() -> None:
     from party_sdk import _transport
 
     webhooks.usual()  # the authorities of the web, as long to read as a short command
-    _transport._usual()
+    _transport.usual()
     gc.collect()
     gc.freeze()  # so that a child's collections copy no page of it
     gc.enable()
