@@ -80,6 +80,10 @@ class BlobStore(Protocol):
         """Return whether there is such a blob, for all who share the store."""
         ...
 
+    def have(self, digests: Collection[str]) -> bool:
+        """Return whether there are all these blobs, for all who share the store."""
+        ...
+
     def remove(self, digest: str) -> None:
         """Remove a blob; who has mapped it may read on."""
         ...

@@ -102,6 +102,10 @@ class FileBlobStore:
         """Return whether there is such a blob."""
         return self.path(digest).exists()
 
+    def have(self, digests: Collection[str]) -> bool:
+        """Return whether there are all these blobs."""
+        return all(map(self.has, digests))
+
     def remove(self, digest: str) -> None:
         """Remove a blob; who has mapped it may read on."""
         self.path(digest).unlink(missing_ok=True)

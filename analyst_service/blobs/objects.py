@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +33,7 @@ _PARTS_ABOVE: Final = 64 << 20
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
 _SHRINKS: Final = 8  # after an eighth of the cache has come in parts
+_ASKERS: Final = 16
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
 _RETRIES: Final = {"max_retries": 4}
 
@@ -130,6 +133,14 @@ class ObjectBlobStore:
         except KeyError:
             return False
         return True
+
+    def have(self, digests: Collection[str]) -> bool:
+        """Return whether the store has all these blobs: each is a way there and back."""
+        return all(self._askers.map(self.has, digests))
+
+    @cached_property
+    def _askers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_ASKERS)
 
     def remove(self, digest: str) -> None:
         """Remove a blob from the store and from this cache."""

@@ -131,7 +131,7 @@ class JobService:
         """
         digests = set(followed.payloads)
         claim(self._transaction, digests)
-        if not all(map(self._blobs.has, digests)):
+        if not self._blobs.have(digests):
             raise FileNotFoundError("a blob of the step's outcome is gone")
         if isinstance(followed, Opened):
             return self._open(lease, followed)

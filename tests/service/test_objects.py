@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -114,6 +115,22 @@ def test_a_lost_object_is_no_blob_though_a_copy_is_left(
     assert not blobs.has(DIGEST)
     with pytest.raises(KeyError):
         over(objects, tmp_path / "other").map(DIGEST)
+
+
+def test_many_blobs_are_asked_for_together(
+    blobs: ObjectBlobStore, objects: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = [blobs.put(content) for content in (b"x", b"y", b"z", b"")]
+    pairs, ask = threading.Barrier(2, timeout=30), blobs.has
+
+    def has(digest: str) -> bool:
+        pairs.wait()  # answers nobody before another asks
+        return ask(digest)
+
+    monkeypatch.setattr(blobs, "has", has)
+    assert blobs.have(digests)
+    obstore.delete(objects, NAME)
+    assert not blobs.have(digests)
 
 
 def test_a_removed_blob_is_gone_here_and_with_the_sweep_from_other_caches(
