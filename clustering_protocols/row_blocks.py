@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.limits import are_held
 
 BLOCK_ITEMS: Final = 1 << 20
 """How many numbers a block holds once it is loaded, about."""
@@ -183,6 +184,14 @@ def whole(rows: RowBlocks) -> FloatArray:
     for block in rows.blocks():
         X[span(block)] = block.load()
     return X
+
+
+def held(rows: RowBlocks) -> RowBlocks:
+    """Return rows in one array, where they are few enough to be drawn from one.
+
+    Many passes compute them once then; a row has the same bits.
+    """
+    return ArrayRows(whole(rows)) if are_held(*rows.shape) else rows
 
 
 def are_one_block(rows: RowBlocks) -> bool:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, partial
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.errors import InvalidData
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+_WITHIN: Final = re.compile(r"(?<=\S)\s+(?=\S)")
 
 Step = Literal["nfc", "nfkc", "casefold", "spaces", "strip"]
 Duplicates = Literal["error", "first"]
@@ -36,12 +40,12 @@ class Identified(NamedTuple):
 
 def join(parts: Sequence[str]) -> str:
     """Return the id of a row that several columns name."""
-    return json.dumps(list(parts), ensure_ascii=False, separators=(",", ":"))
+    return f"[{','.join(map(_quoted, parts))}]"
 
 
 def normal_form(name: str, steps: Collection[Step]) -> list[str]:
     """Return the parts of an id as the parties compare them."""
-    return [_normal_part(part, steps) for part in _parts(name)]
+    return [*map(_normal(tuple(steps)), _parts(name))]
 
 
 def compared(name: str, steps: Collection[Step]) -> str:
@@ -85,16 +89,22 @@ def _parts(name: str) -> list[str]:
     return [name]
 
 
-def _normal_part(part: str, steps: Collection[Step]) -> str:
-    part = _unicode(part, steps)
-    if "casefold" in steps:
-        part = _unicode(part.casefold(), steps)  # folding can undo a composition
-    if "spaces" in steps:
-        part = re.sub(r"(?<=\S)\s+(?=\S)", " ", part)
-    return part.strip() if "strip" in steps else part
+@cache
+def _normal(steps: tuple[Step, ...]) -> Callable[[str], str]:
+    """Return what brings a part of an id into one form; a table has millions."""
+    unicode = partial(unicodedata.normalize, "NFKC" if "nfkc" in steps else "NFC")
+    composes, folds = {"nfc", "nfkc"} & set(steps), "casefold" in steps
+    spaces, strips = "spaces" in steps, "strip" in steps
 
+    def normal(part: str) -> str:
+        if composes and not part.isascii():
+            part = unicode(part)
+        if folds:
+            part = part.casefold()
+            if composes and not part.isascii():
+                part = unicode(part)  # folding can undo a composition
+        if spaces:
+            part = _WITHIN.sub(" ", part)
+        return part.strip() if strips else part
 
-def _unicode(part: str, steps: Collection[Step]) -> str:
-    if "nfkc" in steps:
-        return unicodedata.normalize("NFKC", part)
-    return unicodedata.normalize("NFC", part) if "nfc" in steps else part
+    return normal

@@ -53,8 +53,10 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         with threadpool_limits(1, "blas"):
             widths = layouts.widths(session)
             maps = fit_maps(session.params, row_groups, widths, session.engine)
-        X_hat = CommonSpace.of(row_groups, maps)
+        X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
+        if session.params.algorithm == "kmeans":  # its passes are many
+            X_hat = row_blocks.held(X_hat)
         some = _representatives(session, X_hat)
         runs = [_run(session, params, X_hat, some, maps) for params in session.runs]
         if session.params.algorithm == "kmeans":
@@ -63,7 +65,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         return Finish(runs=runs)
 
 
-def _representatives(session: DcSession, X_hat: CommonSpace) -> Representatives | None:
+def _representatives(session: DcSession, X_hat: RowBlocks) -> Representatives | None:
     """Return the rows that are clustered for all; None where all are."""
     n = X_hat.shape[0]
     if not session.params.samples_rows(n):
@@ -75,7 +77,7 @@ def _representatives(session: DcSession, X_hat: CommonSpace) -> Representatives 
 def _run(
     session: DcSession,
     params: DataCollaboration,
-    X_hat: CommonSpace,
+    X_hat: RowBlocks,
     some: Representatives | None,
     maps: Sequence[CollaborationMap],
 ) -> Run:

@@ -1,7 +1,8 @@
-"""The common space X̂_i = [X̃_i, 1] G_i (equation 20), a block at a time: never one array.
+"""The common space X̂_i = [X̃_i, 1] G_i (equation 20), a block at a time.
 
-What is held are the parties' rows, as they were sent. A block of X̂ is computed where it
-is worked on, in each pass anew: that takes less than to write X̂ down and read it.
+What is held are the parties' rows, as they were sent. Of many rows a block of X̂ is
+computed where it is worked on, in each pass anew: that takes less than to write X̂ down
+and read it.
 """
 
 from __future__ import annotations
