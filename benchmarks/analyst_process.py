@@ -139,8 +139,9 @@ class AnalystProcess:
                 stdout=log,
                 stderr=log,
             )
-        authority = self._authority
-        trusted = authority and ssl.create_default_context(cafile=authority)
+        trusted = None
+        if self._authority is not None:
+            trusted = ssl.create_default_context(cafile=self._authority)
         await_answer(f"{self.url}/readyz", trusted)
         return self
 

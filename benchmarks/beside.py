@@ -74,7 +74,14 @@ def environment(folder: Path, name: str) -> Path | str:
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    command = [python, "-m", "pip", "install", "--quiet", *REQUIRED[name]]
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        *REQUIRED[name],
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.strip().splitlines()[-1] if done.returncode else python
 
@@ -161,8 +168,7 @@ def theirs(
             for number, rows in enumerate(parts.rows, start=1):
                 np.save(folder / f"site-{number}.npy", X[rows])
             script = str(HERE / f"beside_{name}.py")
-            command = [python, script, str(folder), str(k), str(rounds)]
-            said = ran(command, folder)
+            said = ran([python, script, str(folder), str(k), str(rounds)], folder)
             centroids = sorted(folder.glob("*centres.npy"))
             if "seconds " not in said or not centroids:
                 yield f"{name} {installed}: failed. {said[-300:]}"

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from clustering_protocols.terms import Layout
 SMALL = frozenset({"iris", "wine"})
 
 
-VARIANTS = {
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "center, isometric": {"scaling": "center"},
     "shared, isometric": {},
     "local, orthonormal (paper's text)": {

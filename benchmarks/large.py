@@ -198,7 +198,7 @@ def _upload(
         for piece in codec.pieces(header.model_dump(mode="json"), arrays):
             view = memoryview(piece)
             for begin in range(0, len(view), _PIECE):
-                draft.write(view[begin : begin + _PIECE])
+                draft.write(bytes(view[begin : begin + _PIECE]))
         digest = draft.seal()
         draft.keep()
     return digest, draft.size

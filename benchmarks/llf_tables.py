@@ -34,10 +34,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.datasets import MissingDataError, load
-from clustering_protocols import simulation
+from clustering_protocols import registry, simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.llf.pooled import run as run_pooled
 from clustering_protocols.schema import numbers
 from clustering_protocols.terms import Layout
 
@@ -121,7 +120,7 @@ def federated(
     run = simulation.run(params, layout, data, seed, dictionary=said)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
     order = np.concatenate(clients.rows)
-    pooled = run_pooled(params, X[order], run.trace).labels
+    pooled = registry.protocol("llf").pooled(params, X[order], run.trace)
     truth = adjusted_rand_score(y[order], labels)
     return adjusted_rand_score(pooled, labels), truth
 

@@ -55,7 +55,7 @@ def pixels(n_rows: int) -> NDArray[np.float64]:
 def party_side(X: NDArray[np.float64]) -> None:
     """Do what a party does for its upload."""
     codes = kernels.encode(PARAMS, X, KeyedStream(bytes(32))).codes
-    selfcheck.recovered(X, codes, subspaces.cut(WIDTH, PARAMS.sub_dim))
+    selfcheck.recovered(X, codes, subspaces.of(PARAMS, WIDTH))
 
 
 def products(X: NDArray[np.float64]) -> None:
