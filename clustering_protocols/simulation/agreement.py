@@ -13,7 +13,7 @@ from clustering_protocols.agreements import Member
 from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.preparation.arrival import arrive
+from clustering_protocols.preparation.arrival import Arrival, arrive
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.registry import Proposal
@@ -105,6 +105,17 @@ def agree(
     CoterieError
         Where the coordinator could not draw up the terms, or a party not join.
     """
+    return joined(params, layout, data, seed, **given)[0]
+
+
+def joined(
+    params: Params,
+    layout: Layout,
+    data: Mapping[str, DataSource],
+    seed: int,
+    **given: Unpack[Given],
+) -> tuple[bytes, dict[str, Arrival]]:
+    """Return the same, and what arrived of each table."""
     session = given.get("session", SIMULATION)
     dictionary, preparation = given.get("dictionary"), given.get("preparation")
     keys = entropies(seed, session, layout.names)
@@ -125,8 +136,9 @@ def agree(
     )
     terms = registry.draw_up(session, proposal)
     agreed = read_terms(terms)
-    arrived = {
-        slot: arrive(agreed, params, slot, own).data for slot, own in data.items()
+    arrivals = {slot: arrive(agreed, params, slot, own) for slot, own in data.items()}
+    roster = {
+        slot: member(terms, slot, keys, arrival.data)
+        for slot, arrival in arrivals.items()
     }
-    roster = {slot: member(terms, slot, keys, rows) for slot, rows in arrived.items()}
-    return enrolment.agree(terms, roster)
+    return enrolment.agree(terms, roster), arrivals

@@ -14,7 +14,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.arrival import Arrival, arrive
+from clustering_protocols.preparation.arrival import Arrival
 from clustering_protocols.records import Record
 
 R = TypeVar("R", bound=Record)
@@ -35,8 +35,8 @@ class Parties:
     ----------
     agreement : bytes
     entropies : mapping of role to bytes
-    data : mapping of slot to DataSource
-        Each party's own table.
+    arrivals : mapping of slot to Arrival
+        What arrived of each party's own table.
     choices : mapping of slot to mapping
 
     Attributes
@@ -52,21 +52,17 @@ class Parties:
         self,
         agreement: bytes,
         entropies: Mapping[str, bytes],
-        data: Mapping[str, DataSource],
+        arrivals: Mapping[str, Arrival],
         choices: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self.agreement = agreement
         self.entropies = entropies
-        self.arrivals = self._arrivals(data)
+        self.arrivals = arrivals
         self.data = {slot: each.data for slot, each in self.arrivals.items()}
         self.choices = choices
         self.memories = {slot: Memory() for slot in self.session.slots}
         self.journals = {slot: engine.Journal() for slot in self.session.slots}
         self.asked: dict[str, Asked] = {}
-
-    def _arrivals(self, data: Mapping[str, DataSource]) -> dict[str, Arrival]:
-        terms, params = self.session.terms, self.session.params
-        return {slot: arrive(terms, params, slot, own) for slot, own in data.items()}
 
     @property
     def session(self) -> SessionContext:

@@ -18,8 +18,8 @@ from clustering_protocols.simulation.agreement import (
     ANALYST,
     SIMULATION,
     Given,
-    agree,
     entropies,
+    joined,
 )
 from clustering_protocols.simulation.parties import Asked, Parties
 from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
@@ -92,12 +92,9 @@ class Session(Parties):
         runs_on: Engine = ONE_THREAD,
         **given: Unpack[Given],
     ) -> None:
-        super().__init__(
-            agree(params, layout, data, seed, **given),
-            entropies(seed, given.get("session", SIMULATION), layout.names),
-            data,
-            choices or {},
-        )
+        agreement, arrivals = joined(params, layout, data, seed, **given)
+        keys = entropies(seed, given.get("session", SIMULATION), layout.names)
+        super().__init__(agreement, keys, arrivals, choices or {})
         self.timer = timer
         self.runs_on = runs_on
         self.last: engine.Opened | None = None
