@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from pydantic import ValidationError
 from support.lies import again, alter, altered, moved
 from support.tables import blobs, names, overlapping, parties
@@ -43,9 +46,9 @@ X = blobs(80)
 
 
 def params(**more: Any) -> ProductQuantisation:
-    given = {"method": "ecdh", **more}
+    said = {"method": "ecdh", **more}
     return ProductQuantisation(
-        n_clusters=3, codebook_size=8, alignment=Alignment.model_validate(given)
+        n_clusters=3, codebook_size=8, alignment=Alignment.model_validate(said)
     )
 
 
@@ -106,6 +109,26 @@ def test_the_order_in_which_steps_are_declared_is_irrelevant() -> None:
     )
 
 
+@given(
+    st.text(
+        st.sampled_from("aZ \t\x1c\u2003\u00e9e\u0301\u212b\ufb01\u0130\u1e9e\u0345"),
+        max_size=6,
+    ),
+    st.sets(st.sampled_from(["nfc", "nfkc", "casefold", "spaces", "strip"])),
+)
+def test_parts_go_through_the_steps_in_one_order(text: str, steps: set[Any]) -> None:
+    form: Any = "NFKC" if "nfkc" in steps else "NFC" if "nfc" in steps else ""
+    expected = unicodedata.normalize(form, text) if form else text
+    if "casefold" in steps:
+        expected = expected.casefold()
+        expected = unicodedata.normalize(form, expected) if form else expected
+    if "spaces" in steps:
+        expected = re.sub(r"(?<=\S)\s+(?=\S)", " ", expected)
+    if "strip" in steps:
+        expected = expected.strip()
+    assert normal_form(text, steps) == [expected]
+
+
 @pytest.mark.parametrize("steps", [("strip", "strip"), ("nfc", "nfkc"), ("upper",)])
 def test_steps_that_make_no_sense_are_refused(steps: tuple[str, ...]) -> None:
     with pytest.raises(InvalidParameters):
@@ -132,11 +155,11 @@ def test_an_id_of_several_columns_is_their_list_in_json() -> None:
 
 
 def test_an_id_twice_is_named_by_its_rows_and_the_first_may_count() -> None:
-    given = ["smith", "jones", "meyer", " SMITH", "jones"]
+    spelt = ["smith", "jones", "meyer", " SMITH", "jones"]
     with pytest.raises(InvalidData, match="Rows 1 and 4 have the same id") as refused:
-        identify(given, ALL, "error")
+        identify(spelt, ALL, "error")
     assert "smith" not in str(refused.value).lower()
-    assert identify(given, ALL, "first").rows.tolist() == [0, 1, 2]
+    assert identify(spelt, ALL, "first").rows.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("empty", ["  ", join(["a", " "])])
@@ -187,8 +210,8 @@ def test_an_id_twice_is_refused_where_the_terms_do_not_take_the_first() -> None:
     ],
 )
 def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -> None:
-    given = {"n_clusters": 2, "alignment": {"method": "rsa"}}
-    chosen = registry.parse_params(protocol, given)
+    said = {"n_clusters": 2, "alignment": {"method": "rsa"}}
+    chosen = registry.parse_params(protocol, said)
     with pytest.raises(InvalidParameters, match="needs a row group of two"):
         registry.protocol(protocol).check(chosen, layout)
 
