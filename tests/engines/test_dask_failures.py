@@ -124,6 +124,8 @@ def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
 def test_a_scheduler_that_sleeps_on_what_is_done_leaves_a_step_for_later(
     engine: DaskEngine, processes: Processes, tmp_path: Path
 ) -> None:
+    # blocks are handed out for the threads that have joined by then
+    wait_for(lambda: engine._connect().n_threads() == len(processes.workers))
     results = engine.map(partial(kernels.noted, tmp_path), range(1000))
     next(results)
     wait_for(lambda: len([*tmp_path.glob("*-*")]) == HANDED_OUT)
