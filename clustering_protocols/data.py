@@ -116,7 +116,11 @@ class MatrixSource:
 
 def matrix(source: DataSource) -> FloatArray:
     """Return all rows as one (n_rows, n_columns) array."""
-    return np.concatenate(list(source.batches()))
+    X, begin = np.empty((source.n_rows, len(source.columns))), 0
+    for batch in source.batches():  # none is held: it may be a map of a file
+        X[begin : begin + len(batch)] = batch
+        begin += len(batch)
+    return X
 
 
 class SparseSource:

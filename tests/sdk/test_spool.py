@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 import numpy as np
 
-from clustering_protocols.data import BATCH_ROWS
+from clustering_protocols.data import BATCH_ROWS, matrix
 from party_sdk.tables.spool import Spool
 
 
@@ -21,6 +24,26 @@ def test_pieces_are_the_rows_and_writing_into_one_changes_no_other_reading() -> 
         for piece in pieces:
             piece[:] = -1.0
     assert np.array_equal(spool.take(np.array([BATCH_ROWS, 0])), X[[BATCH_ROWS, 0]])
+
+
+class Table(Spool):
+    """A spool as a source of rows."""
+
+    columns = ("x",)
+    ids = None
+
+
+def test_all_rows_are_read_without_holding_a_map_of_each_piece() -> None:
+    few = resource.getrlimit(resource.RLIMIT_NOFILE)
+    table = Table(1)
+    table.write(np.arange(40.0 * BATCH_ROWS)[:, None])
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, few[1]))
+    try:
+        X = matrix(table)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, few)
+    assert np.array_equal(X[:, 0], np.arange(40.0 * BATCH_ROWS))
 
 
 def test_a_table_without_rows_has_no_pieces() -> None:
