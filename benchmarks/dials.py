@@ -68,7 +68,7 @@ NOTHING_LOST = 1.0
 
 
 class Ends(NamedTuple):
-    """A figure at both ends of a dial; None where the session is refused, or not measured."""
+    """A figure at both ends of a dial; None where it is refused, or not measured."""
 
     less: float | None
     all: float | None

@@ -37,7 +37,7 @@ def hold(gibibytes: float, process: int = 0) -> None:
 
 
 def now(process: int | str) -> Memory:
-    """Return the memory of a process by its number, or of "self"; none of one that ended."""
+    """Return the memory of a process by its number, or "self"; none of one that ended."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

@@ -5,11 +5,11 @@
 The 60,000 training rows, pixels / 255, columns in order: two parties with 392 pixels
 each (Table 2), or 112 and 672, or 56 and 728 (Table 3). NMI and ARI are with the
 digits. `minmax`
-is the paper's setting (centres counted once), `scale` the default (weighted by rows); fidelity is the
-agreement (ARI) with k-means on the pooled pixels, from the same rows. Ends with 1 if
-the mean NMI under `minmax` or `scale` is more than 0.03 below that of the table.
-`--recovery` prints instead how much frequency matching recovers of the features of
-several sets.
+is the paper's setting (centres counted once), `scale` the default (weighted by rows);
+fidelity is the agreement (ARI) with k-means on the pooled pixels, from the same rows.
+Ends with 1 if the mean NMI under `minmax` or `scale` is more than 0.03 below that of
+the table. `--recovery` prints instead how much frequency matching recovers of the
+features of several sets.
 """
 
 from __future__ import annotations

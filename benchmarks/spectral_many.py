@@ -16,7 +16,8 @@ one of ten   by one representative for each ten rows, as a session of 100,000 ro
            graph of all rows is out of reach: only the classes are compared.
 k-means    of the rows: what a graph adds.
 
-Sets of real data come from COTERIE_DATA; moons, rings and blobs are made. Ends with 1 where labels of sets whose clusters lie apart do not agree.
+Sets of real data come from COTERIE_DATA; moons, rings and blobs are made. Ends with 1
+where labels of sets whose clusters lie apart do not agree.
 """
 
 from __future__ import annotations

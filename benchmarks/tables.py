@@ -5,8 +5,9 @@
 The scan adds up every column, with everything found out by DuckDB. Reading finds the
 dialect, parses, watches for what a party should not send, and writes rows to a spool and
 ids to Arrow. Preparing looks which rows lack what they need, and makes the columns that
-are clustered, batch by batch. Every other column has gaps, 2 in 100. Both run in processes of their own, in turns; times are those of processors,
-which other work on the machine changes less. Ends with 1 above a goal.
+are clustered, batch by batch. Every other column has gaps, 2 in 100. Both run in
+processes of their own, in turns; times are those of processors, which other work on the
+machine changes less. Ends with 1 above a goal.
 """
 
 from __future__ import annotations

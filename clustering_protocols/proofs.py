@@ -80,7 +80,7 @@ class SignedLog(BaseModel):
 
     @classmethod
     def read(cls, text: bytes) -> SignedLog:
-        """Return the log in the bytes of a file; :class:`InvalidParameters` if it is none."""
+        """Return the log in a file's bytes; :class:`InvalidParameters` if it is none."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:

@@ -1,4 +1,4 @@
-"""A table arrives at a session: read by its dictionary, and refused where it does not fit."""
+"""A table arrives at a session: read by its dictionary, or refused if it does not fit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def open_by(
 
 
 def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
-    """Return what the session sees of a table; rows of one id are refused by their lines."""
+    """Return what the session sees of a table; its lines are named where ids recur."""
     from party_sdk.tables import Table
 
     params = check_terms(terms)

@@ -181,7 +181,7 @@ class CoordinatedSession:
         return named or self._client.identity()
 
     def cancel(self, reason: str = "") -> SessionStatus:
-        """End the session; the parties read the reason, a line of at most 200 characters."""
+        """End the session; the parties read the reason: a line, 200 characters at most."""
         return self._client.cancel(self.id, reason)
 
     def delete(self) -> None:

@@ -1,4 +1,4 @@
-"""The sessions of a home: where each stands, as far as this disk tells, and what is next."""
+"""The sessions of a home: where each stands, as this disk tells, and what is next."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def warnings(params: Params, extent: Extent) -> list[str]:
-    """Return what people should know before such a session opens; nothing if it is small."""
+    """Return what people should know before such a session opens; nothing if small."""
     return list(_warnings(params, extent))
 
 

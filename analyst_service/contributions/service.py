@@ -186,7 +186,7 @@ class ContributionService:
         return found
 
     def _stored_before(self, session: Session, where: Where) -> Contribution | None:
-        """Return what is stored of an attempt that is not open; of the open one all is known."""
+        """Return what is stored of another attempt; what is of the open one is known."""
         if (where.round, where.attempt) == (session.round, session.attempt):
             return None
         return self._rows.contribution(where)

@@ -68,7 +68,8 @@ async def wait_for_task(
 ) -> OpenTask | None:
     """Return the caller's open task; None if there is none for so long.
 
-    Nobody waits for a process that is about to end: another one has the next task. A place among the requests under way is for those that are served: who waits steps
+    Nobody waits for a process that is about to end: another one has the next task. A
+    place among the requests under way is for those that are served: who waits steps
     aside, and is sent away where too many do.
 
     Parameters

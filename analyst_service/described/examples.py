@@ -191,4 +191,4 @@ ANSWERS: Final[dict[str, Example]] = {
     "get_health": {"status": "ok"},
     "get_readiness": {"status": "ok"},
 }
-"""What comes back, by operation; the catalogue and figures are large, and ask for themselves."""
+"""What comes back, by operation, but for the catalogue and figures, which are large."""

@@ -117,7 +117,7 @@ class SessionService:
         return set()
 
     def all_awaited(self, sessions: Sequence[Session]) -> dict[str, list[str]]:
-        """Return the same of many sessions, by id; those that wait for nobody are not in it."""
+        """Return the same of many sessions, by id, but for those that wait for nobody."""
         by_state: dict[str, list[str]] = {}
         for session in sessions:
             by_state.setdefault(session.state, []).append(session.id)

@@ -58,7 +58,8 @@ def fuzzy_cmeans(
     """Iterate from the rows that each row of starts names; return the best run.
 
     Of runs that came to one place the first: rounding would decide between them, and
-    they number its clusters in orders of their own. A run ends when no centroid moves by more than ``TOLERANCE`` of the data's spread.
+    they number its clusters in orders of their own. A run ends when no centroid moves
+    by more than ``TOLERANCE`` of the data's spread.
 
     Parameters
     ----------

@@ -78,9 +78,10 @@ class PartyContext(Generic[P_co]):
     """Where a party stands in a session, and what it may draw from.
 
     ``choices`` are what this party decides alone, for example a reduction of its own or
-    a limit above which it refuses; no other role learns of them. ``told`` counts the rounds of this stage that everybody was told
-    of, by kind of task, those in which this party was not asked among them.
-    ``transcripts`` are those of the last rounds, by round and attempt.
+    a limit above which it refuses; no other role learns of them. ``told`` counts the
+    rounds of this stage that everybody was told of, by kind of task, those in which
+    this party was not asked among them. ``transcripts`` are those of the last rounds,
+    by round and attempt.
     """
 
     session: SessionContext[P_co]

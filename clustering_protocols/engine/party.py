@@ -90,7 +90,8 @@ class PartyEngine:
     entropy : bytes
         32 bytes from which every private draw follows.
     choices : mapping, optional
-        What this party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
+        What this party decides alone; see
+        :class:`~clustering_protocols.contract.PartyContext`.
     engine : Engine, optional
         Runs kernels over blocks of rows; on one thread by default.
     """

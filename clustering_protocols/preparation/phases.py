@@ -1,4 +1,4 @@
-"""Checked sums of column groups, phase after phase: the analyst adds up what it cannot read.
+"""Checked sums of column groups in phases: the analyst adds up what it cannot read.
 
 Each phase's total comes with the task of the next, so the last phase's share is empty.
 """

@@ -1,4 +1,4 @@
-"""Sums of labelled rows, compiled: one read of the rows for each, O(block × k) of memory."""
+"""Sums of labelled rows, compiled: each reads the rows once, O(block × k) of memory."""
 
 from __future__ import annotations
 

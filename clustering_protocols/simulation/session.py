@@ -42,7 +42,8 @@ class Session(Parties):
     seed : int
         Stands for all entropy of coordinator and parties, and is the terms' seed.
     choices : mapping of slot to mapping, optional
-        What a party decides alone; see :class:`~clustering_protocols.contract.PartyContext`.
+        What a party decides alone; see
+        :class:`~clustering_protocols.contract.PartyContext`.
     timer : callable, optional
         A clock in seconds, where costs are wanted.
     runs_on : Engine, optional

@@ -53,6 +53,6 @@ def least_piece(size: int) -> int:
 
 
 def largest_piece(headers: Mapping[str, str]) -> int | None:
-    """Return how many bytes a piece has at most, as an analyst says; None if it does not."""
+    """Return how many bytes an analyst takes in a piece; None if it does not say."""
     found = _LARGEST.search(headers.get(LIMIT, ""))
     return None if found is None else int(found[1])

@@ -15,8 +15,8 @@ def main() -> None:
     """Find clusters over data that institutions may not pool.
 
     New here? 'coterie demo' shows the whole of it on this machine, 'coterie advise'
-    helps to choose a protocol, and docs/tutorial.md follows a session step by step. docs/party.md
-    says how to switch on the tab key.
+    helps to choose a protocol, and docs/tutorial.md follows a session step by step.
+    docs/party.md says how to switch on the tab key.
 
     Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 refused at home by a guard
     or a risk that is not accepted (nothing of that round was sent), 4 the session ended

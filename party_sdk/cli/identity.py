@@ -58,8 +58,8 @@ def show(home: Path | None, *, as_json: bool) -> None:
 def card(home: Path | None, *, as_json: bool) -> None:
     """Print your card, to hand to coordinators and parties.
 
-    It is a small JSON file without secrets. Hand it over so that they know whose it is: in person, or with
-    the fingerprint read to them by telephone.
+    It is a small JSON file without secrets. Hand it over so that they know whose it is:
+    in person, or with the fingerprint read to them by telephone.
     """
     from clustering_protocols.errors import NotReady
     from party_sdk.identities import OwnIdentity

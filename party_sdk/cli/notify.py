@@ -91,8 +91,8 @@ def notify_coordinator(
 ) -> None:
     """Be told who is awaited for long, and how it ends.
 
-    Also when a run is to be chosen. By webhook or by mail, as the analyst's administrator has set it up; without an
-    option, list who is told and what failed.
+    Also when a run is to be chosen. By webhook or by mail, as the analyst's
+    administrator has set it up; without an option, list who is told and what failed.
     """
     answer(coordinator.session(session_id).receivers, asked, as_json=as_json)
 

@@ -106,7 +106,7 @@ class PartyOptions:
         return offered_text(parsed, self.home, lambda: self.transport(parsed.url))
 
     def accepted_before(self, invitation: str, policy: Policy) -> tuple[Policy, bool]:
-        """Return the policy with what was accepted at ``join``; whether the slot is taken."""
+        """Return the policy with what ``join`` accepted; whether the slot is taken."""
         from party_sdk.invitations import Invitation
 
         parsed = Invitation.parse(invitation)

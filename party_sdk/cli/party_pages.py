@@ -1,4 +1,4 @@
-"""`coterie party terms` and `coterie party report`: what a party reads, prints and signs."""
+"""`coterie party terms` and `party report`: what a party reads, prints and signs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def terms(
 ) -> None:
     """Read the terms in words, on a sheet to sign.
 
-    Before you join: it says who invites and what for, who takes part, who learns what, every risk, and
-    what will be sent in which form. Nothing is sent but the question what the invitation
-    is for.
+    Before you join: it says who invites and what for, who takes part, who learns what,
+    every risk, and what will be sent in which form. Nothing is sent but the question
+    what the invitation is for.
     """
     keep_others([html], None, force=force)
     sheet = sheet_for(invitation, here)

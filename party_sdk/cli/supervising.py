@@ -141,7 +141,8 @@ def answer(
 ) -> None:
     """Read, and decide, what a background party asks.
 
-    Without --yes or --no it is only shown. A no stands: the party stops, and where its slot is free the others read the reason.
+    Without --yes or --no it is only shown. A no stands: the party stops, and where its
+    slot is free the others read the reason.
     """
     from party_sdk.supervisor import Orders
 

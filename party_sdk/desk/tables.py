@@ -89,7 +89,7 @@ class Chosen:
         )
 
     def addresses(self) -> tuple[str, ...]:
-        """Return whom the analyst is to tell; :class:`InvalidParameters` if nobody can be."""
+        """Return whom the analyst is to tell; :class:`InvalidParameters` if nobody can."""
         found = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
         for address in found:
             check_address(address)

@@ -32,7 +32,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     Attributes
     ----------
     algorithms : tuple of str
-        What protocols call the method; see :class:`~clustering_protocols.suitability.Method`.
+        What protocols call the method; see
+        :class:`~clustering_protocols.suitability.Method`.
     """
 
     algorithms: ClassVar[tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""What becomes of the fields of dictionaries, as people say it: one rule, or each field's."""
+"""What becomes of fields of dictionaries, as people say it: one rule, or each field's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intersections over real HTTP: parties join with different rows; what is kept, and ends."""
+"""Intersections over real HTTP: parties join with other rows; what is kept, and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters of few rows over split rows: they stay where they are, unless the terms say so."""
+"""Clusters of few rows over split rows stay where they are, unless terms say so."""
 
 from __future__ import annotations
 

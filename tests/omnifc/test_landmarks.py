@@ -1,4 +1,4 @@
-"""Distances to landmarks: exact, of linear size, masked, and the same algorithms on them."""
+"""Distances to landmarks: exact, of linear size, masked; the same algorithms on them."""
 
 from __future__ import annotations
 

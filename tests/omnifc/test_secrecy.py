@@ -84,7 +84,7 @@ def test_shares_of_two_rows_have_the_same_distribution() -> None:
 
 
 def test_masked_answers_show_their_sum_alone() -> None:
-    """All values of three pairwise masks over F_7: every split of the sum, equally often."""
+    """All values of three pairwise masks over F_7: each split of the sum equally often."""
     p = 7
     for plain in ([0, 0, 3], [5, 1, 4]):
         counts: Counter[tuple[int, ...]] = Counter(
@@ -102,7 +102,7 @@ def test_masked_answers_show_their_sum_alone() -> None:
 
 
 def test_masked_answers_of_two_data_sets_are_distributed_alike() -> None:
-    """Each answer is uniform over fresh keys; the signs are those of the exhaustive test."""
+    """Each answer is uniform over fresh keys; signs are those of the exhaustive test."""
     rows = np.array([[3, 4], [0, 0], [9, 1]], dtype=np.uint64)
     plain = answers(shares(rows, 1, 1, 3, stream(4)))
     many = np.array([hidden(plain, 1, session) for session in range(250)])

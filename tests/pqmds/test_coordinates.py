@@ -1,4 +1,4 @@
-"""The dial `coordinates` of `pqmds`: distances kept, one factor, the budget, what it shows."""
+"""The dial `coordinates` of `pqmds`: distances kept, one factor, budget, what it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a row group arrive: sorted by id at home, and put back when there are labels."""
+"""Tables of a row group arrive: sorted by id at home, put back when there are labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of a session: what parties read, what leaves them, and what nobody can read off."""
+"""Profiles of a session: what parties read, what leaves them, what nobody can read off."""
 
 from __future__ import annotations
 

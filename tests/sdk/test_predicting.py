@@ -1,4 +1,4 @@
-"""New rows are labelled by the names of their columns, also where no dictionary is agreed."""
+"""New rows are labelled by the names of their columns, also without a dictionary."""
 
 from __future__ import annotations
 

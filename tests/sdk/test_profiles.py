@@ -1,4 +1,4 @@
-"""Profiles of real parties: over HTTP, in files and commands, and only once of nearly the same rows."""
+"""Profiles of real parties: over HTTP, in files, by commands, once of like rows."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ CHECKS = [
 
 @schemathesis.serializer(MEDIA_TYPE, resuming.MEDIA_TYPE)
 def as_it_is(context: Any, value: Any) -> bytes:
-    """Bodies of arrays, and pieces of them, are bytes; what a strategy makes instead is sent as its text."""
+    """Arrays and pieces of them are sent as bytes; what else a strategy makes, as text."""
     del context
     return value if isinstance(value, bytes) else str(value).encode()
 

@@ -238,9 +238,10 @@ def _other_absence(story: SecondStory, task: bytes) -> bytes:
 def other_labels(victim: str, shift: int) -> Liar:
     """Tell one of the hospitals labels shifted by so many rows, then all the same ones.
 
-    Shifted by none, the story is true. In the second task a cluster is empty, so its centre is the one of before: the
-    victim's would differ from that of the others as the analyst chose. The list gets,
-    of every total after the first lie, whether the analyst can read it.
+    Shifted by none, the story is true. In the second task a cluster is empty, so its
+    centre is the one of before: the victim's would differ from that of the others as
+    the analyst chose. The list gets, of every total after the first lie, whether the
+    analyst can read it.
     """
 
     def liar(patch: Patch) -> Lies:

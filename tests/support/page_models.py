@@ -1,4 +1,4 @@
-"""Models of pages to draw: a session of three hospitals that never was, and an empty one."""
+"""Models of pages to draw: a session of three hospitals that never was, an empty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a curious party of `llf` over rows reads: two sums that differ by one row show it."""
+"""What a curious party of `llf` over rows reads: two sums that differ by a row show it."""
 
 from __future__ import annotations
 

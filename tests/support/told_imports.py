@@ -1,8 +1,8 @@
 """`coterie` that writes down what it has imported when it ends: run as a program.
 
 ``COTERIE_TEST_COMMANDS``: a JSON list of commands to run one after another, in place of
-the one that its words are. The product knows nothing of this. Worker processes read this file too, and write
-nothing.
+the one that its words are. The product knows nothing of this. Worker processes read
+this file too, and write nothing.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Who holds the same rows: ids, digests of them, intersections, and the order they travel in."""
+"""Who holds the same rows: ids, digests, intersections, and the order they travel in."""

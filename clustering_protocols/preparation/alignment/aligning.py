@@ -1,9 +1,10 @@
 """How the parties of a row group come to hold the same rows, in the same order.
 
 A protocol in which rows of one group lie with several parties derives its parameters
-from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and :func:`stages`.
-Each party sorts its rows by their ids at home, rows are taken by their position, or they
-are aligned in the session by private set intersection (:mod:`.intersection`).
+from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and
+:func:`stages`. Each party sorts its rows by their ids at home, rows are taken by their
+position, or they are aligned in the session by private set intersection
+(:mod:`.intersection`).
 """
 
 from __future__ import annotations

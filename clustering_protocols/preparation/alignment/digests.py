@@ -2,9 +2,10 @@
 
 Parties of a row group must hold the same rows in the same order, parties of a column
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
-of its ordered row ids, normalised, and of its column names; the analyst can compare them and nothing more.
-The leader of a group seals its own to the other members too, so that they need not take
-the analyst's word for it. Afterwards the rows of a row group travel in an order that only its members know.
+of its ordered row ids, normalised, and of its column names; the analyst can compare
+them and nothing more. The leader of a group seals its own to the other members too, so
+that they need not take the analyst's word for it. Afterwards the rows of a row group
+travel in an order that only its members know.
 
 | round | task → contribution | envelopes |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""The same co-clustering on the pooled matrix: what the fidelity of `fccm` is measured by."""
+"""The same co-clustering on the pooled matrix, by which fidelity is measured."""
 
 from __future__ import annotations
 

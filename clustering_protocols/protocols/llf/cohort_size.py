@@ -3,8 +3,8 @@
 Every party of fuzzy c-means over split rows reads k·(F + 1) totals in each of T rounds,
 around centroids that it knows; as many where starts race, for each of them, and no more
 than as many in each of the two closing sums. With n rows of others and R rounds these are
-R·k·(F + 1) equations in n·F unknown numbers; k is that of all runs together. Half as many equations as unknowns is what
-we ask for.
+R·k·(F + 1) equations in n·F unknown numbers; k is that of all runs together. Half as
+many equations as unknowns is what we ask for.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def rounds_that_fit(params: LosslessFederated, width: int, k: int, others: int) 
 
 
 def _further_rounds(params: LosslessFederated) -> int:
-    """Return R - T: of the race (the first update again, for one start), and two to close."""
+    """Return R - T: the race (one start's first update is made again), two to close."""
     return params.n_init + 1
 
 

@@ -155,7 +155,7 @@ def _check_rows(here: RowsRound, n_rows: int, width: int) -> None:
 
 
 def _check_first(here: RowsRound, data: DataSource) -> None:
-    """Refuse rows outside the ranges of the dictionary, the first time that they are used."""
+    """Refuse rows outside the ranges of the dictionary, when they are first used."""
     if here.context.memory.get(messages.Centroids) is None:
         check_ranges(here.context, data)
 

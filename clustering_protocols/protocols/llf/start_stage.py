@@ -3,8 +3,11 @@
 | round | task → contribution | envelopes |
 |---|---|---|
 | 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
-| 2 | `settle` → `settled` | `start-centroids` from the leader to all; `lane-starts`, where several race |
-| 3 | `confirm` → `confirmed`: all have the start, whoever the first update asks |
+| 2 | `settle` → `settled` | the leader's to all: `start-centroids`, or `lane-starts` |
+| 3 | `confirm` → `confirmed` | |
+
+Starts that race come as `lane-starts`. Once all have confirmed, all have the start,
+whoever is asked for the first update.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from . import limits
 from .params import OmniFC
 
 Generators = Callable[[str], np.random.Generator]
-"""Gives the generator of one use: ``starts``, ``embedding``, ``factor`` or ``representatives``."""
+"""Gives the generator of ``starts``, ``embedding``, ``factor`` or ``representatives``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""The same clustering on the pooled features: what the fidelity of `omnifc` is measured by."""
+"""The same clustering on the pooled features, by which fidelity is measured."""
 
 from __future__ import annotations
 

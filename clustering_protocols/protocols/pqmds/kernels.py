@@ -47,7 +47,7 @@ class Encoded:
 
 
 class Codebook(NamedTuple):
-    """Centres (size, d), their coordinates (size, c), and whose centre is each row's (n,)."""
+    """Centres (size, d), their coordinates (size, c), and each row's centre (n,)."""
 
     centres: FloatArray
     coordinates: FloatArray
