@@ -318,6 +318,18 @@ def test_digests_are_keyed_and_of_each_text_after_its_length(session: Session) -
         assert told == hmac.new(key, texts[scope], "sha256").hexdigest()
 
 
+def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
+    layout = Layout.lattice(3, 1)
+    data = simulation.split(X, layout, seed=1).data
+    whole = Session(DataCollaboration(n_clusters=3), layout, data, seed=1)
+    whole.to_the_end()
+    view, source = whole.context("r2c1"), data["r2c1"]
+    one, other = (digests.digests(view, source, [name]) for name in ("one", "other"))
+    assert one.values == other.values
+    renamed_columns = MatrixSource(matrix(source), [*source.columns[:-1], "renamed"])
+    assert digests.digests(view, renamed_columns, ["one"]).columns != one.columns
+
+
 def test_aligned_rows_bring_no_note_for_the_operator() -> None:
     whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
     whole.until(digests.CompareDigests)
