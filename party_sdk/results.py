@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, parquet
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
@@ -277,10 +276,14 @@ def _id_columns(
 
 def _write(table: pa.Table, path: Path, ending: str) -> None:
     if ending in _PARQUET:
+        from pyarrow import parquet  # as with csv below: most parties write neither
+
         parquet.write_table(table, path)
     elif ending == ".xlsx":
         _write_sheet(table, path)
     else:
+        from pyarrow import csv
+
         csv.write_csv(table, path)
 
 
