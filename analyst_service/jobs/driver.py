@@ -81,10 +81,10 @@ class Driver:
             self._service.notifier.wait(self._service.settings.poll_seconds)
             for part in (
                 self._collect_outcomes,
-                self._tell_moves,
                 self._renew,
                 self._start_processes,
                 self._start_steps,
+                self._look_around,
             ):
                 self._guarded(part)
 
@@ -110,15 +110,15 @@ class Driver:
     def _start_steps(self) -> None:
         # writing only where there is something to write: on SQLite a write
         # transaction holds up all others
-        while not self._service.draining.is_set() and self._read(
-            JobService.has_work if self._free else JobService.has_rounds_to_close
-        ):
-            taken = self._write(
-                partial(JobService.close_and_take, takes=bool(self._free))
-            )
+        while self._has_free_process and self._read(JobService.has_work):
+            taken = self._write(JobService.close_and_take)
             if taken is None:
                 return
             self._running.append(self._begin(*taken))
+
+    @property
+    def _has_free_process(self) -> bool:
+        return bool(self._free) and not self._service.draining.is_set()
 
     def _renew(self) -> None:
         """Tell that steps still run; let go of those that another driver has now."""
@@ -131,17 +131,31 @@ class Driver:
                 self._running.remove(step)
                 step.process.end()
 
+    def _look_around(self) -> None:
+        """Look now and then for what nobody rings for."""
+        now = time.monotonic()
+        if now < self._looked + self._service.settings.poll_seconds:
+            return
+        self._looked = now
+        self._tell_moves()
+        self._close_rounds()
+
+    def _close_rounds(self) -> None:
+        """Let deadlines pass while nobody takes a step: who takes one does this first."""
+        if self._free or self._service.draining.is_set():
+            return
+        if self._read(JobService.has_rounds_to_close):
+            self._write(JobService.close_rounds)
+
     def _tell_moves(self) -> None:
         """Ring for the requests whose session has moved, whichever process moved it.
 
         One query for all that wait: each of them asking would be most of the load. What
         this driver has moved was told when it did.
         """
-        now = time.monotonic()
         awaited = self._service.notifier.waited_for
-        if not awaited or now < self._looked + self._service.settings.poll_seconds:
+        if not awaited:
             return
-        self._looked = now
         found = self._read(partial(JobService.standings, sessions=awaited))
         for session, standing in found.items():
             self._tell(session, standing)

@@ -49,16 +49,16 @@ class LeaseRepository:
         self._transaction = transaction
         self._span = timedelta(seconds=seconds)
 
-    def any_free(self, now: datetime) -> bool:
-        """Return whether :meth:`take` would find a step; takes no lock."""
-        return bool(self._transaction.scalar(_ANY_FREE, self._free(now)))
+    def when(self, now: datetime) -> dict[str, datetime]:
+        """Return the times that :data:`IS_FREE` asks for."""
+        return {"now": now, "far": now + 2 * self._span}
 
     def take(self, now: datetime) -> Lease | None:
         """Take the step that waits longest; None if there is none.
 
         Rows that another driver is about to take are skipped instead of waited for.
         """
-        free = self._free(now)
+        free = self.when(now)
         session = self._transaction.scalar(_NEXT, free)
         if session is None:
             return None
@@ -90,16 +90,13 @@ class LeaseRepository:
         changed = self._transaction.execute(_changing(*values), held | changes)
         return changed.first() is not None
 
-    def _free(self, now: datetime) -> dict[str, datetime]:
-        return {"now": now, "far": now + 2 * self._span}
-
 
 # Statements of every step, written once: to write one costs more than to send it.
 _SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 # A lease that ends later than any driver would set it was set before the clock was put
 # back: nobody renews it.
-_IS_FREE = sa.and_(
+IS_FREE = sa.and_(
     _SESSIONS.c.state == SessionState.STEPPING.value,
     sa.or_(
         _SESSIONS.c.lease_until.is_(None),
@@ -107,17 +104,16 @@ _IS_FREE = sa.and_(
         _SESSIONS.c.lease_until > sa.bindparam("far", type_=UTCDateTime()),
     ),
 )
-_ANY_FREE = sa.select(sa.exists(sa.select(_SESSIONS.c.id).where(_IS_FREE)))
 _NEXT = (
     sa.select(Session)
-    .where(_IS_FREE)
+    .where(IS_FREE)
     .order_by(_SESSIONS.c.changed_at, _SESSIONS.c.id)
     .limit(1)
     .with_for_update(skip_locked=True)
 )
 _TAKE = (
     sa.update(_SESSIONS)
-    .where(_SESSIONS.c.id == sa.bindparam("of_id"), _IS_FREE)
+    .where(_SESSIONS.c.id == sa.bindparam("of_id"), IS_FREE)
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
+from analyst_service.jobs.leases import IS_FREE
 from analyst_service.models import Session, Task, UTCDateTime, table
 from clustering_protocols.wire.states import SessionState
 
@@ -40,6 +41,16 @@ class JobRepository:
     def has_rounds_to_close(self, now: datetime) -> bool:
         """Return whether there is a complete or an overdue session; takes no lock."""
         return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
+
+    def has_work(self, when: Mapping[str, datetime]) -> bool:
+        """Return whether there is such a session, or a step to take; takes no lock.
+
+        Parameters
+        ----------
+        when : mapping of str to datetime
+            See :meth:`~analyst_service.jobs.leases.LeaseRepository.when`.
+        """
+        return bool(self._transaction.scalar(_HAS_WORK, when))
 
     def to_close(self, now: datetime) -> list[tuple[Session, bool]]:
         """Return, locked, which sessions wait no longer, and whether for good reason.
@@ -89,7 +100,12 @@ _IS_OVERDUE = sa.and_(
     _SESSIONS.c.deadline <= _NOW,
 )
 _WAITS_NO_LONGER = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
-_TO_CLOSE = sa.select(sa.exists(sa.select(_SESSIONS.c.id).where(_WAITS_NO_LONGER)))
+_ANY_WAITS_NO_LONGER, _ANY_IS_FREE = (
+    sa.exists(sa.select(_SESSIONS.c.id).where(each))
+    for each in (_WAITS_NO_LONGER, IS_FREE)
+)
+_TO_CLOSE = sa.select(_ANY_WAITS_NO_LONGER)
+_HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_WAITS_NO_LONGER))
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))
     .where(_WAITS_NO_LONGER)

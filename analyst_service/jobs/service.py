@@ -77,12 +77,12 @@ class JobService:
 
     def has_work(self) -> bool:
         """Return whether a round can be closed or a step taken; takes no lock."""
-        return self.has_rounds_to_close() or self._leases.any_free(self._clock.now())
+        return self._jobs.has_work(self._leases.when(self._clock.now()))
 
-    def close_and_take(self, *, takes: bool) -> tuple[Lease, Job] | None:
-        """Close rounds, and take a step if there is somebody to do it."""
+    def close_and_take(self) -> tuple[Lease, Job] | None:
+        """Close rounds, and take a step if there is one."""
         self.close_rounds()
-        lease = self.take() if takes else None
+        lease = self.take()
         return None if lease is None else (lease, self.job(lease.session))
 
     def take(self) -> Lease | None:
