@@ -25,7 +25,7 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.engine.admission import Admission
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.rows import predicting, rows_of
-from clustering_protocols.engine.stages import check_roster, load, stage_of
+from clustering_protocols.engine.stages import load, load_checked, stage_of
 from clustering_protocols.errors import (
     AgreementMismatch,
     EnvelopeRefused,
@@ -131,8 +131,7 @@ class PartyEngine:
             If the task is not for this party, or not what the protocol declares.
         """
         journal.check_going()  # before a byte of the task is read
-        session, stages = load(self.agreement)
-        check_roster(session)
+        session, stages = load_checked(self.agreement)
         asked = task if isinstance(task, Packet) else packets.read(task)
         self._check_address(session, asked)
         stage = stage_of(stages, asked)

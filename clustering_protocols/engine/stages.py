@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
 from clustering_protocols import registry
 from clustering_protocols.contract import Params, SessionContext, Stage
@@ -15,8 +16,10 @@ from clustering_protocols.packets import Packet
 from clustering_protocols.profiling import stage as profiling
 from clustering_protocols.terms import Terms
 
+_AT_ONCE: Final = 256  # sessions of an analyst that are under way
 
-@lru_cache(maxsize=256)  # of an analyst: sessions under way at once
+
+@lru_cache(maxsize=_AT_ONCE)
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return context and stages of an agreement, given its exact bytes.
 
@@ -33,6 +36,14 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
         *profiles_stage(session.terms, lasts),
         closing(lasts, len(session.runs), least=least),
     )
+
+
+@lru_cache(maxsize=_AT_ONCE)
+def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
+    """Return the same of an agreement whose roster is not refused."""
+    session, stages = load(agreement)
+    check_roster(session)
+    return session, stages
 
 
 def prepare_party(terms: Terms) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Final
 
@@ -35,7 +36,7 @@ from clustering_protocols.secrecy.prime import P
 _MASK: Final = "coterie/mask/2"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MaskedSum:
     """One sum over some members of a group.
 
@@ -60,7 +61,7 @@ class MaskedSum:
         """Return the sum that the round in hand is about."""
         return cls(members=tuple(members), name=name, transcript=context.transcript)
 
-    @property
+    @cached_property
     def label(self) -> str:
         """Return a text (hex) that differs for any two sums of a session."""
         bound = length_prefixed(self.transcript, self.name, *self.members)
@@ -206,7 +207,8 @@ def unblind(
 
 def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
     """Refuse sums that would not hide this party; see :func:`mask`."""
-    known = [slot for slot in context.session.slots if slot in members]
+    named = frozenset(members)
+    known = [slot for slot in context.session.slots if slot in named]
     if list(members) != known or context.slot.name not in known:
         raise GuardRefused(
             "The analyst named members that are none, or not this party."
