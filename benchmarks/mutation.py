@@ -50,6 +50,7 @@ _INTERSECTION = (
 _PROFILES = ("tests/profiling/test_sums.py",)
 _MAGNITUDES = ("tests/preparation/test_magnitudes.py",)
 _MOMENTS = ("tests/preparation/test_moments.py",)
+_CLOSING = ("tests/llf/test_figures.py", *_LLF)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
 MODULES: dict[str, Sequence[str]] = {
@@ -66,6 +67,10 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     f"{_PURE}/protocols/llf/centroids.py": (*_LLF, "tests/llf/test_rounds.py"),
     f"{_PURE}/protocols/llf/kernels.py": _LLF,
+    f"{_PURE}/protocols/llf/closing.py": _CLOSING,
+    f"{_PURE}/protocols/llf/labelling.py": _CLOSING,
+    f"{_PURE}/quality/block_sums.py": ("tests/quality/test_block_sums.py", *_CLOSING),
+    f"{_PURE}/blocks.py": ("tests/engine/test_blocks.py",),
     f"{_PURE}/protocols/omnifc/lagrange.py": _OMNIFC,
     f"{_PURE}/protocols/pqmds/kernels.py": _PQMDS,
     f"{_PURE}/protocols/pqmds/lloyd.py": _PQMDS,

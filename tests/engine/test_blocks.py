@@ -58,6 +58,20 @@ def test_few_blocks_are_held_at_a_time(n_threads: int) -> None:
         assert taken - given <= n_threads + 1
 
 
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_each_block_is_worked_on_once(n_threads: int) -> None:
+    begun: list[int] = []  # appended to from any thread
+    waits = threading.Event()  # set by nobody: others are asked for a block meanwhile
+
+    def kernel(block: int) -> int:
+        begun.append(block)
+        waits.wait(0.002)
+        return block
+
+    assert list(LocalEngine(n_threads).map(kernel, range(20))) == list(range(20))
+    assert sorted(begun) == list(range(20))
+
+
 def test_who_asks_works_too_and_threads_serve_again() -> None:
     engine_, workers = LocalEngine(2), set()
     together = threading.Barrier(2)
