@@ -46,6 +46,7 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.alignment import identifiers
 from clustering_protocols.preparation.alignment.identifiers import Step
+from clustering_protocols.preparation.arrival import shares_rows
 from clustering_protocols.preparation.secrets import (
     Scope,
     group_key,
@@ -218,10 +219,10 @@ def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:
 
 def digests(context: PartyContext, data: DataSource, ids: Iterable[str]) -> Digests:
     """Return the keyed digests of ordered ids and of the names of the columns."""
-    row_group = group_of(context.session.layout, context.slot, "row")
+    shared = shares_rows(context.session.terms, context.slot.name)
     return Digests(
         # of one party's rows there is nothing to compare: a second for a million ids
-        rows=_digest(context, "row", ids if len(row_group) > 1 else ()),
+        rows=_digest(context, "row", ids if shared else ()),
         columns=_digest(context, "column", data.columns),
     )
 
