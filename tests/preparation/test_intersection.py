@@ -26,7 +26,10 @@ from clustering_protocols.errors import (
     RowsNotAligned,
     TaskRefused,
 )
+from clustering_protocols.preparation.alignment import identifiers
 from clustering_protocols.preparation.alignment.identifiers import (
+    all_compared,
+    compared,
     identify,
     join,
     normal_form,
@@ -127,6 +130,28 @@ def test_parts_go_through_the_steps_in_one_order(text: str, steps: set[Any]) -> 
     if "strip" in steps:
         expected = expected.strip()
     assert normal_form(text, steps) == [expected]
+
+
+@given(
+    st.lists(
+        st.text(
+            st.sampled_from(
+                'aZ \t\x1c\u2003\u00e9e\u0301\u212b\ufb01\u0130"\\[\0\uff02'
+            ),
+            max_size=4,
+        ),
+        max_size=7,
+    ),
+    st.sets(st.sampled_from(["nfc", "nfkc", "casefold", "spaces", "strip"])),
+    st.integers(1, 8),
+)
+def test_an_id_is_compared_alike_alone_and_among_others(
+    names: list[str], steps: set[Any], at_once: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(identifiers, "_AT_ONCE", at_once)
+        together = list(all_compared(iter(names), steps))
+    assert together == [compared(name, steps) for name in names]
 
 
 @pytest.mark.parametrize("steps", [("strip", "strip"), ("nfc", "nfkc"), ("upper",)])

@@ -160,7 +160,7 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     def _names(self, data: DataSource) -> Iterable[str]:
         if data.ids is None:
             return [f"rows:{data.n_rows}"]
-        return (identifiers.compared(name, self.normalisation) for name in data.ids)
+        return identifiers.all_compared(data.ids, self.normalisation)
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
