@@ -221,7 +221,7 @@ def digests(context: PartyContext, data: DataSource, ids: Iterable[str]) -> Dige
     """Return the keyed digests of ordered ids and of the names of the columns."""
     shared = shares_rows(context.session.terms, context.slot.name)
     return Digests(
-        # of one party's rows there is nothing to compare: a second for a million ids
+        # of one party's rows there is nothing to compare, and a table has millions
         rows=_digest(context, "row", ids if shared else ()),
         columns=_digest(context, "column", data.columns),
     )
