@@ -38,12 +38,15 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     )
 
 
-@lru_cache(maxsize=_AT_ONCE)
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return the same of an agreement whose roster is not refused."""
-    session, stages = load(agreement)
-    check_roster(session)
-    return session, stages
+    _check_once(agreement)
+    return load(agreement)
+
+
+@lru_cache(maxsize=_AT_ONCE)
+def _check_once(agreement: bytes) -> None:
+    check_roster(load(agreement)[0])
 
 
 def prepare_party(terms: Terms) -> None:

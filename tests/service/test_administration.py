@@ -124,6 +124,7 @@ def test_an_outage_of_the_database_is_one_line(
     api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = api.driver
+    driver._start_processes()
 
     def away(*_: Any) -> None:
         raise OperationalError("SELECT 1", {}, Exception("gone"))
