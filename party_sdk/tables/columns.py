@@ -281,10 +281,10 @@ def _float(text: str) -> float | None:
 
 
 def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
-    """Return ids of one or several columns in NFKC, and a mask of rows without one."""
+    """Return ids of one or several columns as written, and a mask of rows without one."""
     from clustering_protocols.preparation.alignment.identifiers import join
 
-    named = [compute.utf8_normalize(texts(part), form="NFKC") for part in parts]
+    named = [texts(part) for part in parts]
     empty = np.zeros(len(named[0]), dtype=bool)
     for part in named:
         absent = compute.or_(
