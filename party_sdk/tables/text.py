@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +59,9 @@ class TextSource:
     def __init__(self, path: Path, kind: FileKind, said: Dialect, folder: Path) -> None:
         head = beginning(path, kind)
         encoding = said.encoding or encoding_of(head)
-        text = head.decode(encoding, errors="ignore")
+        # a byte that does not fit says more of its line than of the encoding then
+        self._is_certain = said.encoding is not None or not head.isascii()
+        text = _decoded(path, head, encoding, is_told=said.encoding is not None)
         self._kind = kind
         self._path, self._folder = path, folder
         self._longest = max(map(len, head.splitlines()), default=0)
@@ -145,8 +148,10 @@ class TextSource:
                 self._decode()
                 raise Again from None
             raise duck.unreadable(self._path, error) from None
-        if self._copy is None and any(
-            r.why == "INVALID ENCODING" for r in self._rejects
+        if (
+            self._copy is None
+            and not self._is_certain
+            and any(r.why == "INVALID ENCODING" for r in self._rejects)
         ):
             self._find_encoding()
             raise Again
@@ -197,6 +202,22 @@ class TextSource:
             }
         self.dialect = replace(self.dialect, encoding=single_byte(bytes(used)))
         self._decode()
+
+
+def _decoded(path: Path, head: bytes, encoding: str, *, is_told: bool) -> str:
+    """Return the text of a file's beginning, which may end within a character.
+
+    Raises :class:`InvalidData` where the operator named an encoding that it is not in.
+    """
+    if not is_told:
+        return head.decode(encoding, errors="ignore")
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError as error:
+        line = 1 + head.count(b"\n", 0, error.start)
+        raise InvalidData(
+            f"{path.name!r} is not written in {encoding}: see line {line}."
+        ) from None
 
 
 class CopiedSource(TextSource):

@@ -387,6 +387,32 @@ def test_an_encoding_that_shows_late_is_found(tmp_path: Path) -> None:
     assert (source.n_rows, source.ids[-1]) == (60_001, "Jürgen")
 
 
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [("Kennung,Größe,y", {}), ("id,x,y", {"encoding": "utf-8"})],
+    ids=["it shows early", "the operator says so"],
+)
+def test_a_byte_that_is_no_utf_8_is_told_where_the_encoding_is_certain(
+    tmp_path: Path, head: str, said: dict[str, str]
+) -> None:
+    rows = (f"Mü{i},{i % 7}.5,{i % 5}" for i in range(60_000))
+    path = of(tmp_path / "rows.csv", lines(*rows, header=head))
+    with path.open("ab") as file:
+        file.write("Jürgen,1.5,2\n".encode("latin-1"))
+    with pytest.raises(InvalidData, match=r"line 60002.*bytes that are no text"):
+        open_table(
+            path, id_column=head.split(",", maxsplit=1)[0], dialect=from_mapping(said)
+        )
+
+
+def test_an_encoding_that_is_said_and_is_not_the_files_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = of(tmp_path / "rows.csv", lines(header="id,Größe,y"), "latin-1")
+    with pytest.raises(InvalidData, match="not written in utf-8: see line 1"):
+        open_table(path, id_column="id", dialect=from_mapping({"encoding": "utf-8"}))
+
+
 def test_a_zip_is_to_be_unpacked(tmp_path: Path) -> None:
     assert "zip archive: unpack it" in refused(zipped(tmp_path / "rows.zip"))
 
