@@ -65,6 +65,7 @@ class NamedTable:
         """Return what hinders the table from taking part at a slot."""
         from clustering_protocols.errors import GuardRefused, InvalidData
         from party_sdk.arriving import agreed_in, arrival_of
+        from party_sdk.policy import Policy
         from party_sdk.tables import examine
         from party_sdk.tables.report import Finding
 
@@ -72,7 +73,9 @@ class NamedTable:
         found = () if read is None else tuple(read.unfit.shown)
         if read is not None and not found:
             try:
-                arrival_of(terms, slot, read)
+                arrived = arrival_of(terms, slot, read).data
+                # of the terms alone: which policy will count is not known here
+                Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:
                 found = (Finding(what=refused.detail),)
         return report.model_copy(update={"problems": (*report.problems, *found)})

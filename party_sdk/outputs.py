@@ -13,6 +13,9 @@ from party_sdk._files import write_private
 
 _WRITTEN = "outputs.json"
 _BEING_WRITTEN = "being written"
+_PICTURES = frozenset(
+    {".png", ".svg", ".pdf", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"}
+)
 
 
 def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
@@ -21,7 +24,8 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
     Raises
     ------
     InvalidParameters
-        If a folder is missing, or may not be written into.
+        If a folder is missing, or may not be written into, or what writes such a file
+        is not installed.
     GuardRefused
         If a file is the one that is read.
     """
@@ -39,6 +43,10 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
             from party_sdk.results import require_excel
 
             require_excel()
+        if path.suffix.lower() in _PICTURES:
+            from party_sdk.plots import require_pictures
+
+            require_pictures()
         fresh = path.with_name(f".{path.name}.new")
         try:
             fresh.touch()
@@ -89,7 +97,10 @@ def _note(home: Path, digests: Mapping[str, str]) -> None:
 
 def _written(home: Path) -> dict[str, str]:
     path = home / _WRITTEN
-    found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
+    try:
+        found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
+    except ValueError:  # it was damaged: then nothing counts as written by us
+        return {}
     return found
 
 

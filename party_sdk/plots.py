@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -97,6 +98,12 @@ def block_order(result: Clustered) -> tuple[IntArray, IntArray]:
     clusters = W.argmax(axis=0)
     columns = np.lexsort((-W.max(axis=0), clusters))
     return rows.astype(np.int64), columns.astype(np.int64)
+
+
+def require_pictures() -> None:
+    """Raise :class:`InvalidParameters` where no picture can be drawn."""
+    if find_spec("matplotlib") is None:
+        raise InvalidParameters(_MISSING)
 
 
 def new_figure(width: float, height: float) -> Figure:

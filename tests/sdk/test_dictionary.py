@@ -201,5 +201,8 @@ def test_a_table_is_checked_against_an_invitation_without_joining(
     code, report = check(twice)
     assert code == 5
     assert "have the same id" in report["problems"][0]["what"]
+    code, report = check(rows(6)[OTHERWISE][:9])
+    assert code == 5
+    assert report["problems"][0]["what"] == "'minimum_rows' is 10; 9 rows take part."
     assert not (tmp_path / "home").exists(), "nothing was joined"
     assert session.status().slots[0].joined_at is None

@@ -412,6 +412,26 @@ def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
     try_outputs([data, None], data, force=True)
 
 
+def test_a_picture_is_tried_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = table(tmp_path, "a,1", header="id,x")
+    try_outputs([tmp_path / "rows.png"], data, force=False)
+    monkeypatch.setattr("party_sdk.plots.find_spec", lambda _: None)
+    with pytest.raises(InvalidParameters, match="Pictures need matplotlib"):
+        try_outputs([tmp_path / "rows.png"], data, force=False)
+
+
+def test_a_damaged_list_of_what_was_written_counts_for_nothing(tmp_path: Path) -> None:
+    home, labels = tmp_path / "home", tmp_path / "labels.csv"
+    home.mkdir()
+    with remembered([labels], home):
+        labels.write_text("mine")
+    (home / "outputs.json").write_text("")
+    with pytest.raises(GuardRefused, match="is there already"):
+        keep_others([labels], home, force=False)
+
+
 def test_files_of_others_are_kept(tmp_path: Path) -> None:
     home, labels = tmp_path / "home", tmp_path / "labels.csv"
     home.mkdir()
