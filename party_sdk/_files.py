@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clustering_protocols.errors import NotReady, StorageFull
+from clustering_protocols.errors import InvalidParameters, NotReady, StorageFull
 from party_sdk._locks import lock
 
 
@@ -20,10 +20,13 @@ def default_home() -> Path:
 
 def private_folder(path: Path) -> Path:
     """Create a folder that only its owner enters, and its parents alike."""
-    for folder in (*reversed(path.parents), path):
-        if not folder.exists():
-            folder.mkdir(exist_ok=True, mode=0o700)
-    path.chmod(0o700)
+    try:
+        for folder in (*reversed(path.parents), path):
+            if not folder.exists():
+                folder.mkdir(exist_ok=True, mode=0o700)
+        path.chmod(0o700)
+    except OSError as error:
+        raise InvalidParameters(f"{path} cannot be made: {error.strerror}.") from None
     return path
 
 

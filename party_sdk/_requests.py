@@ -9,7 +9,12 @@ from typing import Any
 import httpx
 
 from clustering_protocols.codec import MEDIA_TYPE
-from clustering_protocols.errors import CoterieError, Internal, SessionOver
+from clustering_protocols.errors import (
+    CoterieError,
+    Internal,
+    SessionOver,
+    Unauthenticated,
+)
 from clustering_protocols.problems import Problem
 from clustering_protocols.wire.resuming import digest_field
 
@@ -28,8 +33,15 @@ def contribution_headers(content: bytes, digest: str = "") -> dict[str, str]:
 
 
 def bearer(secret: str | None) -> dict[str, str]:
-    """Return the header that says who is asking."""
-    return {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    """Return the header that says who is asking.
+
+    Raises :class:`Unauthenticated` of what can be no key: it would not travel.
+    """
+    if not secret:
+        return {}
+    if not (secret.isascii() and secret.isprintable()):
+        raise Unauthenticated("What was given holds characters that no key has.")
+    return {"Authorization": f"Bearer {secret}"}
 
 
 def raise_problem(response: httpx.Response) -> None:

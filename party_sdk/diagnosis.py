@@ -23,6 +23,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
+from clustering_protocols.errors import CoterieError
+from party_sdk.identities import OwnIdentity
+
 _MOST_SECONDS: Final = 60.0
 _LEAST_BYTES: Final = 1 << 30
 _PATIENCE: Final = 10.0
@@ -86,7 +89,18 @@ def _permissions(home: Path) -> Iterator[Finding]:
     if not (home / "identity.json").exists():
         yield _good("key", "No key of the institution yet: it is made on first use.")
     else:
-        yield _good("key", "The institution's key is there.")
+        yield _look_at_key(home)
+
+
+def _look_at_key(home: Path) -> Finding:
+    try:
+        OwnIdentity(home).load()
+    except CoterieError as error:
+        what = "Put back identity.json, or give the passphrase of the home."
+        return _bad(
+            "key", f"The institution's key cannot be read: {error.detail}", what
+        )
+    return _good("key", "The institution's key is there.")
 
 
 def look_at_analyst(

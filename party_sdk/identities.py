@@ -32,6 +32,14 @@ _KNOWN = TypeAdapter(dict[InstitutionName, Key])
 _KEYS = TypeAdapter(dict[str, Key])
 
 
+def _kept(form: TypeAdapter[dict[str, str]], path: Path) -> dict[str, str]:
+    """Return what a file of the home holds; :class:`NotReady` if it was damaged."""
+    try:
+        return form.validate_json(path.read_bytes())
+    except ValidationError:
+        raise NotReady(f"{path} was changed: put back what was there.") from None
+
+
 class OwnIdentity:
     """The identity of the institution whose home this is."""
 
@@ -110,9 +118,7 @@ class KnownAnalysts:
         GuardRefused
             If the address showed another key before.
         """
-        known = _KEYS.validate_json(
-            self._path.read_bytes() if self._path.exists() else "{}"
-        )
+        known = _kept(_KEYS, self._path) if self._path.exists() else {}
         if known.get(url) == key:
             return
         if url in known and not is_new:
@@ -136,7 +142,7 @@ class Acquaintances:
         """Return the public key of each name."""
         if not self._path.exists():
             return {}
-        return _KNOWN.validate_json(self._path.read_bytes())
+        return _kept(_KNOWN, self._path)
 
     def names(self) -> dict[str, str]:
         """Return whose each public key is."""

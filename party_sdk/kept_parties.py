@@ -11,6 +11,7 @@ from clustering_protocols.terms import read_terms
 from clustering_protocols.wire.states import SessionState
 from party_sdk.leaving import has_left
 from party_sdk.memory import PartyFolder
+from party_sdk.sealing import SecretFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,20 +37,31 @@ class KeptParty:
 
 def kept_parties(home: Path) -> Iterator[KeptParty]:
     """Yield the parties of a home by session and slot; the analyst is not asked."""
+    sealed = _why_sealed(home)
     for path in sorted((home / "parties").glob("*/*")):
         folder = PartyFolder(home, path.parent.name, path.name)
         if folder.exists or folder.forgotten() is not None:
-            yield _kept(folder)
+            yield _kept(folder, sealed)
 
 
-def _kept(folder: PartyFolder) -> KeptParty:
+def _why_sealed(home: Path) -> str:
+    """Return why nothing can be read in a sealed home; nothing if it can."""
+    try:
+        SecretFiles(home).check_passphrase()
+    except CoterieError as error:
+        return error.detail
+    return ""
+
+
+def _kept(folder: PartyFolder, sealed: str) -> KeptParty:
     title = ""
     try:
         if folder.exists:
             title = read_terms(folder.load_identity().terms.encode()).about.title
         state, following = _standing(folder)
     except (CoterieError, ValueError):
-        state, following = "cannot be read", "use the release that wrote it"
+        state = "sealed" if sealed else "cannot be read"
+        following = sealed or "use the release that wrote it"
     return KeptParty(
         session=folder.session,
         slot=folder.slot,

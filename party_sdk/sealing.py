@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import BaseModel, Field
 
-from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
 from party_sdk._files import locked, overwrite_private, private_folder, write_private
 
 _MAGIC: Final = b"coterie-sealed-1\n"
@@ -178,7 +178,12 @@ def passphrase_given() -> str:
     """Return the passphrase that the environment gives; empty if it gives none."""
     named = os.environ.get("COTERIE_PASSPHRASE_FILE")
     if named:
-        return Path(named).read_text().rstrip("\r\n")
+        try:
+            return Path(named).read_text().rstrip("\r\n")
+        except (OSError, ValueError):
+            raise InvalidParameters(
+                "COTERIE_PASSPHRASE_FILE names no file of text that may be read here."
+            ) from None
     return os.environ.get("COTERIE_PASSPHRASE", "")
 
 

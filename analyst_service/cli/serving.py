@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind.")
-@click.option("--port", default=8443, show_default=True, help="Port to bind.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=8443,
+    show_default=True,
+    help="Port to bind.",
+)
 @click.option("--certificate", type=click.Path(exists=True), help="PEM file for TLS.")
 @click.option("--private-key", type=click.Path(exists=True), help="PEM file for TLS.")
 @click.option(

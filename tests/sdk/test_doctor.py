@@ -13,6 +13,7 @@ from support.analyst_process import Analyst, free_port
 from support.terminal import Terminal, opened
 
 from party_sdk.diagnosis import Finding, look_at_analyst, look_at_home
+from party_sdk.identities import OwnIdentity
 
 
 def wrong(found: Iterable[Finding]) -> dict[str, str]:
@@ -92,6 +93,14 @@ def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) ->
     assert wrong(look_at_home(home)) == {"home": f"chmod 700 {home}"}
     home.chmod(0o700)
     assert not wrong(look_at_home(home))
+
+
+def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    OwnIdentity(home).make("North")
+    assert not wrong(look_at_home(home))
+    (home / "identity.json").write_text("")
+    assert set(wrong(look_at_home(home))) == {"key"}
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,14 @@ def test_one_that_was_made_on_first_use_gets_a_name_and_keeps_its_key(
     assert OwnIdentity(home).load().name == "Another"
 
 
+def test_a_damaged_list_of_acquaintances_is_named(home: Path) -> None:
+    known = home / "known.json"
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.write_text("x")
+    with pytest.raises(NotReady, match=r"known\.json was changed"):
+        Acquaintances(home).read()
+
+
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[8m", "x" * 101])
 def test_a_name_that_cannot_be_shown_is_refused(home: Path, name: str) -> None:
     with pytest.raises(InvalidParameters):

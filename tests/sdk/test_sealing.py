@@ -17,13 +17,15 @@ from click.testing import CliRunner, Result
 from support.house import House
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms import Layout
 from coterie import Party, Policy
 from party_sdk import sealing
+from party_sdk._files import private_folder
 from party_sdk.cli import main
 from party_sdk.identities import OwnIdentity
+from party_sdk.kept_parties import kept_parties
 from party_sdk.memory import PartyFolder
 from party_sdk.sealing import SecretFiles
 
@@ -181,6 +183,28 @@ def test_without_a_passphrase_and_a_terminal_a_sealed_home_says_what_to_do(
     monkeypatch.delenv("COTERIE_PASSPHRASE")
     with pytest.raises(NotReady, match="COTERIE_PASSPHRASE_FILE"):
         OwnIdentity(home).load()
+
+
+def test_a_file_of_a_passphrase_that_is_not_there_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    SecretFiles(home).seal(WORDS)
+    monkeypatch.setenv("COTERIE_PASSPHRASE_FILE", str(tmp_path / "none"))
+    with pytest.raises(InvalidParameters, match="COTERIE_PASSPHRASE_FILE"):
+        OwnIdentity(home).make("North")
+
+
+def test_the_list_of_a_sealed_home_says_that_it_is_sealed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SecretFiles(home).seal(WORDS)
+    folder = PartyFolder(home, "w", A)
+    monkeypatch.setattr(PartyFolder, "exists", True)
+    private_folder(folder.path)
+    monkeypatch.delenv("COTERIE_PASSPHRASE")
+    [party] = kept_parties(home)
+    assert party.state == "sealed"
+    assert "COTERIE_PASSPHRASE_FILE" in party.following
 
 
 # The command

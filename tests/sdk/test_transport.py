@@ -18,6 +18,7 @@ from clustering_protocols.errors import (
     GuardRefused,
     Internal,
     SessionOver,
+    Unauthenticated,
     Unavailable,
     VersionMismatch,
 )
@@ -96,6 +97,13 @@ def test_an_answer_is_final_unless_its_status_may_pass() -> None:
 
 def answered(status: int, content: bytes, media_type: str) -> httpx.Response:
     return httpx.Response(status, content=content, headers={"Content-Type": media_type})
+
+
+@pytest.mark.parametrize("key", ["ck_ü", "ck_1\n", "ck_\x00"])
+def test_a_key_that_cannot_travel_is_refused_before_it_is_sent(key: str) -> None:
+    with pytest.raises(Unauthenticated, match="characters that no key has"):
+        bearer(key)
+    assert bearer("") == bearer(None) == {}
 
 
 @pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)

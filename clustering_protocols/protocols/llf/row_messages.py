@@ -102,7 +102,7 @@ class Gathered(Closing):
 
 
 class Closed(Labelled):
-    """The totals around the means too; fields as in :class:`Labelled`."""
+    """The totals around the means too; the rest as in `labelled`."""
 
     kind = "closed"
 
@@ -173,7 +173,7 @@ class Updating(Record):
     seen: the last update whose total each slot has got.
     sits_out, misses: rounds for which a slot that missed deadlines is left out, and how
     many it missed in a row.
-    updates, cohorts, totals: as in :class:`Totals`, for whoever has seen least.
+    updates, cohorts, totals: as in `totals`, for whoever has seen least.
     known: V of the last update, where the analyst moves the centroids.
     """
 
