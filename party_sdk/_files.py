@@ -19,14 +19,20 @@ def default_home() -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder that only its owner enters, and its parents alike."""
+    """Create a folder that only its owner enters, and its parents alike.
+
+    Raises :class:`InvalidParameters` where it cannot be.
+    """
     try:
         for folder in (*reversed(path.parents), path):
             if not folder.exists():
                 folder.mkdir(exist_ok=True, mode=0o700)
         path.chmod(0o700)
-    except OSError as error:
-        raise InvalidParameters(f"{path} cannot be made: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "this is no path"
+        raise InvalidParameters(
+            f"The folder {path} cannot be made or used: {why}."
+        ) from None
     return path
 
 

@@ -79,6 +79,8 @@ def _standing(folder: PartyFolder) -> tuple[str, str]:
         return "forgotten", f"coterie party report {where}"
     if folder.load_result() is not None:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
+    if ended := folder.load_identity().ended:
+        return ended, f"coterie party forget {where}"
     journal = folder.load_standing().journal
     if has_left(folder):
         return "left", f"coterie party forget {where}"

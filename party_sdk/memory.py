@@ -48,6 +48,7 @@ class Identity(BaseModel):
     ``columns`` are those of the table with which it joined, in their order.
     ``accepted_risks`` are those of the terms that it accepted when it joined.
     ``told`` are the addresses that it named (:mod:`party_sdk.told`).
+    ``ended`` is how the session ended without a result, as far as the analyst said.
     """
 
     invitation: str = ""
@@ -60,6 +61,7 @@ class Identity(BaseModel):
     choices: dict[str, Any] = {}
     accepted_risks: tuple[str, ...] = ()
     told: tuple[dict[str, str | None], ...] = ()
+    ended: str = ""
 
     def __repr__(self) -> str:
         return "<Identity>"

@@ -7,8 +7,8 @@ and everything that it asks of the analyst may be asked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -276,7 +276,7 @@ class Party:
         """
         from party_sdk.results import Result
 
-        with self.folder.locked():
+        with self.folder.locked(), self._noting_the_end():
             check_staying(self.folder)
             with self.arriving():
                 data = open_by(self.agreed, table, id_column, columns)
@@ -321,9 +321,11 @@ class Party:
             raise NotReady("This party has not joined yet: run it once with its data.")
         self._go_on()
         client = self._client.as_party(self._identity.token)
-        agreement = self._agreement(
-            client, Watch(client, self.invitation.session, None)
-        )
+        watch = Watch(client, self.invitation.session, None)
+        try:
+            agreement = self._agreement(client, watch)
+        except SessionOver as over:
+            raise end_of(over.state, over.reason, over.detail) from None
         task = client.task(self.invitation.session, wait=0)
         if task is None:
             raise NotReady("Nothing is asked of this party now.")
@@ -364,27 +366,24 @@ class Party:
             return self._conclude(kept, arrival.data)
         client = self._client.as_party(self._identity.token or "")
         watch = Watch(client, self.invitation.session, on_progress)
-        try:
-            self._be_told(client)
-            party = self._engine(self._agreement(client, watch))
-            rounds = Responder(
-                folder=self.folder,
-                client=client,
-                terms=self.terms,
-                policy=self._policy,
-                oversight=self._oversight,
-            )
-            rounds.send_again()
-            task: bytes | None = None
-            while True:
-                watch.tell(busy=task is not None)
-                task = task or watch.task()
-                if task is not None:
-                    task = rounds.answer(party, task, arrival.data)
-                elif watch.look().state is SessionState.COMPLETED:
-                    break
-        except SessionOver as over:  # it ended while an answer was under way
-            raise end_of(over.state, over.reason, over.detail) from None
+        self._be_told(client)
+        party = self._engine(self._agreement(client, watch))
+        rounds = Responder(
+            folder=self.folder,
+            client=client,
+            terms=self.terms,
+            policy=self._policy,
+            oversight=self._oversight,
+        )
+        rounds.send_again()
+        task: bytes | None = None
+        while True:
+            watch.tell(busy=task is not None)
+            task = task or watch.task()
+            if task is not None:
+                task = rounds.answer(party, task, arrival.data)
+            elif watch.look().state is SessionState.COMPLETED:
+                break
         result = client.result(self.invitation.session)
         outcome = self._conclude(result, arrival.data)
         self.folder.ledger.sync()
@@ -392,6 +391,20 @@ class Party:
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
         return outcome
+
+    @contextmanager
+    def _noting_the_end(self) -> Iterator[None]:
+        """Remember how the session ended, if it does meanwhile, and raise why.
+
+        That is the analyst's word: whoever goes on all the same asks again.
+        """
+        if self._identity.ended:
+            self._remember(self._identity.model_copy(update={"ended": ""}))
+        try:
+            yield
+        except SessionOver as over:
+            self._remember(self._identity.model_copy(update={"ended": over.state}))
+            raise end_of(over.state, over.reason, over.detail) from None
 
     def notify(self, addresses: Iterable[str]) -> None:
         """Have the analyst tell addresses, of mail or of a webhook, once it has a token.

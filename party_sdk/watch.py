@@ -9,7 +9,7 @@ from typing import Final
 from clustering_protocols.errors import SessionOver
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from party_sdk.client import LONG_POLL_SECONDS, AnalystClient, end_of
+from party_sdk.client import LONG_POLL_SECONDS, AnalystClient
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -47,11 +47,12 @@ class Watch:
     def task(self) -> bytes | None:
         """Return the open task; None if there is no task now or the session is complete.
 
-        The analyst holds the request for a while. Raises what ended the session.
+        The analyst holds the request for a while. :class:`SessionOver` if the session
+        ended without a result.
         """
         try:
             return self._client.task(self._session, LONG_POLL_SECONDS)
         except SessionOver as over:
-            if over.state == SessionState.COMPLETED:
-                return None
-            raise end_of(over.state, over.reason, over.detail) from None
+            if over.state != SessionState.COMPLETED:
+                raise
+            return None

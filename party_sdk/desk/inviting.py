@@ -34,11 +34,7 @@ def writable(tables: Path, folder: str) -> Path:
     InvalidParameters
         If it cannot be.
     """
-    path = tables / Path(folder).expanduser()
-    try:
-        return private_folder(path)
-    except (OSError, ValueError):
-        raise InvalidParameters(f"The folder {path} cannot be made or used.") from None
+    return private_folder(tables / Path(folder).expanduser())
 
 
 def invitations_page(

@@ -38,6 +38,20 @@ def test_a_home_lists_its_sessions_with_what_is_next(
     assert listed[done]["state"] == "forgotten"
 
 
+def test_a_session_that_ended_without_a_result_is_listed_as_over(
+    online: Terminal, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    online("session", "cancel", session, "--reason", "no longer needed")
+    resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    assert "no longer needed" in online(*resume, expect=4).stderr
+    [found] = online.json("party", "list")
+    assert found["state"] == "cancelled"
+    assert found["following"] == f"coterie party forget {session} r1c1"
+    assert "no longer needed" in online(*resume, expect=4).stderr
+
+
 def test_what_another_release_wrote_is_listed_as_such(online: Terminal) -> None:
     session, invitation = opened(online)
     online("party", "join", invitation, *ACCEPT)
