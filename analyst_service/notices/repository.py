@@ -107,20 +107,39 @@ class NoticeRepository:
         New ones first: a receiver that does not answer holds up nobody but itself. Of
         equal times the name decides: 'added' comes before all others.
         """
-        notice = self._transaction.scalar(
-            sa.select(Notice)
-            .where(_is_free(now))
-            .order_by(Notice.attempts, Notice.due_at, Notice.event)
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
-        if notice is None:
+        found = self._locked(now)
+        while found is not None and not self._is_free_still(found.notice, now):
+            found = self._locked(now)
+        if found is None:
             return None
+        notice = found.notice
         notice.lease_token = secrets.token_hex(16)
         notice.lease_until = now + _LEASE
         notice.attempts += 1
         self._transaction.flush()
-        return Taken(notice, self._transaction.get_one(Receiver, notice.receiver_id))
+        return found
+
+    def _locked(self, now: datetime) -> Taken | None:
+        """Return the next notice that is free; none whose receiver another one takes."""
+        row = self._transaction.execute(
+            sa.select(Notice, Receiver)
+            .join(Receiver, Receiver.id == Notice.receiver_id)
+            .where(_is_free(now))
+            .order_by(Notice.attempts, Notice.due_at, Notice.event)
+            .limit(1)
+            .with_for_update(skip_locked=True, key_share=True)  # others may add notices
+        ).first()
+        return None if row is None else Taken(*row)
+
+    def _is_free_still(self, notice: Notice, now: datetime) -> bool:
+        """Return whether nobody took a notice, or its receiver, before it was locked.
+
+        PostgreSQL looks for leases as they were when a query began, and locks as it ends:
+        of two that query at once both found the notice free. A later query sees whatever
+        was committed before the lock was had.
+        """
+        is_free = sa.select(Notice.id).where(Notice.id == notice.id, _is_free(now))
+        return self._transaction.scalar(is_free) is not None
 
     def drop(self, notice: Notice) -> None:
         """Forget a notice that has nothing to tell any more."""

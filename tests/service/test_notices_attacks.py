@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import Analyst, wait_for
 from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
@@ -495,3 +496,46 @@ def test_of_many_senders_one_sends_each_notice(
             list(pool.map(drain, range(4)))
     ids = [headers["webhook-id"] for headers, _ in receiver.got]
     assert len(ids) == len(set(ids)) == len(sessions)
+
+
+def test_senders_that_take_at_once_share_neither_notices_nor_receivers(
+    databases: Databases, tmp_path: Path
+) -> None:
+    """A query that began before another sender's lease ends after it, at times."""
+    n_rounds, n_receivers, n_each = 12, 4, 3
+    with (
+        databases.current("postgresql", tmp_path) as url,
+        in_process(tmp_path / "api", url, **INSIDE) as api,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        session = api.open(Dummy(), PARTS)
+        for number in range(n_receivers):
+            post(session, f"http://127.0.0.1:9/{number}")
+        database = api.service.database
+        database.transact(lambda within: copied(within, n_each))
+
+        def take(_: int) -> list[tuple[str, str]]:
+            found = []
+            while taken := database.transact(
+                lambda within: NoticeService(within, api.service).take()
+            ):
+                found.append((taken[0].id, taken[1].receiver_id))
+            return found
+
+        for _ in range(n_rounds):
+            taken = [each for found in pool.map(take, range(8)) for each in found]
+            assert len({notice for notice, _ in taken}) == len(taken)
+            assert len({receiver for _, receiver in taken}) == len(taken) == n_receivers
+            database.transact(given_back)
+
+
+def copied(within: Transaction, times: int) -> None:
+    """Give every receiver more notices than the one that it has."""
+    for notice in within.scalars(sa.select(Notice)).all():
+        values = {c.key: getattr(notice, c.key) for c in sa.inspect(Notice).columns}
+        for _ in range(times - 1):
+            within.add(Notice(**{**values, "id": secrets.token_hex(16)}))
+
+
+def given_back(within: Transaction) -> None:
+    within.execute(sa.update(Notice).values(lease_until=None, attempts=0))
