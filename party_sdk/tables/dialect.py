@@ -117,12 +117,14 @@ class Dialect:
 
 def _read(name: str, value: str) -> Any:
     try:
-        if name == "skip":
-            return int(value)
         if name == "encoding":
             return "".encode(value) or value
     except (LookupError, ValueError):
         raise InvalidParameters(f"--csv {name}: that cannot be.") from None
+    if name == "skip":
+        if not value.isdecimal():
+            raise InvalidParameters("--csv skip is a number of lines.")
+        return int(value)
     value = _DELIMITERS.get(value, value) if name == "delimiter" else value
     if name in {"delimiter", "quote", "between"} and len(value) != 1:
         raise InvalidParameters(f"--csv {name} is one character.")

@@ -158,11 +158,13 @@ class Watch:
         """Return what an operator should look at, as sentences."""
         said = []
         constant = (self.low == self.high) & (self.missing == 0)
+        constant &= np.abs(self.low) <= _EXACT  # larger ones may differ, but for digits
         if zeros := self._named(constant & (self.low == 0)):
             said.append(f"Nothing but 0: {zeros}. It tells nothing apart.")
         if named := self._named(constant & (self.low != 0)):
             said.append(f"One value in all rows: {named}. It tells nothing apart.")
-        if self.n_rows > 1 and len(constant) and constant.all():
+        all_read = all(column.is_described for column in self._columns)
+        if self.n_rows > 1 and len(constant) and constant.all() and all_read:
             said.append("No column tells two rows apart: is this the right table?")
         if empty := self._named(self.missing == self.n_rows):
             said.append(f"No value in any row: {empty}.")

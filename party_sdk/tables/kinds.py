@@ -15,6 +15,9 @@ _NUMBERS: Final = {
     ".": re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"),
     ",": re.compile(r"[+-]?(?:\d+(?:,\d*)?|,\d+)(?:[eE][+-]?\d+)?"),
 }
+_IN_THOUSANDS: Final = re.compile(
+    r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
+)
 _INFINITE: Final = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _DATE: Final = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -50,6 +53,14 @@ def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """Return the cells of each column; ragged rows are left out."""
     whole = [cells for cells in rows if len(cells) == width]
     return [[cells[index] for cells in whole] for index in range(width)]
+
+
+def in_thousands(cells: Iterable[str], dialect: Dialect) -> bool:
+    """Return whether cells that are no numbers are such with separators of thousands."""
+    values = {cell.strip() for cell in cells} - dialect.codes
+    return bool(values) and all(
+        is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value) for value in values
+    )
 
 
 def is_number(cell: str, dialect: Dialect) -> bool:

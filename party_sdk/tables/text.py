@@ -26,7 +26,7 @@ from party_sdk.tables.decoding import (
     single_byte,
 )
 from party_sdk.tables.dialect import Dialect, detect, records
-from party_sdk.tables.kinds import columns_of, guess, is_number
+from party_sdk.tables.kinds import columns_of, guess, in_thousands, is_number
 from party_sdk.tables.names import Names
 from party_sdk.tables.places import Lines, Places, Rows
 from party_sdk.tables.report import Findings, form
@@ -34,6 +34,7 @@ from party_sdk.tables.source import Again, Cells
 
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _PIECE: Final = 1 << 20
+_SEPARATED: Final = "thousands are written without separators"
 _WHY: Final = {
     "MISSING COLUMNS": "fewer cells than the {} columns",
     "TOO MANY COLUMNS": "more cells than the {} columns",
@@ -77,7 +78,17 @@ class TextSource:
         self.names = Names(rows[0])
         cells = columns_of(rows[1:], len(self.names.all))
         self.kinds = tuple(guess(column, self.dialect) for column in cells)
-        self.warnings: Sequence[str] = _ambiguous(cells, self.dialect)
+        separated = [
+            name
+            for name, kind, column in zip(
+                self.names.all, self.kinds, cells, strict=True
+            )
+            if kind == "words" and in_thousands(column, self.dialect)
+        ]
+        self.warnings: Sequence[str] = [
+            *_ambiguous(cells, self.dialect),
+            *(f"{name!r}: {_SEPARATED}." for name in separated),
+        ]
         self._copy: Path | None = None
         if kind == "gzip" or encoding not in _PLAIN or _mixed(head):
             self._decode()
@@ -351,7 +362,7 @@ def _no_value(column: Column, cell: str, dialect: Dialect) -> str:
     elif not any(character.isdigit() for character in cell):
         hint = " (if it stands for no value: --csv missing=…)"
     elif is_number(cell.replace(",", "").replace(".", ""), dialect):
-        hint = ": thousands are written without separators"
+        hint = f": {_SEPARATED}"
     return f"{shape!r} is no number{hint}"
 
 

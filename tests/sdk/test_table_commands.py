@@ -62,6 +62,40 @@ def coterie(*words: object, expect: int = 0, given: str | None = None) -> Ran:
     return done
 
 
+# What is said of a file
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "times"),
+    [
+        ("id;a;b", ["x;1.200,5;2,5", "y;3.400,7;3,5"], 1),
+        ("id,a,b", ['x,"1,200.5",2.5', 'y,"3,400",3.5'], 1),
+        ("id,a,b", ["x,1 200,2.5", "y,13 400,3.5"], 1),
+        ("id,a,b", ["x,1 200 m,2.5", "y,13 400 m,3.5"], 0),
+    ],
+)
+def test_numbers_with_separators_of_thousands_are_no_words(
+    tmp_path: Path, header: str, lines: list[str], times: int
+) -> None:
+    said = coterie("table", table(tmp_path, *lines, header=header)).output
+    assert said.count("'a': thousands are written without separators") == times
+
+
+def test_no_warning_calls_values_equal_that_were_not_read(tmp_path: Path) -> None:
+    words = table(tmp_path, "x,red", "y,blue", "z,green", header="id,kind")
+    assert "tells two rows apart" not in coterie("table", words).output
+    large = [f"x{n},{10**20 + n},{n % 3}" for n in range(5)]
+    said = coterie("table", table(tmp_path, *large, header="id,a,b"), expect=5).output
+    assert "loses digits" in said
+    assert "One value in all rows" not in said
+
+
+def test_lines_to_skip_are_a_number(tmp_path: Path) -> None:
+    for said in ("-1", "one", "1.5"):
+        words = ("table", table(tmp_path, *LINES), "--csv", f"skip={said}")
+        assert "skip is a number" in coterie(*words, expect=5).output
+
+
 # Dictionaries
 
 
