@@ -33,6 +33,8 @@ _RULES: Final = {
     "greater_than_equal": "give at least {ge}",
     "less_than": "give less than {lt}",
     "less_than_equal": "give at most {le}",
+    "too_short": "give at least {min_length}",
+    "too_long": "give at most {max_length}",
     "string_too_short": "give at least {min_length} characters",
     "string_too_long": "give at most {max_length} characters",
 }

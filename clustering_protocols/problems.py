@@ -30,15 +30,16 @@ class Problem(Enum):
     MALFORMED = Facts(
         "malformed",
         400,
-        "The request cannot be read",
-        "Send what the OpenAPI document of this service describes.",
+        "What came cannot be read",
+        "Send what the OpenAPI document of this service describes; a file has to be as it "
+        "was written.",
     )
     INVALID_PARAMETERS = Facts(
         "invalid-parameters",
         422,
         "The parameters do not fit",
-        "Correct the named field; 'coterie protocols NAME' (GET /v1/protocols) lists "
-        "types, limits and defaults.",
+        "Correct what is named: --help says what a command takes, 'coterie protocols NAME' "
+        "(GET /v1/protocols) what the parameters of a protocol are.",
     )
     INVALID_ARRAY = Facts(
         "invalid-array",
@@ -162,8 +163,9 @@ class Problem(Enum):
     NOT_READY = Facts(
         "not-ready",
         409,
-        "The session has not come this far",
-        "Wait; 'coterie session show' (GET /v1/sessions/{id}) says who is awaited.",
+        "This is not possible as things stand",
+        "Do what is named; who is awaited says 'coterie session show' (GET "
+        "/v1/sessions/{id}), what is kept here 'coterie party list'.",
     )
     SESSION_OVER = Facts(
         "session-over",
@@ -221,8 +223,8 @@ class Problem(Enum):
     GUARD_REFUSED = Facts(
         "guard-refused",
         403,
-        "A guard of this party stops the run",
-        "Change the data, the terms, or the named guard of the policy.",
+        "A guard of this party stops it",
+        "Change what is named: the data, the terms, the file, or the guard of the policy.",
     )
     KEY_NOT_AUTHENTIC = Facts(
         "key-not-authentic",

@@ -86,7 +86,8 @@ def protocol(name: str) -> ClusteringProtocol[Any]:
     The others are not imported: a party's process meets one.
     """
     if name not in _names():
-        raise InvalidParameters(f"Known protocols: {', '.join(_names())}.")
+        known = ", ".join(_names())
+        raise InvalidParameters(f"There is no {name!r}. Known protocols: {known}.")
     return _imported(name)
 
 

@@ -127,7 +127,7 @@ def event(line: Left) -> str:
 def is_over(report: RunReport | SessionReport) -> bool:
     """Return whether nothing more will come of a session."""
     if isinstance(report, RunReport):
-        return report.complete
+        return report.complete or bool(report.ended)
     return report.state in OVER
 
 

@@ -42,7 +42,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
     """Return the exception of a session that ended without a result."""
-    text = detail or f"It is {state}."
+    text = f"{detail} The session is over: {state}." if detail else f"It is {state}."
     try:
         return CoterieError.of(Problem.of_slug(reason or ""), text)
     except KeyError:  # none, or one of a newer release

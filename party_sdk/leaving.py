@@ -42,6 +42,8 @@ def leave(
     identity = folder.load_identity()
     if folder.load_result() is not None:
         raise NotReady("This session is completed: nothing more is sent.")
+    if identity.ended:
+        raise NotReady(f"This session is {identity.ended}: nothing more is sent.")
     with folder.locked():
         said = f"{_LEFT}{f': {reason}' if reason else ''}."
         folder.stop(said)

@@ -71,9 +71,11 @@ def keep_others(
             continue
         known = written.get(str(path.resolve()))
         if path.is_symlink() or known not in {_digest(path), _BEING_WRITTEN}:
+            stranger = (
+                "" if home is None else ", and is nothing that this session wrote"
+            )
             raise GuardRefused(
-                f"{path.name!r} is there already, and is nothing that this command "
-                "wrote: name another file, or --force."
+                f"{path.name!r} is there already{stranger}: name another file, or --force."
             )
 
 

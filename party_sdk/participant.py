@@ -201,7 +201,8 @@ class Party:
         if known.data_digest not in {None, digest}:
             raise GuardRefused(
                 "This party joined with other data: rows, ids, columns or their order "
-                "have changed since."
+                "have changed since. Name the table as at first, --id-column and "
+                "--columns too."
             )
         self.folder.spending.check(
             digest,

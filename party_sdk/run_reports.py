@@ -88,6 +88,7 @@ def run_report(
         versions=versions_of(terms),
         slot=slot,
         complete=result is not None,
+        ended=identity.ended,
         n_rows=None if line is None else line.n_rows,
         points=points,
         accepted=terms.risks,

@@ -185,6 +185,8 @@ def read_values(given: tuple[str, ...]) -> dict[str, Any]:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
                 raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
+        if last in place:
+            raise InvalidParameters(f"{name.strip()!r} is given twice.")
         place[last] = _value(value)
     return values
 

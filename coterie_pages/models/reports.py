@@ -69,6 +69,8 @@ class RunReport(_Report):
     ----------
     complete : bool
         Whether the result is there.
+    ended : str
+        How the session ended without one, as far as the party was told.
     n_rows : int
         Rows of the party's table; None until it has joined.
     own_sizes : tuple of int
@@ -88,6 +90,7 @@ class RunReport(_Report):
     kind: Literal["run-report"] = "run-report"
     slot: str
     complete: bool
+    ended: str = ""
     n_rows: int | None = None
     own_sizes: tuple[int, ...] = ()
     odd: tuple[str, ...] = ()

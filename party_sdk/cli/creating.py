@@ -60,7 +60,7 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
     help="Name of a protocol, e.g. llf; see 'coterie advise'.",
 )
 @param_option
-@row_groups_option(default=1)
+@row_groups_option
 @column_groups_option
 @click.option(
     "--slot",
@@ -135,8 +135,8 @@ def create(
     title: str,
     protocol: str,
     params: tuple[str, ...],
-    row_groups: int,
-    column_groups: int,
+    row_groups: int | None,
+    column_groups: int | None,
     slots: tuple[str, ...],
     expected: tuple[str, ...],
     purpose: str,
@@ -168,14 +168,14 @@ def create(
     Hand each invitation to its party on a channel that the analyst cannot read.
     """
     from clustering_protocols import registry
-    from clustering_protocols.terms import Guards, Layout
+    from clustering_protocols.terms import Guards
 
     words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)
     values, runs = read_runs(read_values(params), choose, choose_within)
     agreed = registry.parse_params(protocol, values)
-    layout = read_layout(slots) if slots else Layout.lattice(row_groups, column_groups)
+    layout = _layout(slots, row_groups, column_groups)
     if not as_json:
         width = columns or sum(len(schema.fields) for schema in dictionary or ())
         for line in _costs(agreed, layout, runs, rows, width):
@@ -196,6 +196,17 @@ def create(
         new_analyst=new_analyst,
     )
     hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
+
+
+def _layout(slots: tuple[str, ...], rows: int | None, columns: int | None) -> Layout:
+    from clustering_protocols.terms import Layout
+
+    if slots and (rows or columns):
+        raise click.UsageError(
+            "Give the places by --slot, or their numbers by --row-groups and "
+            "--column-groups (1 unless said)."
+        )
+    return read_layout(slots) if slots else Layout.lattice(rows or 1, columns or 1)
 
 
 def _costs(

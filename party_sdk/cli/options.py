@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from clustering_protocols.errors import InvalidParameters
 from party_sdk.addresses import mistaken
-
-if TYPE_CHECKING:
-    pass
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def read_address(
@@ -83,24 +76,14 @@ columns_option = click.option(
     help="With --rows: about how many columns, of all parties together; those of the "
     "dictionary, or 10, by default.",
 )
+row_groups_option = click.option(
+    "--row-groups", type=_GROUPS, help="Number of row groups: each holds other people."
+)
 column_groups_option = click.option(
     "--column-groups",
     type=_GROUPS,
-    default=1,
-    show_default=True,
     help="Number of column groups: each holds other features.",
 )
-
-
-def row_groups_option(default: int) -> Callable[[Command], Command]:
-    """Return the option for the number of row groups."""
-    return click.option(
-        "--row-groups",
-        type=_GROUPS,
-        default=default,
-        show_default=True,
-        help="Number of row groups: each holds other people.",
-    )
 
 
 def read_entropy(path: Path | None) -> bytes | None:

@@ -121,6 +121,10 @@ class ExplainedGroup(click.Group):
         """Run a command; turn a problem into text (or JSON) and an exit code."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if "--json" in sys.argv:
+                say(json.dumps(_wrong_usage(error)))
+            raise
         except CoterieError as error:
             code = exit_code(error.problem)
             if "--json" in sys.argv:
@@ -129,6 +133,17 @@ class ExplainedGroup(click.Group):
             say(f"  {error.detail}", err=True)
             say(f"  What to do: {error.problem.remedy}", err=True)
             ctx.exit(code)
+
+
+def _wrong_usage(error: click.UsageError) -> Mapping[str, Any]:
+    context = error.ctx
+    return {
+        "type": "about:blank",
+        "title": "Wrong usage",
+        "detail": error.format_message(),
+        "remedy": "" if context is None else f"See {context.command_path} --help.",
+        "exit_code": error.exit_code,
+    }
 
 
 def _as_document(error: CoterieError, code: int) -> Mapping[str, Any]:

@@ -88,7 +88,8 @@ def report(
     if as_json:
         say(made.model_dump_json())
         return
-    show_report(made, "complete" if made.complete else "no result yet")
+    ended = f"{made.ended}, without a result" if made.ended else "no result yet"
+    show_report(made, "complete" if made.complete else ended)
     say(f"{len(made.left)} lines in the log of what left")
 
 

@@ -47,7 +47,7 @@ def report(
     if as_json:
         say(made.model_dump_json())
         return
-    show_report(made, made.state)
+    show_report(made, ": ".join(filter(None, (made.state, made.reason))))
     say(f"{len(made.audit)} lines in the audit")
 
 

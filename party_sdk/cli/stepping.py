@@ -62,6 +62,7 @@ def fetch(session: str, slot: str | None, out: Path, here: PartyOptions) -> None
         raise click.UsageError("Name the slot beside the session.")
     else:
         connected = Connected(here.home, session, slot)
+    say("Asking the analyst, which may hold the question for a while.", err=True)
     with here.transport(connected.url) as transport:
         task = connected.fetch(transport)
     write_whole(task.written(), out)

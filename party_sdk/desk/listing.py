@@ -17,7 +17,7 @@ from clustering_protocols.errors import (
     InvalidParameters,
     NotReady,
 )
-from clustering_protocols.wire.states import SessionState
+from clustering_protocols.wire.states import OVER
 from coterie_pages.models.desk import Parties, PartyRow
 from coterie_pages.models.frame import Notice
 from party_sdk.desk.answers import Desk, bad, desk_of, form_of, shown, to
@@ -29,7 +29,7 @@ from party_sdk.supervisor.files import OrderFiles, orders_in
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew
 _MOST_BYTES: Final = 65_536
-_OVER: Final = frozenset({SessionState.COMPLETED.value, "forgotten", "left"})
+_OVER: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
 

@@ -7,22 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from clustering_protocols.errors import CoterieError
+from clustering_protocols.wire.states import OVER
 from party_sdk.kept_parties import KeptParty, kept_parties
 from party_sdk.supervisor.files import OrderFiles, orders_in
 from party_sdk.supervisor.models import OrderState, OrderStatus
+from party_sdk.supervisor.work import running
 
 
 def all_parties(home: Path) -> Iterator[KeptParty]:
     """Yield each party by session and slot; of an order, where that stands."""
     found = {(each.session, each.slot): each for each in kept_parties(home)}
+    is_served = running(home) is not None
     for files in orders_in(home):
         key = (files.session, files.slot)
-        found[key] = _standing(files, found.get(key))
+        found[key] = _standing(files, found.get(key), is_served=is_served)
     for key in sorted(found):
         yield found[key]
 
 
-def _standing(files: OrderFiles, kept: KeptParty | None) -> KeptParty:
+def _standing(
+    files: OrderFiles, kept: KeptParty | None, *, is_served: bool
+) -> KeptParty:
     try:
         status = files.status()
     except CoterieError:
@@ -37,11 +42,15 @@ def _standing(files: OrderFiles, kept: KeptParty | None) -> KeptParty:
     )
     if status is None:
         return kept or blank
-    said = _state(status)
+    said = _state(status, is_served=is_served)
+    if kept is not None and kept.state in OVER and status.state is OrderState.FAILED:
+        return replace(kept, state=said)
     return replace(kept or blank, state=said, following=_following(status, where))
 
 
-def _state(status: OrderStatus) -> str:
+def _state(status: OrderStatus, *, is_served: bool) -> str:
+    if status.state is OrderState.RUNNING and not is_served:
+        return "interrupted: nothing runs in the background"
     place = f", round {status.round}" if status.round and not status.is_over else ""
     out = ", the analyst cannot be reached" if status.outage_since else ""
     why = f": {status.trouble.headline}" if status.trouble else ""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 
 from pydantic import ValidationError
 
+from clustering_protocols import registry
 from clustering_protocols.data import DataSource, MatrixSource, SparseSource
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.explaining import explain
@@ -31,6 +32,21 @@ def regular(groups: Lattice) -> Layout:
         return Layout.lattice(*groups)
     except ValidationError as error:
         raise InvalidParameters(explain(error)) from None
+
+
+def usual(protocol: str, rows: int | None, columns: int | None) -> Lattice:
+    """Return numbers of row and column groups, where not both are said, to try a method.
+
+    Three row groups, or column groups where the protocol takes no others: as many as all
+    of them can do with.
+    """
+    ways = registry.protocol(protocol).methods
+    can = {kind for way in ways for kind in way.partitionings}
+    by_rows = not can or "horizontal" in can
+    columns = columns or (1 if rows != 1 and (rows or by_rows) else 3)
+    if rows is None:
+        rows = 3 if columns == 1 else 2 if "mixed" in can else 1
+    return rows, columns
 
 
 def check_size(shape: Sequence[int], layout: Layout) -> None:

@@ -35,6 +35,10 @@ def read_runs(
     from clustering_protocols.explaining import explain
 
     numbers = _several(params.get("n_clusters"))
+    if numbers == []:
+        raise InvalidParameters(
+            "n_clusters: nothing is in that range or list; write e.g. 2..8."
+        )
     if numbers is None or len(numbers) == 1:
         if choose is not None or within is not None:
             raise InvalidParameters(

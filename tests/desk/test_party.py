@@ -264,6 +264,19 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     assert "complete" in texts(browser.get(place))
 
 
+def test_a_session_that_is_over_waits_for_nobody_at_the_desk(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    online("party", "join", invitation, *ACCEPT)
+    online("session", "cancel", session)
+    resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    online(*resume, expect=4)
+    shown = texts(browser.get("/"))
+    assert "goes on here with a table" not in shown
+    assert "cancelled" in shown
+
+
 def test_risks_that_an_order_asks_about_are_ticked_one_by_one(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:

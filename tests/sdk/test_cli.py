@@ -287,6 +287,8 @@ def test_data_that_cannot_be_used_are_exit_code_5(
         (("--protocol", "dummy", "--param", "n_clusters=many"), "n_clusters"),
         (("--protocol", "dummy", "--param", "n_clusters=0"), "n_clusters"),
         (("--protocol", "dummy", "--param", "surprise=1"), "surprise"),
+        (("--protocol", "dummy", "--param", "n_clusters=8..2"), "nothing is in that"),
+        (("--param", "n_clusters=2", "--param", "n_clusters=3"), "is given twice"),
         (("--protocol", "dc"), "n_clusters"),
         (("--param", "n_clusters=2", "--param", "anchor.kind=odd"), "anchor.kind"),
         (
@@ -303,6 +305,19 @@ def test_parameters_that_do_not_fit_are_exit_code_5(
     refused = online("session", "create", "Wards", *words, expect=5)
     assert_explained(refused, Problem.INVALID_PARAMETERS)
     assert said in refused.stderr
+
+
+def test_wrong_usage_is_told_to_programs_too(online: Terminal) -> None:
+    create = ("session", "create", "Wards", "--param", "n_clusters=2")
+    places = ("--slot", "north=1,1", "--row-groups", 2)
+    refused = online(*create, *places, "--json", expect=2)
+    assert "--slot, or" in refused.stderr
+    told = json.loads(refused.stdout)
+    assert "--slot, or" in told["detail"]
+    assert (told["exit_code"], told["remedy"]) == (
+        2,
+        "See coterie session create --help.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -614,6 +629,30 @@ def test_simulating_dc_finds_the_classes_in_the_order_of_the_file(
     assert all(role["sent_bytes"] > 0 for role in report["roles"].values())
 
 
+@pytest.mark.parametrize(
+    ("protocol", "said", "dealt"),
+    [
+        ("llf", (), (3, 1)),
+        ("llf", ("--column-groups", 3), (1, 3)),
+        ("llf", ("--row-groups", 1), (1, 3)),
+        ("dc", ("--column-groups", 2), (2, 2)),
+        ("pqmds", (), (1, 3)),
+        ("pqmds", ("--column-groups", 4), (1, 4)),
+    ],
+)
+def test_a_table_is_dealt_out_as_the_protocol_takes_it(
+    terminal: Terminal,
+    protocol: str,
+    said: tuple[object, ...],
+    dealt: tuple[int, int],
+) -> None:
+    data, _ = blobs(terminal)
+    simulate = ("simulate", protocol, "--data", data, "--id-column", "tree")
+    options = ("--truth", "kind", "--param", "n_clusters=3")
+    report = terminal.json(*simulate, *options, *said)
+    assert report["roles"].keys() == {"analyst", *Layout.lattice(*dealt).names}
+
+
 def test_simulating_takes_ranges_from_the_dictionary(terminal: Terminal) -> None:
     """Dealt out to the column groups as the columns are."""
     data, _ = blobs(terminal)
@@ -653,7 +692,8 @@ def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
     labels = written_labels(out)
     assert report["noise_rows"] == labels.count(-1)
     assert sum(report["cluster_sizes"]) + report["noise_rows"] == 60
-    assert "noise" in terminal(*simulate, *options[:-2], "--param", "eps=0.1").stdout
+    few = [word.replace("eps=0.9", "eps=0.1") for word in options[:-2]]
+    assert "noise" in terminal(*simulate, *few).stdout
 
 
 def test_clusters_that_coincide_are_told_in_a_sentence() -> None:
@@ -699,7 +739,7 @@ def test_a_simulation_of_one_seed_repeats_itself(terminal: Terminal) -> None:
         ),
         (
             ("unknown", "--data", "trees.csv", "--id-column", "tree"),
-            Problem.INVALID_DATA,
+            Problem.INVALID_PARAMETERS,
         ),
     ],
     ids=["no file", "a column of texts", "no column of classes", "no such protocol"],

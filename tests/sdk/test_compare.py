@@ -367,7 +367,7 @@ def test_simulating_several_numbers_tells_all_runs_and_the_chosen(
     assert [lane["n_clusters"] for lane in document["lanes"]] == [2, 3, 4]
     assert (document["chosen"], document["fidelity"]) == (3, 1)
     assert sorted(document["cluster_sizes"]) == [20, 20, 20]
-    assert document["roles"].keys() == {"analyst", "r1c1", "r2c1"}
+    assert document["roles"].keys() == {"analyst", "r1c1", "r2c1", "r3c1"}
     shown = coterie(*words, "--choose", "calinski_harabasz").stdout
     assert "best by calinski_harabasz" in shown
     assert "clusters  20, 20, 20 rows" in shown

@@ -49,6 +49,10 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     [found] = online.json("party", "list")
     assert found["state"] == "cancelled"
     assert found["following"] == f"coterie party forget {session} r1c1"
+    told = online("party", "report", session).stdout
+    assert "cancelled, without a result" in told
+    left = online("party", "leave", session, "r1c1", expect=7)
+    assert "cancelled: nothing more is sent" in left.stderr
     assert "no longer needed" in online(*resume, expect=4).stderr
 
 
