@@ -3,7 +3,8 @@
 ``answered.0.arrays`` and ``answered.1.arrays`` are written in turns, each with all that
 follows from an answer, and one sync makes a turn durable. A crash within it damages the
 older file alone: the newer one still says where the party stood before. Each file begins
-with a checksum of the rest, which tells the two cases apart.
+with a checksum of the rest, which tells the two cases apart. The first is written beside
+its place, and moved there.
 """
 
 from __future__ import annotations
@@ -122,10 +123,12 @@ class StandingFiles:
         path = self._paths[standing.turn % 2]
         content = _encode(standing)
         checksum = zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little")
-        self._files.overwrite(path, checksum + content)
-        if standing.turn == 1:
-            for name in _EARLIER:
-                (self._folder / name).unlink(missing_ok=True)
+        if standing.turn > 1:
+            self._files.overwrite(path, checksum + content)
+            return
+        self._files.write(path, checksum + content)  # there is none to go back to
+        for name in _EARLIER:
+            (self._folder / name).unlink(missing_ok=True)
 
     @property
     def _paths(self) -> tuple[Path, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from clustering_protocols.errors import (
     Equivocation,
     InvalidParameters,
     NotReady,
+    StorageFull,
 )
 from clustering_protocols.preparation.arrival import Arrived
 from clustering_protocols.protocols.dummy import Dummy
@@ -270,6 +272,24 @@ def test_a_crash_within_a_turn_leaves_the_turn_before(
     older.write_bytes(b"")
     with pytest.raises(NotReady, match="was changed"):
         folder.load_standing()
+
+
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt, OSError(errno.ENOSPC, "full")], ids=["crash", "full"]
+)
+def test_a_crash_within_the_first_turn_leaves_the_beginning(
+    folder: PartyFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: type[BaseException] | BaseException,
+) -> None:
+    folder.path.mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", Mock(side_effect=failure))
+        with pytest.raises((KeyboardInterrupt, StorageFull)):
+            folder.save_standing(replace(STANDING, turn=1))
+    assert facts(folder.load_standing()) == facts(Standing())
+    folder.save_standing(replace(STANDING, turn=1))
+    assert facts(folder.load_standing()) == facts(STANDING)
 
 
 def test_a_turn_is_one_sync(
