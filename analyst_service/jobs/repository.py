@@ -60,10 +60,22 @@ class JobRepository:
         else is changing are left out: drivers that waited for each other's rows could
         wait in a circle.
         """
+        found = self._transaction.execute(_CLOSING, {"now": now}).all()
+        late = [session.id for session, is_complete in found if not is_complete]
+        answered = self._complete(late, now) if late else set()
         return [
-            (row[0], row[1])
-            for row in self._transaction.execute(_CLOSING, {"now": now})
+            (session, is_complete or session.id in answered)
+            for session, is_complete in found
         ]
+
+    def _complete(self, locked: list[str], now: datetime) -> set[str]:
+        """Return which sessions have all answers, now that they are locked.
+
+        PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
+        the last one may have been stored in between.
+        """
+        here = {"session_ids": locked, "now": now}
+        return set(self._transaction.scalars(_COMPLETE, here))
 
     def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
         """Return where these sessions stand; takes no lock."""
@@ -106,6 +118,9 @@ _ANY_WAITS_NO_LONGER, _ANY_IS_FREE = (
 )
 _TO_CLOSE = sa.select(_ANY_WAITS_NO_LONGER)
 _HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_WAITS_NO_LONGER))
+_COMPLETE = sa.select(_SESSIONS.c.id).where(
+    _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True)), _IS_COMPLETE
+)
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))
     .where(_WAITS_NO_LONGER)

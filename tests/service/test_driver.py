@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from support.analyst_process import wait_for
 
 from analyst_service import models
 from analyst_service.blobs.opening import BlobPlace
-from analyst_service.jobs import worker
+from analyst_service.jobs import repository, worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
@@ -295,6 +296,23 @@ def test_a_session_that_was_left_stepping_is_stepped_after_a_restart(
         first.api = later.api = api
         wait_for(lambda: standing(first) == ("collecting", 1))
         wait_for(lambda: standing(later) == ("collecting", 2))
+
+
+def test_a_last_answer_counts_that_came_while_the_deadline_was_looked_at(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL counts answers as of a query's beginning, and locks as it ends."""
+    late = api.open(Dummy(), PARTS, deadlines={"round": 60}).join()
+    session = complete(api.open(Dummy(), PARTS, deadlines={"round": 60}).join())
+    api.clock.forward(61)
+    counted_before = sa.select(models.Session, sa.false().label("is_complete")).where(
+        models.Session.state == "collecting"
+    )
+    with jobs_of(session) as jobs, monkeypatch.context() as patch:
+        patch.setattr(repository, "_CLOSING", counted_before)
+        jobs.close_rounds()
+    assert standing(session) == ("stepping", 1)
+    assert standing(late)[0] == "expired"
 
 
 def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
