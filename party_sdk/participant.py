@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine, enrolment, packets
+from clustering_protocols.agreements import Member
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.contract import Outcome
@@ -192,13 +193,35 @@ class Party:
         """
         if self._identity.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
-        arrival = self._arrival(data)
+        arrival, digest = self._arrival(data), data_digest(data)
+        self._check_table(arrival, digest)
+        if self._identity.token is not None:
+            self._go_on()
+            return arrival
+        # first, so that a party that is known to have joined knows its rows, too
+        self.folder.save_arrived(arrival.arrived)
+        known = self._identity
+        member = known.member or self._member(data, arrival)
+        update = {
+            "member": member,
+            "data_digest": digest,
+            "columns": tuple(data.columns),
+            "choices": fingerprint(self._choices),
+        }
+        self._remember(known.model_copy(update=update))
+        try:
+            self._take_slot(member)
+        except (GuardRefused, ShapeConflict):
+            self._remember(known)  # the slot is free still: other data may come
+            raise
+        return arrival
+
+    def _check_table(self, arrival: Arrival, digest: str) -> None:
+        """Refuse rows that may not take part, or are not those that joined."""
         self._policy.check_rows(self.terms, arrival.data.n_rows)
         check_choices(self.terms.protocol.name, self._choices)
         self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
-        digest = data_digest(data)
-        known = self._identity
-        if known.data_digest not in {None, digest}:
+        if self._identity.data_digest not in {None, digest}:
             raise GuardRefused(
                 "This party joined with other data: rows, ids, columns or their order "
                 "have changed since. Name the table as at first, --id-column and "
@@ -210,36 +233,24 @@ class Party:
             check_terms(self.terms).epsilon_per_person,
             self._policy.epsilon_total,
         )
-        if known.token is not None:
-            self._go_on()
-            return arrival
-        member = known.member or enrolment.enrol(
+
+    def _member(self, data: DataSource, arrival: Arrival) -> Member:
+        """Return this party's line of the roster."""
+        return enrolment.enrol(
             self.invitation.secret,
-            known.terms.encode(),
+            self._identity.terms.encode(),
             self.invitation.slot,
             self._entropy,
             self._meeting.institution,
             n_rows=arrival.data.n_rows,
             n_columns=len(self.terms.columns(self.invitation.slot, data.columns)),
         )
-        # first, so that a party that is known to have joined knows its rows, too
-        self.folder.save_arrived(arrival.arrived)
-        update = {
-            "member": member,
-            "data_digest": digest,
-            "columns": tuple(data.columns),
-            "choices": fingerprint(self._choices),
-        }
-        self._remember(known.model_copy(update=update))
+
+    def _take_slot(self, member: Member) -> None:
         line = member.model_dump_json().encode()
         self.folder.ledger.joining(sha256(line).hexdigest())
-        try:
-            token = take_slot(self._client, self.invitation, self._entropy, member)
-        except (GuardRefused, ShapeConflict):
-            self._remember(known)  # the slot is free still: other data may come
-            raise
+        token = take_slot(self._client, self.invitation, self._entropy, member)
         self._remember(self._identity.model_copy(update={"token": token}))
-        return arrival
 
     def _go_on(self) -> None:
         """Keep to the choices that this party began with."""
