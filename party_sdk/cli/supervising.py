@@ -141,8 +141,9 @@ def answer(
 ) -> None:
     """Read, and decide, what a background party asks.
 
-    Without --yes or --no it is only shown. A no stands: the party stops, and where its
-    slot is free the others read the reason.
+    Without --yes or --no it is only shown; where nothing is asked, why the order failed
+    or waits. A no stands: the party stops, and where its slot is free the others read
+    the reason.
     """
     from party_sdk.supervisor import Orders
 
@@ -150,6 +151,10 @@ def answer(
     asked = orders.question(session_id, slot)
     if asked is None:
         say("Nothing is asked of you here.")
+        trouble = orders.status(session_id, slot).trouble
+        if trouble is not None:
+            for line in (f"{trouble.headline}.", trouble.detail, trouble.remedy):
+                say(f"  {line}")
         return
     if yes is None:
         for line in question_lines(asked):

@@ -459,6 +459,21 @@ def test_a_table_that_changed_is_refused(
     trouble = orders.status(session, "r1c1").trouble
     assert trouble is not None
     assert "changed since" in trouble.detail
+    told = online("party", "answer", session, "r1c1").stdout
+    assert "Nothing is asked" in told
+    assert "changed since" in told
+    assert trouble.remedy in told
+
+
+def test_an_order_that_nothing_runs_any_more_is_listed_as_interrupted(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    Orders(accepting).place(an_order(invitation, rows))
+    OrderFiles(accepting, session, "r1c1").tell(state=OrderState.RUNNING)
+    [listed] = online.json("party", "list")
+    assert listed["state"].startswith("interrupted")
+    assert listed["following"] == "coterie party serve"
 
 
 def test_an_order_of_a_missing_table_or_a_second_invitation_is_refused(
