@@ -90,6 +90,6 @@ def _place(parts: Iterable[int | str]) -> str:
     for part in parts:
         if isinstance(part, int):
             place += f" number {part + 1},"
-        else:
+        elif "[" not in part:  # which names a form of several, such as literal['a','b']
             place += f"{' ' if place.endswith(',') else '.' * bool(place)}{part}"
     return place.removesuffix(",").strip()

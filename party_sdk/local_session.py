@@ -174,6 +174,7 @@ def local_session(
     evaluation: Evaluation | None = None,
     release: Release | None = None,
     policy: Policy | None = None,
+    choices: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> Iterator[LocalSession]:
     """Open a session, with an analyst and all parties on this machine.
@@ -195,6 +196,8 @@ def local_session(
     policy : Policy, optional
         Of every party. By default each accepts all risks of the session; read them as
         ``risks``.
+    choices : mapping, optional
+        What every party decides alone; see :meth:`Party.join`.
     seed : int, optional
         Stands for all chance, as in a simulation; drawn by default. Who knows it can
         work out every secret: it is for trials.
@@ -242,6 +245,7 @@ def local_session(
                     policy=policy or Policy(accepted_risks=risks),
                     home=folder / "parties" / slot,
                     entropy=keys[slot],
+                    choices=choices,
                 )
             )
             for slot in layout.names

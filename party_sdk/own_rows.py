@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from scipy.sparse import issparse
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, MatrixSource, matrix
@@ -29,8 +30,13 @@ def check_ids(
     table: Any, ids: Sequence[str], naming: Sequence[str], columns: Sequence[str]
 ) -> None:
     """Refuse a table whose ids are not these, in this order; :class:`InvalidData`."""
-    found = read_table(table, How(id_column=naming, columns=columns[:1])).ids
-    if found != ids:
+    if isinstance(table, np.ndarray) or issparse(table):
+        return  # which has no ids
+    if isinstance(table, DataSource):
+        found = table.ids
+    else:
+        found = read_table(table, How(id_column=naming, columns=columns[:1])).ids
+    if found is not None and list(found) != list(ids):
         raise InvalidData(
             "The ids of the table are not those of the result, in the same order: bring "
             "the rows that took part, in the order in which they did."

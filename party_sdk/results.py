@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import issparse
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
@@ -129,8 +130,8 @@ class Result:
                 "The terms of this session let nothing out from which new rows could be "
                 "labelled. For `dc` that is the parameter 'predictor'."
             )
-        named = isinstance(table, np.ndarray | DataSource) or not self.columns
-        columns = None if named else self.columns
+        is_matrix = isinstance(table, np.ndarray | DataSource) or issparse(table)
+        columns = None if is_matrix or not self.columns else self.columns
         data = open_table(
             table,
             id_column=id_column,
@@ -203,6 +204,8 @@ class Result:
 
         data = drawable(table, self.columns, self._schema, self._preparation)
         check_size(data.n_rows, len(self.labels))
+        if self.ids is not None and self.naming:
+            check_ids(table, self.ids, self.naming, self.columns)
         axes = shown_axes() if axes is None else axes
         draw_on(axes, data, self)
         return axes

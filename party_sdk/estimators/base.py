@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from clustering_protocols import registry
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
+from clustering_protocols.data import MatrixSource, SparseSource, matrix
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.evaluation import Evaluation
 from party_sdk.estimators.errors import as_value_errors
@@ -24,6 +26,7 @@ from party_sdk.trials.runs import read_runs
 from party_sdk.trials.simulated import SimulatedSession, Whole, simulate
 
 _SEEDS = 2**31 - 1
+_LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
 
 
 class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
@@ -53,6 +56,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         id_column: IdColumns = None,
         dictionary: Any = None,
         preparation: Any = None,
+        choices: Mapping[str, Any] | None = None,
+        allow: Sequence[str] = (),
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -65,6 +70,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.id_column = id_column
         self.dictionary = dictionary
         self.preparation = preparation
+        self.choices = choices
+        self.allow = allow
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -98,6 +105,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
                 dictionary=self.dictionary,
                 preparation=self.preparation,
                 evaluation=evaluation,
+                choices=_mapping("choices", self.choices),
+                allow=self.allow,
                 seed=self._seed(),
             )
         self._keep(session)
@@ -146,12 +155,17 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"protocol: {self.protocol!r} has no such method; those that have are "
                 f"{', '.join(sorted(self._protocols()))}."
             )
-        values = {
+        said = {
             "n_clusters": self._numbers(),
             **ways[0].params,
             **self._own(known.params),
-            **(self.params or {}),
         }
+        values = {**said, **_mapping("params", self.params)}
+        if twice := sorted({*said, "algorithm"} & (self.params or {}).keys()):
+            raise InvalidParameters(
+                f"params: {twice[0]!r} is what this estimator stands for, or has an "
+                "argument of its own."
+            )
         _check_names(self.protocol, values, known.params)
         given, evaluation = read_runs(values, self.choose)
         if evaluation is not None and evaluation.choose == "later":
@@ -164,6 +178,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Return the session's seed: a number as it is given, as commands take it."""
         given = self.random_state
         if isinstance(given, int | np.integer) and given >= 0:
+            if given > _LARGEST_SEED:
+                raise InvalidParameters(f"random_state: at most {_LARGEST_SEED}.")
             return int(given)
         return int(check_random_state(given).randint(_SEEDS))
 
@@ -212,14 +228,23 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         session: SimulatedSession = self.session_
         result: Result = session.results[0]
         with as_value_errors():
-            if isinstance(table, np.ndarray):
+            if isinstance(table, MatrixSource | SparseSource):
+                table = matrix(table)
+            if isinstance(table, np.ndarray) or issparse(table):
                 if table.ndim != 2 or table.shape[1] != self.n_features_in_:
                     raise InvalidParameters(
                         f"X has shape {table.shape}; the session clustered "
                         f"{self.n_features_in_} columns."
                     )
-                table = table[:, session.whole.order]
+                dense = table.toarray() if issparse(table) else table
+                table = dense[:, session.whole.order]
             return result.predict(table)
+
+
+def _mapping(name: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping | None):
+        raise InvalidParameters(f"{name}: names and values are needed, as in a dict.")
+    return given or {}
 
 
 def _check_names(protocol: str, given: Iterable[str], model: type[Params]) -> None:

@@ -43,6 +43,10 @@ class FederatedKMeans(FederatedClusterer):
     preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
         What becomes of gaps and categories: one rule, or what is said of each column
         group.
+    choices : mapping, optional
+        What every party decides alone, e.g. ``{"allow_other_units": True}``.
+    allow : sequence of str
+        Guards of tables that are switched off, e.g. 'running-number'.
     random_state : int, RandomState or None
         The seed of the session; drawn by default.
 
@@ -127,6 +131,8 @@ class FederatedFuzzyCMeans(FederatedClusterer):
         id_column: IdColumns = None,
         dictionary: Any = None,
         preparation: Any = None,
+        choices: Mapping[str, Any] | None = None,
+        allow: Sequence[str] = (),
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -140,6 +146,8 @@ class FederatedFuzzyCMeans(FederatedClusterer):
             id_column=id_column,
             dictionary=dictionary,
             preparation=preparation,
+            choices=choices,
+            allow=allow,
             random_state=random_state,
         )
         self.fuzzifier = fuzzifier
@@ -207,6 +215,8 @@ class FederatedCoClustering(FederatedClusterer):
         id_column: IdColumns = None,
         dictionary: Any = None,
         preparation: Any = None,
+        choices: Mapping[str, Any] | None = None,
+        allow: Sequence[str] = (),
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -220,6 +230,8 @@ class FederatedCoClustering(FederatedClusterer):
             id_column=id_column,
             dictionary=dictionary,
             preparation=preparation,
+            choices=choices,
+            allow=allow,
             random_state=random_state,
         )
 

@@ -240,7 +240,8 @@ def _of_array(
             raise InvalidData("An array has no named columns; use a data frame.")
         if table.dtype.kind not in "biuf":
             raise InvalidData(f"An array of {table.dtype} holds no numbers.")
-        return MatrixSource(table)
+        # what is masked is no value
+        return MatrixSource(np.ma.filled(table.astype(np.float64, copy=False), np.nan))
     if isinstance(table, str | os.PathLike):
         return None
     from scipy.sparse import issparse

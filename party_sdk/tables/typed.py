@@ -84,9 +84,7 @@ class FrameSource(_Typed):
             places = list(range(len(frame.columns)))
             self._table: pa.Table = frame.to_arrow().select(places)
         except (pa.ArrowException, TypeError, ValueError):
-            raise InvalidData(
-                "A column holds values of several kinds, or of one that is not known."
-            ) from None
+            raise InvalidData(_of_unknown_kind(frame)) from None
         self.kinds: Sequence[Kind] = [
             kind_of(kind) for kind in self._table.schema.types
         ]
@@ -100,6 +98,19 @@ class FrameSource(_Typed):
         size = duck.batch_rows(len(places))
         for batch in self._table.select(places).to_batches(size):
             yield batch.columns[: len(wanted)], batch.columns[len(wanted) :]
+
+
+def _of_unknown_kind(frame: Any) -> str:
+    """Return which column cannot be read, as far as one alone cannot."""
+    for name in frame.columns:
+        try:
+            frame.select(name).to_arrow()
+        except (pa.ArrowException, TypeError, ValueError):
+            return (
+                f"{name!r}: its values are of several kinds, or of one that is not known, "
+                "such as a sparse one: make it a column of numbers."
+            )
+    return "A column holds values of several kinds, or of one that is not known."
 
 
 def _kind(name: str) -> Kind:

@@ -27,12 +27,23 @@ class Dealt:
     pooled : float64 array of shape (n, m)
         With a dictionary fields, NaN where there is no value.
     columns : sequence of str
+    ids : sequence of str, optional
+        Of its rows, where it names them.
+    naming : tuple of str
+        The columns that hold them.
     """
 
     pooled: FloatArray = field(repr=False)
     columns: Sequence[str]
+    ids: Sequence[str] | None = field(repr=False)
+    naming: tuple[str, ...]
     parts: simulation.Split
     agreed: Agreed
+
+    def ids_of(self, slot: str) -> list[str]:
+        """Return the ids of a party's rows; without any, their numbers in the table."""
+        rows = self.parts.held[slot].tolist()
+        return [str(row) if self.ids is None else self.ids[row] for row in rows]
 
 
 def deal(
@@ -41,6 +52,9 @@ def deal(
     said: Agreed,
     layout: Layout,
     seed: int,
+    *,
+    ids: Sequence[str] | None = None,
+    naming: tuple[str, ...] = (),
 ) -> Dealt:
     """Deal a table out, rows and columns shuffled by the seed; fields in their order.
 
@@ -57,7 +71,14 @@ def deal(
     check_size(X.shape, layout)
     agreed = agreed_fields(columns, said, layout.n_column_groups)
     parts = simulation.split(X, layout, seed, columns, dictionary=agreed.dictionary)
-    return Dealt(pooled=X, columns=columns, parts=parts, agreed=agreed)
+    return Dealt(
+        pooled=X,
+        columns=columns,
+        ids=ids,
+        naming=naming,
+        parts=parts,
+        agreed=agreed,
+    )
 
 
 def agreed_fields(columns: Sequence[str], said: Agreed, n_groups: int) -> Agreed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from numbers import Integral
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 from pydantic import ValidationError
@@ -101,7 +102,7 @@ def read_layout(said: Layout | Lattice) -> Layout:
     if isinstance(said, Layout):
         return said
     if _is_pair(said):
-        return regular(said)
+        return regular((int(said[0]), int(said[1])))
     raise InvalidParameters(f"{_FORMS}, not {said!r}.")
 
 
@@ -109,7 +110,13 @@ def _is_pair(said: Any) -> TypeGuard[Lattice]:
     """Return whether callers gave what the type says: two numbers above 0."""
     if not isinstance(said, tuple | list) or len(said) != 2:
         return False
-    return all(isinstance(groups, int) and groups > 0 for groups in said)
+    return all(map(_is_number, said))
+
+
+def _is_number(groups: Any) -> bool:
+    """Return whether it is a whole number above 0, of numpy too."""
+    is_whole = isinstance(groups, Integral) and not isinstance(groups, bool)
+    return is_whole and int(groups) > 0
 
 
 def inferred(sources: Sequence[DataSource]) -> Layout:

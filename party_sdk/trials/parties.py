@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from clustering_protocols.errors import InvalidData, InvalidParameters
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Layout
-from party_sdk.tables import IdColumns, open_table
+from party_sdk.tables import IdColumns, Table, open_table
 from party_sdk.trials.layouts import Said, inferred, layout_of
 
 Compared = Callable[[str], str]
@@ -126,9 +126,13 @@ def brought(
     *,
     id_column: IdColumns,
     agreed: Agreed,
+    allow: Sequence[str],
     compared: Compared,
 ) -> Brought:
     """Return the tables of parties, in the order of the slots.
+
+    Tables of one column group that have the same columns in another order are read in
+    that of the first.
 
     Raises
     ------
@@ -138,32 +142,53 @@ def brought(
         If tables, layout and dictionaries do not fit each other.
     """
     dictionary = agreed.dictionary
+    read = partial(_opened, id_column=id_column, allow=allow)
     if said is None and dictionary is None:
-        opened = [_opened(*each, id_column) for each in enumerate(tables, 1)]
+        opened = [read(*each) for each in enumerate(tables, 1)]
         layout = inferred(opened)
     else:
         by_dictionary: Said = "rows" if len(dictionary or ()) == 1 else "columns"
         layout = layout_of(by_dictionary if said is None else said, len(tables))
         agreed.check(layout)
-        places = [agreed.of(slot.column) for slot in layout.slots]
         opened = [
-            _opened(number, table, id_column, *place)
-            for number, (table, place) in enumerate(zip(tables, places, strict=True), 1)
+            read(number, table, *agreed.of(slot.column))
+            for number, (table, slot) in enumerate(
+                zip(tables, layout.slots, strict=True), 1
+            )
         ]
     data = dict(zip(layout.names, opened, strict=True))
+    for number, (table, slot) in enumerate(zip(tables, layout.slots, strict=True), 1):
+        first = data[layout.column_group(slot.column)[0]].columns
+        own = data[slot.name]
+        if isinstance(own, Table) and _is_of_another_order(own.columns, first):
+            data[slot.name] = read(
+                number, table, *agreed.of(slot.column), columns=list(first)
+            )
     return Brought(layout=layout, data=data, agreed=agreed, compared=compared)
+
+
+def _is_of_another_order(own: Sequence[str], first: Sequence[str]) -> bool:
+    return list(own) != list(first) and sorted(own) == sorted(first)
 
 
 def _opened(
     number: int,
     table: Any,
-    id_column: IdColumns,
     schema: Schema | None = None,
     preparation: Preparation | None = None,
+    *,
+    id_column: IdColumns,
+    allow: Sequence[str],
+    columns: Sequence[str] | None = None,
 ) -> DataSource:
     try:
         return open_table(
-            table, id_column=id_column, schema=schema, preparation=preparation
+            table,
+            id_column=id_column,
+            columns=columns,
+            schema=schema,
+            preparation=preparation,
+            allow=allow,
         )
     except InvalidData as refused:
         raise InvalidData(f"Table {number}: {refused.detail}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.simulation import Cost, Simulated
 from clustering_protocols.terms import Layout
-from party_sdk.results import Result
+from party_sdk.results import Result, naming_of
 from party_sdk.tables import IdColumns, open_table
 from party_sdk.trials.dealing import Dealt, deal
 from party_sdk.trials.gaps import Rule, as_list, read_preparation
@@ -108,6 +108,8 @@ def simulate(
     preparation: Rule | Preparation | Sequence[Preparation] | None = None,
     evaluation: Evaluation | None = None,
     release: Release | None = None,
+    choices: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
     seed: int = 0,
 ) -> SimulatedSession:
     """Play all roles of a session in this process.
@@ -139,6 +141,10 @@ def simulate(
         Several numbers of clusters, of which that of ``params`` is the largest.
     release : Release, optional
         What is let out beside labels: the profiles of the clusters.
+    choices : mapping, optional
+        What every party decides alone; see :meth:`Party.join`.
+    allow : sequence of str
+        Guards of tables that are switched off; see :class:`~party_sdk.tables.How`.
     seed : int
         Stands for all chance.
 
@@ -159,6 +165,7 @@ def simulate(
             layout,
             id_column=id_column,
             agreed=agreed,
+            allow=allow,
             compared=lambda name: params.compared(name, shared=True),
         )
         named = all(map(_is_named, held.data.values()))
@@ -166,15 +173,28 @@ def simulate(
     else:
         schema, prepared = agreed.of(0)
         source = open_table(
-            tables, id_column=id_column, schema=schema, preparation=prepared
+            tables,
+            id_column=id_column,
+            schema=schema,
+            preparation=prepared,
+            allow=allow,
         )
-        named, to = _is_named(source), layout_of_one(layout)
-        held = deal(matrix(source), source.columns, agreed, to, seed)
+        named = _is_named(source)
+        held = deal(
+            matrix(source),
+            source.columns,
+            agreed,
+            layout_of_one(layout),
+            seed,
+            ids=source.ids,
+            naming=naming_of(source),
+        )
     simulated = simulation.run(
         params,
         held.parts.layout,
         held.parts.data,
         seed,
+        choices=dict.fromkeys(held.parts.layout.names, choices or {}),
         timer=time.perf_counter,
         dictionary=held.agreed.dictionary,
         preparation=held.agreed.preparation,
@@ -229,7 +249,10 @@ def _told(
 def _result(held: Dealt | Brought, simulated: Simulated, slot: str) -> Result:
     data, agreed = held.parts.data[slot], held.agreed
     own = agreed.of(held.parts.layout.slot(slot).column)
-    return Result.of(simulated.outcomes[slot], data, data.columns, *own)
+    result = Result.of(simulated.outcomes[slot], data, data.columns, *own)
+    if isinstance(held, Brought):
+        return result
+    return replace(result, ids=held.ids_of(slot), naming=held.naming)
 
 
 def _fidelity(held: Dealt | Brought, simulated: Simulated) -> float | None:
@@ -263,5 +286,5 @@ def _memberships(held: Dealt | Brought, simulated: Simulated) -> FloatArray | No
             return None
         if found is None:
             found = np.zeros((len(held.pooled), outcome.memberships.shape[1]))
-        found[held.parts.held[slot]] = outcome.memberships
+        found[held.parts.held[slot]] = np.nan_to_num(outcome.memberships)
     return found

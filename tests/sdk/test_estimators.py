@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import skfuzzy
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_blobs, make_circles
@@ -24,6 +27,7 @@ from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from clustering_protocols.data import MatrixSource
 from clustering_protocols.problems import Problem
 from coterie import (
     CannotCluster,
@@ -380,3 +384,143 @@ def test_new_rows_are_labelled_where_the_session_lets_out_by_what() -> None:
     assert_array_equal(here.predict([X[:50]])[0], here.labels_[:50])
     with pytest.raises(CannotCluster, match=r"X has shape \(150, 3\)"):
         here.predict(X[:, :3])
+
+
+# What a table is, and whose rows these are
+
+
+@pytest.mark.parametrize("given", [csr_matrix, np.asarray, MatrixSource])
+def test_new_rows_of_any_matrix_are_labelled_by_their_columns(given: Any) -> None:
+    for table in (X, csr_matrix(X), FRAME):
+        fitted = FederatedKMeans(3, protocol="llf", layout=(3, 1), random_state=1)
+        fitted.fit(table)
+        assert_array_equal(fitted.predict(given(X)), fitted.labels_)
+    with pytest.raises(CannotCluster, match="clustered 4 columns"):
+        fitted.predict(csr_matrix(X[:, :3]))
+
+
+@pytest.mark.parametrize("protocol", ["dc", "llf", "omnifc"])
+def test_a_fitted_estimator_is_kept_and_read_back(protocol: str) -> None:
+    fitted = FederatedKMeans(3, protocol=protocol, layout="rows", random_state=0)
+    fitted.fit(THREE)
+    again = pickle.loads(pickle.dumps(fitted))
+    for before, after in zip(fitted.labels_, again.labels_, strict=True):
+        assert_array_equal(before, after)
+    if protocol == "llf":
+        assert_array_equal(again.predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("layout", [(3, 1), (1, 2), (2, 2)])
+def test_results_of_a_dealt_table_name_its_own_rows(layout: Any) -> None:
+    named = FRAME.assign(flower=[f"f{n}" for n in range(150)])
+    for table, more in ((named, {"id_column": "flower"}), (FRAME, {})):
+        fitted = FederatedKMeans(3, layout=layout, random_state=0, **more).fit(table)
+        for result in fitted.session_.results:
+            rows = [int(name.removeprefix("f")) for name in result.ids or ()]
+            assert_array_equal(fitted.labels_[rows], result.labels)
+            assert result.naming == tuple(more.values())
+
+
+def test_rows_that_do_not_take_part_count_for_no_centre() -> None:
+    frame = FRAME.set_axis(list("abcd"), axis=1)
+    frame.iloc[3, 1] = np.nan
+    fields = [{"name": name, "type": "number"} for name in frame.columns]
+    fitted = FederatedFuzzyCMeans(
+        3,
+        dictionary=Schema.model_validate({"fields": fields}),
+        preparation="drop",
+        random_state=0,
+    ).fit([frame[0::3], frame[1::3], frame[2::3]])
+    U = np.vstack(fitted.memberships_)
+    held = pd.concat([frame[0::3], frame[1::3], frame[2::3]]).to_numpy()
+    took = ~np.isnan(held).any(axis=1)
+    weights = U[took] ** 2
+    expected = weights.T @ held[took] / weights.sum(axis=0)[:, np.newaxis]
+    assert_allclose(fitted.cluster_centers_, expected)
+
+
+def test_columns_in_another_order_are_found_by_name() -> None:
+    tables = [FRAME[0::3], FRAME[1::3][NAMES[::-1]], FRAME[2::3]]
+    as_they_are = [FRAME[0::3], FRAME[1::3], FRAME[2::3]]
+    found, expected = (
+        FederatedKMeans(3, random_state=0).fit(each).labels_
+        for each in (tables, as_they_are)
+    )
+    for own, other in zip(found, expected, strict=True):
+        assert_array_equal(own, other)
+
+
+def test_what_is_masked_is_no_value() -> None:
+    masked = np.ma.masked_greater(X, 7.0)
+    with pytest.raises(CannotCluster, match="missing or infinite"):
+        FederatedKMeans(3, layout=(3, 1)).fit(masked)
+    whole = FederatedKMeans(3, layout=(3, 1), random_state=0)
+    fitted = whole.fit(np.ma.masked_greater(X, 70.0)).labels_
+    assert_array_equal(fitted, whole.fit(X).labels_)
+
+
+def test_choices_and_switches_of_guards_are_taken() -> None:
+    far = np.vstack([X, [5100.0, 1.0, 1.0, 1.0]])
+    with pytest.raises(CannotCluster, match="allow_other_units"):
+        FederatedKMeans(3, layout=(3, 1), random_state=0).fit(far)
+    choices = {"allow_other_units": True}
+    decided = FederatedKMeans(3, layout=(3, 1), random_state=0, choices=choices)
+    assert len(decided.fit(far).labels_) == 151
+    counted = FRAME.assign(day=range(150))
+    with pytest.raises(CannotCluster, match="looks like a row number"):
+        FederatedKMeans(3, layout=(3, 1)).fit(counted)
+    allowed = FederatedKMeans(3, layout=(3, 1), allow=["running-number"])
+    assert allowed.fit(counted).n_features_in_ == 5
+
+
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (FederatedFuzzyCMeans(3, params={"fuzziness": 3.0}), "'fuzziness' is what"),
+        (FederatedKMeans(3, params={"n_clusters": 5}), "'n_clusters' is what"),
+        (FederatedKMeans(3, params={"algorithm": "spectral"}), "'algorithm' is what"),
+        (FederatedKMeans(3, params=[1]), "params: names and values"),
+        (FederatedKMeans(3, choices=[1]), "choices: names and values"),
+        (FederatedKMeans(3, random_state=2**70), "random_state: at most"),
+        (FederatedKMeans(range(2, 4), choose="inertia"), "choose: give 'simpl"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_meant_is_said_in_a_sentence(estimator: Any, said: str) -> None:
+    with pytest.raises(CannotCluster, match=re.escape(said)):
+        estimator.set_params(layout="rows").fit(THREE)
+
+
+def test_numbers_of_numpy_say_a_layout() -> None:
+    layout = (np.int64(3), np.int64(1))
+    assert FederatedKMeans(3, layout=layout, random_state=0).fit(X).fidelity_ > 0.9
+    with pytest.raises(CannotCluster, match="layout is"):
+        FederatedKMeans(3, layout=(True, 3)).fit(X)
+
+
+# Rows that are equally far from two centres
+
+YES_AND_NO = (np.random.default_rng(3).random((300, 8)) < 0.5).astype(float)
+ANSWERS = np.random.default_rng(4).integers(1, 6, (300, 6)).astype(float)
+
+
+@pytest.mark.parametrize("rows", [YES_AND_NO, ANSWERS], ids=["yes and no", "answers"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("protocol", ["dc", "omnifc", "llf"])
+def test_nothing_is_lost_where_rows_are_equally_far_from_two_centres(
+    rows: Any, seed: int, protocol: str
+) -> None:
+    params = {"dimensions": "all", "scaling": "none"} if protocol == "dc" else None
+    fitted = FederatedKMeans(4, protocol=protocol, params=params, random_state=seed)
+    assert fitted.fit([rows[:100], rows[100:180], rows[180:]]).fidelity_ == 1
+
+
+@pytest.mark.parametrize("protocol", ["dc", "omnifc"])
+def test_equal_rows_get_one_label_where_clusters_are_more(protocol: str) -> None:
+    rows = np.array([[0.0, 0], [1, 1], [0, 1], [1, 0]])[np.arange(120) % 4]
+    params = {"dimensions": "all"} if protocol == "dc" else None
+    fitted = FederatedKMeans(6, protocol=protocol, params=params, random_state=0)
+    labels = np.concatenate(fitted.fit([rows[:40], rows[40:70], rows[70:]]).labels_)
+    assert adjusted_rand_score(np.arange(120) % 4, labels) == 1
+    assert fitted.quality_["converged"].all()
+    assert fitted.n_iter_ <= 3

@@ -106,6 +106,9 @@ def test_a_picture_has_a_colour_for_each_cluster() -> None:
     assert shown == ["no cluster", "cluster 0", "cluster 1"]
     with pytest.raises(InvalidData, match="The table has 2 rows and the result 3"):
         result_of(table).plot(table[:2], axes=axes)
+    for other in (table[::-1], table.assign(patient=["x", "y", "z"])):
+        with pytest.raises(InvalidData, match="in the same order"):
+            result_of(table).plot(other, axes=axes)
 
 
 def test_without_matplotlib_a_sentence_says_what_to_install(

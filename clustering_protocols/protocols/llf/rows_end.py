@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import n_coinciding
-from clustering_protocols.arrays import IntArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import NotReady, ProtocolFailed
@@ -14,6 +16,7 @@ from clustering_protocols.preparation.secrets import group_mark
 
 from . import closing, labelling, messages
 from .centroids import digest, stops
+from .features import Scaler
 from .params import LlfContext
 from .rows_round import RowsRound, around_sum, labels_sum
 
@@ -80,19 +83,12 @@ def outcome(
     known, rows, totals = _ended(here, result, data)
     wanted = here.params.output == "memberships"
 
-    def predict(new: DataSource) -> IntArray:
-        # not above: reading scikit-learn takes a party seconds
-        from clustering_protocols.algorithms.kmeans import nearest
-
-        found = [nearest(here.scale(batch), known.centroids) for batch in new.batches()]
-        return np.concatenate(found)
-
     return Outcome(
         labels=rows.labels,
         cluster_sizes=totals.sizes,
         centroids=here.scale.undo(known.centroids),
         memberships=rows.memberships if wanted else None,
-        predict=predict,
+        predict=_Nearest(here.scale, known.centroids),
         report={
             "n_updates": known.number,
             "n_coinciding": n_coinciding(known.centroids),
@@ -100,6 +96,21 @@ def outcome(
         },
         figures=(totals.figures,),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nearest:
+    """Labels new rows by the centroids of the session; a result that is kept keeps it."""
+
+    scale: Scaler
+    centroids: FloatArray
+
+    def __call__(self, new: DataSource) -> IntArray:
+        # not above: reading scikit-learn takes a party seconds
+        from clustering_protocols.algorithms.kmeans import nearest
+
+        found = [nearest(self.scale(batch), self.centroids) for batch in new.batches()]
+        return np.concatenate(found)
 
 
 def _ended(
