@@ -81,7 +81,7 @@ def passes() -> None:
 
     def closing() -> None:
         away = np.full(N_ROWS, np.inf)
-        bring_nearer(X, *fixed, 0, labels, away)
+        bring_nearer(X, *fixed, 0, labels, away, 0.0)
         add_by_label(X, *fixed[:2], labels, sums)
         of_block(X, fixed[:2], V, labels, np.bincount(labels, minlength=N_CLUSTERS))
 

@@ -8,6 +8,7 @@ rounding, and the same bits on any number of processors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -103,7 +104,8 @@ def kmeans(
     """
     rows = Rows.of(row_blocks.of(X), engine, starts.shape[1])
     runs = [lloyd(rows, rows.at(start), max_iter) for start in starts]
-    best = min(runs, key=lambda run: run.inertia)
+    least = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
+    best = next(run for run in runs if run.inertia <= least)  # the first of equals
     labels = np.empty(rows.n_rows, dtype=np.int64)
     for block, found in rows.nearest(best.V):
         labels[block] = found.labels

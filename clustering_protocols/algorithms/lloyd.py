@@ -5,6 +5,10 @@ a unit, so that sums are exact and neither blocks nor threads change a bit of la
 centroids or inertia. Units are powers of two, a column's own, so that the sum of all
 absolute values stays below 2^62: what is rounded off a mean is no more than 2^-63 of
 n² times the mean absolute value.
+
+Distances that are equal in exact arithmetic, as of rows of yes and no, must not be told
+apart by what rounding left of them: it differs between a session and the pooled rows.
+What differs by less than a small share of the rows' spread is equal.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ It takes one thread some milliseconds. Threads wait for each other at the end of
 iteration: with less to do, and where processors are busy, they wait more than they work.
 """
 _BITS: Final = 62
+_TIE: Final = 1e-10  # squared distances, in those that rows have from their middle
 _SAMPLED: Final = 256  # rows that say where the middle is
 _COMPARED: Final = 1 << 9  # centroids at once: 256 distances to each stay in the cache
 
@@ -52,11 +57,14 @@ class Units(NamedTuple):
     of_sums : float64 array of shape (F,)
     within : float64 array of shape (2,)
         See :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
+    tie : float
+        Squared distances that differ by no more are equal.
     """
 
     offset: FloatArray
     of_sums: FloatArray
     within: FloatArray
+    tie: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,6 +128,7 @@ class Rows:
             offset=offset,
             of_sums=units_below((total + n) / coarse),
             within=units_below(np.array([n * diameter, n])),
+            tie=_TIE * float(np.square(total / coarse / n).sum()),
         )
         return cls(given=rows, units=units, engine=engine)
 
@@ -145,25 +154,26 @@ class Rows:
 
     def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
         """Yield which of V are nearest to the rows of each block."""
-        kernel = partial(_nearest, self.units.offset, V)
+        kernel = partial(_nearest, self.units, V)
         return self.engine.map(kernel, self.given.blocks())
 
     def counts(self, V: FloatArray) -> IntArray:
         """Return to how many rows each of V is nearest (k,)."""
-        kernel = partial(_counts, self.units.offset, V)
+        kernel = partial(_counts, self.units, V)
         counted = self.engine.map(kernel, self.given.blocks())
         return sum(counted, np.zeros(len(V), np.int64))
 
     def farthest(self, V: FloatArray, most: int) -> FloatArray:
         """Return row, label and squared distance of those farthest from all of V.
 
-        At most so many, the farthest first, none that lies on one of V.
+        At most so many, the farthest first, none that lies on one of V. Of rows as far
+        away, but for what a tie is, those of the lowest numbers.
         """
         far = np.empty((0, 3))
-        kernel = partial(_farthest_from, self.units.offset, V, most)
+        kernel = partial(_farthest_from, self.units, V, most)
         for found in self.engine.map(kernel, self.given.blocks()):
-            far = _first(np.vstack([far, found]), most)
-        return far[far[:, 2] > 0]
+            far = _first(np.vstack([far, found]), most, self.units.tie)
+        return far[far[:, 2] > self.units.tie]
 
     def _together(self, words: IntArray) -> Fraction:
         whole, left = (Fraction(float(unit)) for unit in self.units.within)
@@ -200,41 +210,41 @@ def _sums(
     within = np.zeros(2, np.int64)
     nearest_sums(
         *(block.load(), units.offset, np.ones(V.shape[1]), V, units.of_sums),
-        *(sums, counts, units.within, within),
+        *(sums, counts, units.within, within, units.tie),
     )
     return sums, counts, within
 
 
-def nearest_of(offset: FloatArray, V: FloatArray, X: FloatArray) -> Nearest:
+def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
     """Return which of V (k, F), less the offset, are nearest to rows X (n, F)."""
-    n, ones = len(X), np.ones(len(offset))
+    n, ones = len(X), np.ones(V.shape[1])
     found = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
-        bring_nearer(X, offset, ones, V[first : first + _COMPARED], first, *found)
+        some = V[first : first + _COMPARED]
+        bring_nearer(X, units.offset, ones, some, first, *found, units.tie)
     return found
 
 
-def _nearest(
-    offset: FloatArray, V: FloatArray, block: RowBlock
-) -> tuple[slice, Nearest]:
-    return row_blocks.span(block), nearest_of(offset, V, block.load())
+def _nearest(units: Units, V: FloatArray, block: RowBlock) -> tuple[slice, Nearest]:
+    return row_blocks.span(block), nearest_of(units, V, block.load())
 
 
-def _counts(offset: FloatArray, V: FloatArray, block: RowBlock) -> IntArray:
-    found = nearest_of(offset, V, block.load())
+def _counts(units: Units, V: FloatArray, block: RowBlock) -> IntArray:
+    found = nearest_of(units, V, block.load())
     return np.bincount(found.labels, minlength=len(V))
 
 
 def _farthest_from(
-    offset: FloatArray, V: FloatArray, most: int, block: RowBlock
+    units: Units, V: FloatArray, most: int, block: RowBlock
 ) -> FloatArray:
-    found = nearest_of(offset, V, block.load())
+    found = nearest_of(units, V, block.load())
     numbers = block.first + np.arange(block.n_rows)
-    return _first(np.column_stack([numbers, *found]), most)
+    return _first(np.column_stack([numbers, *found]), most, units.tie)
 
 
-def _first(far: FloatArray, most: int) -> FloatArray:
-    return far[np.argsort(-far[:, 2], kind="stable")[:most]]
+def _first(far: FloatArray, most: int, tie: float) -> FloatArray:
+    away = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
+    return far[np.argsort(-away, kind="stable")[:most]]
 
 
 def lloyd(rows: Rows, V: FloatArray, max_iter: int) -> Run:

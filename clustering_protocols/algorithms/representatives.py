@@ -110,7 +110,7 @@ class _Joined(NamedTuple):
 
 def _joined(units: Units, V: FloatArray, block: RowBlock) -> _Joined:
     X, ones = block.load(), np.ones(V.shape[1])
-    labels = nearest_of(units.offset, V, X).labels
+    labels = nearest_of(units, V, X).labels
     sums, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     add_rows(X, 0, labels, units.offset, ones, units.of_sums, sums, sizes)
     return _Joined(row_blocks.span(block), labels.astype(np.int32), sums, sizes)

@@ -96,15 +96,18 @@ def _squared(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
 
 @compiled
 def nearest_of_block(
-    D: FloatArray, size: int, labels: IntArray, smallest: FloatArray
+    D: FloatArray, size: int, tie: float, labels: IntArray, smallest: FloatArray
 ) -> None:
-    """Write the nearest centroid and its squared distance; ties go to the lowest."""
+    """Write the nearest centroid and its squared distance; ties go to the lowest.
+
+    Squared distances that differ by no more than ``tie`` are equal.
+    """
     for i in range(size):
         smallest[i] = D[0, i]
         labels[i] = 0
     for c in range(1, D.shape[0]):
         for i in range(size):
-            if D[c, i] < smallest[i]:
+            if D[c, i] < smallest[i] - tie:
                 smallest[i] = D[c, i]
                 labels[i] = c
 
@@ -120,6 +123,7 @@ def nearest_sums(
     counts: IntArray,
     within_units: FloatArray,
     within: IntArray,
+    tie: float,
 ) -> None:
     """Add the sums and counts of the rows nearest to each centroid, in whole units.
 
@@ -136,6 +140,8 @@ def nearest_sums(
         Of squared distances to the nearest centroid: whole units, and units of what is
         left of one. Zeros where nobody asks.
     within : int64 array of shape (2,), added to
+    tie : float
+        See :func:`nearest_of_block`.
     """
     n, n_features = X.shape
     block = np.empty((n_features, BLOCK))
@@ -146,7 +152,7 @@ def nearest_sums(
         size = min(BLOCK, n - begin)
         scaled_block(X, begin, size, offset, inverse, block)
         distances(block, size, V, D)
-        nearest_of_block(D, size, labels, smallest)
+        nearest_of_block(D, size, tie, labels, smallest)
         add_rows(X, begin, labels[:size], offset, inverse, units, sums, counts)
         for i in range(size):
             away = smallest[i] * within_units[0]
@@ -192,6 +198,7 @@ def bring_nearer(
     first: int,
     labels: IntArray,
     smallest: FloatArray,
+    tie: float,
 ) -> None:
     """Write number and squared distance of what is nearer than what was found before.
 
@@ -204,6 +211,8 @@ def bring_nearer(
     labels : int64 array of shape (n,), written
     smallest : float64 array of shape (n,), written
         Infinite where nothing was found before.
+    tie : float
+        See :func:`nearest_of_block`.
     """
     n, n_features = X.shape
     block = np.empty((n_features, BLOCK))
@@ -214,9 +223,9 @@ def bring_nearer(
         size = min(BLOCK, n - begin)
         scaled_block(X, begin, size, offset, inverse, block)
         distances(block, size, V, D)
-        nearest_of_block(D, size, nearest, away)
+        nearest_of_block(D, size, tie, nearest, away)
         for i in range(size):
-            if away[i] < smallest[begin + i]:
+            if away[i] < smallest[begin + i] - tie:
                 smallest[begin + i] = away[i]
                 labels[begin + i] = first + nearest[i]
 

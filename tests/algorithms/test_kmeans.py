@@ -248,3 +248,27 @@ def test_machines_with_narrower_vectors_give_the_same_bits() -> None:
         check=True,
     ).stdout
     assert there == said_of_a_run()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rotation_does_not_decide_between_centres_that_are_equally_far(
+    seed: int,
+) -> None:
+    """Rows of yes and no have many ties, and a rotation rounds each of them anew."""
+    X = rng(seed).integers(0, 2, (400, 6)).astype(float)
+    Q, _ = np.linalg.qr(rng(seed + 100).normal(size=(6, 6)))
+    starts = draw_starts(X, 5, 10, rng(seed))
+    here, turned = kmeans(X, starts, 300), kmeans(X @ Q, starts, 300)
+    assert np.array_equal(here.labels, turned.labels)
+    assert here.n_iter == turned.n_iter
+    assert turned.inertia == pytest.approx(here.inertia)
+
+
+def test_rows_at_a_centre_but_for_rounding_are_not_moved_to_an_empty_one() -> None:
+    Q, _ = np.linalg.qr(rng(1).normal(size=(4, 4)))
+    places = np.hstack([np.eye(2), np.eye(2)])[[0, 1] * 50]
+    noise = 1e-15 * rng(2).normal(size=(100, 4))
+    found = kmeans(places @ Q + noise, np.array([[0, 1, 2, 3]]), 300)
+    assert found.converged
+    assert found.n_iter == 2
+    assert sorted(np.bincount(found.labels)) == [50, 50]

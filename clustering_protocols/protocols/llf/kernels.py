@@ -82,7 +82,7 @@ def cmeans_sums(
     """
     own, own_counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     nobody = (np.zeros(2), np.zeros(2, np.int64))
-    nearest_sums(X, offset, inverse, V, units, own, own_counts, *nobody)
+    nearest_sums(X, offset, inverse, V, units, own, own_counts, *nobody, 0.0)
     sums += own
     counts += own_counts
 
@@ -123,7 +123,7 @@ def fuzzy_sums(
         size = min(BLOCK, n - begin)
         scaled_block(X, begin, size, offset, inverse, block)
         distances(block, size, V, D)
-        nearest_of_block(D, size, labels, smallest)
+        nearest_of_block(D, size, 0.0, labels, smallest)
         _memberships(D, size, smallest, exponent, total)
         _raise(D, size, fuzzifier)
         for c in range(n_clusters):
@@ -172,7 +172,7 @@ def assign(
         size = min(BLOCK, n - begin)
         scaled_block(X, begin, size, offset, inverse, block)
         distances(block, size, V, D)
-        nearest_of_block(D, size, labels[begin : begin + size], smallest)
+        nearest_of_block(D, size, 0.0, labels[begin : begin + size], smallest)
         for i in range(size):
             for c in range(V.shape[0]):
                 within[begin + i, c] = D[c, i]

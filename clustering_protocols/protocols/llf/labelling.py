@@ -22,7 +22,7 @@ def final_rows(here: RowsRound, data: DataSource, V: FloatArray) -> messages.Fin
 
     def of_batch(batch: FloatArray) -> IntArray:
         labels, away = np.empty(len(batch), np.int64), np.full(len(batch), np.inf)
-        bring_nearer(batch, *here.scale.affine, V, 0, labels, away)
+        bring_nearer(batch, *here.scale.affine, V, 0, labels, away, 0.0)
         return labels
 
     labels = np.concatenate([*here.context.engine.map(of_batch, data.batches())])
