@@ -7,7 +7,8 @@ session has ended: the database is read again, and what was copied stays copied.
 The form depends on no database, so what was SQLite may become PostgreSQL: a line of JSON
 for each row, with bytes in base64 and times in UTC.
 
-    manifest.json             release, revision, time, and the SHA-256 of each table
+    manifest.json             release, revision, time, and the SHA-256 of each table, of
+                              the names of all blobs, and of the key
     tables/NAME.jsonl
     blobs/ab/abcd…
     identity.json             the analyst's key: keep the backup as secret as that
@@ -21,7 +22,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -76,10 +77,12 @@ def back_up(
     shutil.rmtree(fresh, ignore_errors=True)
     (fresh / "tables").mkdir(parents=True, mode=0o700)
     try:
-        digests = _copied(database, settings, fresh, on_progress, clock.now())
+        manifest, digests = _copied(database, settings, fresh, on_progress, clock.now())
         if settings.identity_path.exists():
             shutil.copyfile(settings.identity_path, fresh / _IDENTITY)
             (fresh / _IDENTITY).chmod(0o600)
+        manifest |= {"blobs": _sum_of(digests), "identity": _sum(fresh / _IDENTITY)}
+        (fresh / _MANIFEST).write_text(f"{json.dumps(manifest, indent=1)}\n")
         _sync(fresh)
         fresh.rename(target)
     finally:
@@ -93,15 +96,23 @@ def _copied(
     fresh: Path,
     on_progress: OnProgress,
     now: datetime,
-) -> set[str]:
-    """Copy until every blob that the tables name is there; return their digests."""
+) -> tuple[dict[str, Any], set[str]]:
+    """Copy until every blob that the tables name is there.
+
+    Returns
+    -------
+    dict
+        What the manifest says of the tables.
+    set of str
+        The digests of the blobs.
+    """
     source, copies = settings.blob_place.open(), FileBlobStore(fresh / "blobs")
     for _ in range(_ATTEMPTS):
-        digests = _dump(database, fresh, now)
+        manifest, digests = _dump(database, fresh, now)
         if all(_copy(source, copies, digests, on_progress)):
             for left in set(copies.older(float("inf"))) - digests:
                 copies.remove(left)
-            return digests
+            return manifest, digests
     raise BackupFailed("Sessions end faster than they are copied: try again later.")
 
 
@@ -151,30 +162,73 @@ def restore(
         If there is something here already, or the backup is not whole.
     """
     manifest = _read_manifest(source)
+    copies = FileBlobStore(source / "blobs")
+    digests = set(copies.older(float("inf")))
+    _check_whole(source, manifest, digests)
     if database.revision() is not None or settings.identity_path.exists():
         raise BackupFailed(
             "There is an analyst here already: restore into an empty database and an "
             "empty data folder."
         )
-    copies, blobs = FileBlobStore(source / "blobs"), settings.blob_place.open()
-    digests = list(copies.older(float("inf")))
-    for _ in _copy(copies, blobs, set(digests), on_progress):
+    blobs = settings.blob_place.open()
+    for _ in _copy(copies, blobs, digests, on_progress):
         pass
     if (source / _IDENTITY).exists():
         settings.identity_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copyfile(source / _IDENTITY, settings.identity_path)
         settings.identity_path.chmod(0o600)
     database.migrate(manifest["revision"])
-    _load(database, source, manifest["tables"])
+    _load(database, source)
     database.migrate()
     return len(digests)
+
+
+def _check_whole(source: Path, manifest: dict[str, Any], digests: set[str]) -> None:
+    """Refuse a backup of which something is missing or changed, before it is used."""
+    for name, expected in manifest["tables"].items():
+        if _sum(source / "tables" / f"{name}.jsonl") != expected:
+            raise BackupFailed(f"The table {name} of the backup was changed.")
+    # manifests of release 0.2.0 say nothing of these two
+    if manifest.get("blobs", _sum_of(digests)) != _sum_of(digests):
+        raise BackupFailed(
+            f"The backup is not whole: {len(digests)} blobs are there, and these are not "
+            "those that its tables name."
+        )
+    key = _sum(source / _IDENTITY)
+    if manifest.get("identity", key) != key:
+        raise BackupFailed(
+            f"The analyst's key ({_IDENTITY}) is missing in the backup, or was changed: "
+            "without it nothing that it signed can be checked."
+        )
+
+
+def _sum(path: Path) -> str | None:
+    """Return the SHA-256 (hex) of a file; None if there is none."""
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _sum_of(digests: set[str]) -> str:
+    return sha256("\n".join(sorted(digests)).encode()).hexdigest()
 
 
 # Tables
 
 
-def _dump(database: Database, fresh: Path, now: datetime) -> set[str]:
-    """Write all tables as they are at one moment; return the digests of their blobs."""
+def _dump(
+    database: Database, fresh: Path, now: datetime
+) -> tuple[dict[str, Any], set[str]]:
+    """Write all tables as they are at one moment.
+
+    Returns
+    -------
+    dict
+        What the manifest says of them.
+    set of str
+        The digests of the blobs that they name.
+    """
     manifest = {
         "coterie": version("coterie"),
         "revision": database.revision(),
@@ -190,9 +244,7 @@ def _dump(database: Database, fresh: Path, now: datetime) -> set[str]:
             for table in _tables(connection)
         }
         digests = RetentionRepository(transaction).live()
-    text = json.dumps({**manifest, "tables": sums}, indent=1)
-    (fresh / _MANIFEST).write_text(f"{text}\n")
-    return digests
+    return {**manifest, "tables": sums}, digests
 
 
 def _write_table(connection: sa.Connection, table: sa.Table, folder: Path) -> str:
@@ -218,14 +270,13 @@ def _tables(connection: sa.Connection) -> list[sa.Table]:
     return found
 
 
-def _load(database: Database, source: Path, sums: dict[str, str]) -> None:
+def _load(database: Database, source: Path) -> None:
     with database.engine.begin() as connection:
         for table in _tables(connection):
             path = source / "tables" / f"{table.name}.jsonl"
-            content = path.read_bytes() if path.exists() else b""
-            if sha256(content).hexdigest() != sums.get(table.name):
-                raise BackupFailed(f"The table {table.name} of the backup was changed.")
-            rows = [json.loads(line) for line in content.splitlines()]
+            if not path.exists():
+                raise BackupFailed(f"The table {table.name} of the backup is missing.")
+            rows = [json.loads(line) for line in path.read_bytes().splitlines()]
             read = [{k: _read(v) for k, v in row.items()} for row in rows]
             for begin in range(0, len(read), _ROWS):
                 connection.execute(sa.insert(table), read[begin : begin + _ROWS])

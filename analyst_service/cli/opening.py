@@ -78,10 +78,26 @@ def any_database(settings: Settings) -> Iterator[Database]:
     try:
         with closing(_opened(settings)) as database:
             yield database
-    except exc.OperationalError as error:
+    except exc.DatabaseError as error:
+        if type(error) not in {exc.OperationalError, exc.DatabaseError}:
+            raise  # a defect; the latter is a file that is no database
         raise click.ClickException(
             f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
             "where it is; by default it is a file in COTERIE_DATA_DIR."
+        ) from None
+
+
+def check_identity(settings: Settings) -> None:
+    """Refuse a file that holds no key of an analyst, before anything is served."""
+    from analyst_service.identity import load_identity
+    from clustering_protocols.errors import CoterieError
+
+    try:
+        load_identity(settings.identity_path)
+    except (CoterieError, OSError, ValueError):
+        raise click.ClickException(
+            f"The analyst's key in {settings.identity_path} cannot be read: put back what "
+            "was there. COTERIE_IDENTITY_FILE says where it is."
         ) from None
 
 

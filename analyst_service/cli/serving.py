@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from analyst_service.cli.opening import any_database, current_database, read_settings
+from analyst_service.cli.opening import (
+    any_database,
+    check_identity,
+    current_database,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from analyst_service.settings import Settings
@@ -59,6 +64,7 @@ def serve(
         pass  # it has the schema
     _check_certificate(certificate, private_key)
     _check_port(host, port)
+    check_identity(settings)
 
     from analyst_service.app import create_app
     from analyst_service.cli.draining import run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import socket
 import threading
 import time
@@ -24,6 +25,7 @@ from support.in_process import Api, ByHand, in_process
 from analyst_service.backup import BackupFailed, back_up, restore
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
+from analyst_service.identity import load_identity
 from analyst_service.models import Contribution
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.settings import Settings
@@ -252,6 +254,51 @@ def test_a_backup_that_was_changed_is_refused(api: Api, tmp_path: Path) -> None:
         pytest.raises(BackupFailed, match="table members of the backup was changed"),
     ):
         restore(database, settings, copy, quiet)
+
+
+@pytest.mark.parametrize("what", ["a blob", "the key", "another key", "a table"])
+def test_a_backup_that_is_not_whole_changes_nothing(
+    api: Api, tmp_path: Path, what: str
+) -> None:
+    copy, cut = tmp_path / "copy", tmp_path / "cut"
+    session = api.open(Dummy(), PARTS).join()
+    session.put(A, session.reply(A))
+    n_blobs = backed_up(api, copy)
+    shutil.copytree(copy, cut)
+    if what == "a blob":
+        next(path for path in (cut / "blobs").rglob("*") if path.is_file()).unlink()
+    elif what == "a table":
+        table = cut / "tables" / "audit.jsonl"
+        table.write_bytes(table.read_bytes()[:-10])
+    else:
+        (cut / "identity.json").unlink()
+        if what == "another key":
+            load_identity(cut / "identity.json")  # which makes one
+    settings = Settings(data_dir=tmp_path / "new", database_url="")
+    settings.data_dir.mkdir()
+    with closing(Database(settings.database)) as database:
+        with pytest.raises(BackupFailed, match=r"not whole|key .* missing|was changed"):
+            restore(database, settings, cut, quiet)
+        assert restore(database, settings, copy, quiet) == n_blobs
+
+
+@pytest.mark.parametrize("command", ["serve", "migrate", "backup"])
+def test_files_that_are_damaged_are_said_in_a_sentence(
+    tmp_path: Path, command: str
+) -> None:
+    words = (command, *([str(tmp_path / "copy")] if command == "backup" else ()))
+    assert ran(tmp_path / "data", {}, "migrate").exit_code == 0
+    identity = tmp_path / "data" / "identity.json"
+    if command == "serve":
+        identity.write_text("not a key")
+        done = ran(tmp_path / "data", {}, *words, "--port", "0")
+        assert f"key in {identity} cannot be read" in done.stderr
+    else:
+        (tmp_path / "data" / "coterie.db").write_bytes(b"not a database" * 100)
+        done = ran(tmp_path / "data", {}, *words)
+        assert "The database cannot be used" in done.stderr
+    assert done.exit_code == 1
+    assert "Traceback" not in done.stderr
 
 
 def test_what_is_no_backup_is_said(tmp_path: Path) -> None:
