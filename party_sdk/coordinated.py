@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from clustering_protocols import engine, proofs
 from clustering_protocols.enrolment import check_agreement
 from clustering_protocols.errors import AuditBroken, NotReady
@@ -200,8 +202,18 @@ class CoordinatedSession:
     def _kept(self) -> Kept:
         if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
-        return Kept.model_validate_json(SecretFiles(self._home).read(self._path))
+        return read_kept(SecretFiles(self._home), self._path)
 
 
 def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
     return bool(entries) and entries[0].get("digest") == terms_digest
+
+
+def read_kept(files: SecretFiles, path: Path) -> Kept:
+    """Return what a home keeps of a session; :class:`NotReady` where it was damaged."""
+    try:
+        return Kept.model_validate_json(files.read(path))
+    except ValidationError:
+        raise NotReady(
+            f"{path} was changed, or written by another release: put back what was there."
+        ) from None

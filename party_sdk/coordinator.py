@@ -10,7 +10,13 @@ from typing import Self, Unpack
 from clustering_protocols import registry
 from clustering_protocols.contract import Params
 from clustering_protocols.enrolment import sign_terms
-from clustering_protocols.errors import AgreementMismatch, InvalidParameters
+from clustering_protocols.errors import (
+    AgreementMismatch,
+    CoterieError,
+    InvalidParameters,
+    SessionExists,
+    Timeout,
+)
 from clustering_protocols.limits import NAME_PATTERN
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import About, Identities, Layout, digest
@@ -18,7 +24,7 @@ from clustering_protocols.wire.answers import SessionLine
 from party_sdk._files import default_home, private_folder
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient
-from party_sdk.coordinated import CoordinatedSession
+from party_sdk.coordinated import CoordinatedSession, read_kept
 from party_sdk.identities import Acquaintances, KnownAnalysts, OwnIdentity
 from party_sdk.kept_sessions import Kept
 from party_sdk.sealing import SecretFiles
@@ -131,6 +137,8 @@ class Coordinator:
 
         Raises
         ------
+        SessionExists
+            If this home keeps another session of this id: its secret would be lost.
         AgreementMismatch
             If the analyst drew up other terms than these.
         """
@@ -138,20 +146,26 @@ class Coordinator:
         institution = self._institution()
         path = private_folder(self._home / "sessions") / f"{session_id}.json"
         files = SecretFiles(self._home)
-        before = files.read(path) if path.exists() else None
+        before = read_kept(files, path) if path.exists() else None
+        if before is not None:
+            self._check_same(session_id, before, terms)
         entropy = self.entropy or secrets.token_bytes(32)
         kept = Kept(
             url=self._url,
-            entropy=Kept.model_validate_json(before).entropy
-            if before
-            else entropy.hex(),
+            entropy=before.entropy if before else entropy.hex(),
             terms=terms.decode(),
             coordinator=institution.key,
             signature=sign_terms(institution, digest(terms)),
         )
         if before is None:
             files.write(path, kept.model_dump_json().encode())
-        status = self._client.put_session(session_id, drawn.body)
+        try:
+            status = self._client.put_session(session_id, drawn.body)
+        except CoterieError as error:
+            is_refused = error.problem.status < 500 and not isinstance(error, Timeout)
+            if is_refused and before is None:  # the id is free for other terms
+                path.unlink()
+            raise
         if status.terms_digest != kept.terms_digest:
             raise AgreementMismatch(
                 "The analyst drew up other terms than were asked for: it runs another "
@@ -159,6 +173,14 @@ class Coordinator:
             )
         files.write(path, kept.model_dump_json().encode())
         return self.session(session_id)
+
+    def _check_same(self, session_id: str, before: Kept, terms: bytes) -> None:
+        """Let a session be opened again, and no other one in its place."""
+        if (before.url, before.terms) != (self._url, terms.decode()):
+            raise SessionExists(
+                f"This home keeps the secret of a session {session_id!r} at {before.url}, "
+                "which has other terms or is another one."
+            )
 
     def analyst_key(self, *, is_new: bool = False) -> str:
         """Return the key that the analyst shows, the same as before at this address.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from clustering_protocols import enrolment, simulation
 from clustering_protocols.errors import (
     AgreementMismatch,
     AuditBroken,
+    InvalidParameters,
     KeyNotAuthentic,
     NotReady,
     SessionExists,
+    Unavailable,
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
@@ -171,6 +174,50 @@ def test_another_session_under_the_same_id_changes_no_invitation(
         coordinator.create_session("b", Dummy(), PARTS.layout, session_id="same")
     after = Invitation.parse(first.invite()[A])
     assert (after.terms, after.secret) == (before.terms, before.secret)
+
+
+def test_a_home_keeps_one_session_of_an_id(
+    api: Api, coordinator: Coordinator, home: Path
+) -> None:
+    """Whoever opens another one, with another key or elsewhere, keeps the first."""
+    first = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
+    kept = home / "sessions" / "same.json"
+    before = kept.read_bytes()
+    here = {"home": home, "transport": api.transport()}
+    with (
+        Coordinator("http://127.0.0.1", api.key(), **here) as other,
+        pytest.raises(SessionExists, match="keeps the secret of a session 'same'"),
+    ):
+        other.create_session("b", Dummy(), PARTS.layout, session_id="same")
+    assert kept.read_bytes() == before
+    assert first.invite()
+
+
+def test_an_id_is_free_again_where_the_analyst_refused_the_session(
+    coordinator: Coordinator, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        for refusal, stays in (
+            (InvalidParameters("no"), False),
+            (Unavailable(""), True),
+        ):
+            patch.setattr(AnalystClient, "put_session", Mock(side_effect=refusal))
+            with pytest.raises(type(refusal)):
+                coordinator.create_session("a", Dummy(), PARTS.layout, session_id="x")
+            assert (home / "sessions" / "x.json").exists() == stays
+    coordinator.create_session("b", Dummy(), PARTS.layout, session_id="y")
+
+
+def test_a_damaged_secret_is_said_in_a_sentence(
+    coordinator: Coordinator, home: Path
+) -> None:
+    session = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
+    kept = home / "sessions" / "same.json"
+    kept.write_bytes(kept.read_bytes()[:80])
+    with pytest.raises(NotReady, match="put back what was there"):
+        session.invite()
+    with pytest.raises(NotReady, match="put back what was there"):
+        coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
 
 
 def test_what_cannot_be_checked_here_is_not_shown(
