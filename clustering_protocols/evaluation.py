@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Final, Literal, Self, cast
+from typing import Annotated, Final, Literal, Self, cast, get_args
 
 from pydantic import Field, model_validator
 
@@ -68,7 +68,7 @@ class Evaluation(Section):
         if self.choose not in {"usual", "later", *figures}:
             raise InvalidParameters(
                 f"choose: this protocol has no {self.choose!r} here; it has "
-                f"{', '.join(sorted(figures))}."
+                f"{', '.join(sorted({*figures} & {*get_args(Rule)}))}."
             )
 
     def rule(self, runs: Sequence[Figures]) -> Rule:

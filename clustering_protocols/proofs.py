@@ -162,6 +162,8 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
 
     Raises
     ------
+    InvalidParameters
+        If the logs are of different sessions.
     AuditBroken
         If a receipt does not; the end of an audit that was cut off shows here.
     KeyNotAuthentic
@@ -169,7 +171,10 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
     """
     entries = audit.entries()
     if audit.session != ledger.session:
-        raise AuditBroken("The two logs are of different sessions.")
+        raise InvalidParameters(
+            f"The audit is of session {audit.session!r}, the receipts are of "
+            f"{ledger.session!r}: bring those of one."
+        )
     receipts = [e for e in ledger.entries() if e.get("event") == "receipt"]
     for receipt in receipts:
         said = _acknowledged(ledger.session, ledger.slot, receipt)
@@ -183,6 +188,8 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
 
     Raises
     ------
+    InvalidParameters
+        If the agreement is that of another session.
     KeyNotAuthentic
         Unless an audit is signed with the key that the terms name for the analyst, a
         ledger with that of the institution of its slot.
@@ -190,7 +197,12 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
     agreed, terms = read_agreement(agreement)
     signers = {member.slot: member.identity for member in agreed.roster}
     expected = terms.identities.analyst if log.log == "audit" else signers.get(log.slot)
-    if terms.session != log.session or log.key != expected:
+    if terms.session != log.session:
+        raise InvalidParameters(
+            f"The {log.log} is of session {log.session!r}, the agreement of "
+            f"{terms.session!r}: bring those of one."
+        )
+    if log.key != expected:
         raise KeyNotAuthentic(
             f"The {log.log} is not signed by whom the agreement names for it."
         )

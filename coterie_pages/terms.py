@@ -82,7 +82,7 @@ def sheet_of(
         protocol=name,
         protocol_title=protocol.title,
         summary=protocol.summary,
-        parameters=tuple(_parameters(params)),
+        parameters=tuple(_parameters_of(params, terms)),
         places=tuple(_places(terms, known, slot, you)),
         learns=tuple(Learns(who=w, what=what) for w, what in protocol.learns.items()),
         risks=tuple(
@@ -164,6 +164,16 @@ def _places(
             expected=expected,
             own=slot.name == own,
         )
+
+
+def _parameters_of(params: BaseModel, terms: Terms) -> Iterator[Parameter]:
+    """Yield every parameter; of several runs, all numbers of clusters."""
+    runs = terms.evaluation
+    for each in _parameters(params):
+        is_counted = runs is not None and each.name == "n_clusters"
+        numbers = runs.n_clusters if runs is not None and is_counted else ()
+        shown = {"value": ", ".join(map(str, numbers))} if is_counted else {}
+        yield each.model_copy(update=shown)
 
 
 def _parameters(params: BaseModel, before: str = "") -> Iterator[Parameter]:

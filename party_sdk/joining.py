@@ -62,7 +62,9 @@ def check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -
     if later.secret != first.secret:
         raise GuardRefused(
             "This party joined with another invitation of this session and slot, which "
-            "has another session secret: this one is not from the same coordinator."
+            "has another session secret: this one is not from the same coordinator. If it "
+            "is meant for another session of this id, take part from another home "
+            "(--home), or 'coterie party forget' the earlier one."
         )
     if (later.terms, later.coordinator) != (first.terms, first.coordinator):
         raise GuardRefused("This invitation is for other terms than were accepted.")

@@ -115,7 +115,9 @@ def rounds_line(params: Params, layout: Layout, runs: Evaluation) -> str:
             "time of one"
         )
     else:
-        said = f"{many} runs: {many} times the analyst's work, rounds and bytes of one"
+        said = (
+            f"{many} runs: {many} times the analyst's work, but rounds and bytes of one"
+        )
     return f"{said}{_of_one_run(params, layout)}."
 
 

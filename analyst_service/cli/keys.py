@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,6 +100,20 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
 
 
+@contextmanager
+def _named(key_id: str) -> Iterator[None]:
+    """Say how an administrator finds the id of a key, where there is none of this id."""
+    from clustering_protocols.errors import NotFound, NotReady
+
+    try:
+        yield
+    except NotFound:
+        raise NotReady(
+            f"There is no key or token {key_id!r}, or it was revoked: 'coterie key list' "
+            "shows them."
+        ) from None
+
+
 @key.command("rotate")
 @click.argument("key_id")
 @click.option(
@@ -116,7 +131,11 @@ def rotate_key(
     """Give a key a new secret and print it, once; its sessions stay its own."""
     settings = read_settings()
     seconds = days * 86_400 if days else settings.key_seconds
-    with current_database(settings) as database, database.write() as transaction:
+    with (
+        _named(key_id),
+        current_database(settings) as database,
+        database.write() as transaction,
+    ):
         secret = _auth(transaction).rotate(key_id, seconds, overlap_hours * 3600)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
@@ -139,9 +158,15 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
         auth = _auth(transaction)
         members = MemberService(transaction, SystemClock(), settings)
         if session is not None:
-            click.echo(f"Revoked {members.shut_out(session)} tokens.", err=True)
+            revoked = members.shut_out(session)
+            if not revoked:
+                raise click.ClickException(
+                    f"No party of a session {session!r} has a token."
+                )
+            click.echo(f"Revoked {revoked} tokens.", err=True)
             return
-        auth.revoke(key_id or "")
+        with _named(key_id or ""):
+            auth.revoke(key_id or "")
         if (place := auth.place(key_id or "")) is not None:
             members.shut_out(*place)
     click.echo("Revoked.", err=True)

@@ -62,8 +62,13 @@ class MemberService:
         members = self._rows.members(session.id)
         free = {m.slot: m for m in members if m.state != SlotState.JOINED}
         wanted = list(free) if slots is None else slots
-        if unknown := set(wanted) - set(free):
-            raise InvalidParameters(f"Not free: {', '.join(sorted(unknown))}.")
+        if unknown := set(wanted) - {member.slot for member in members}:
+            raise InvalidParameters(
+                f"There is no slot {', '.join(sorted(unknown))}; there are "
+                f"{', '.join(member.slot for member in members)}."
+            )
+        if taken := set(wanted) - set(free):
+            raise InvalidParameters(f"Taken already: {', '.join(sorted(taken))}.")
         self._invitations.revoke_unused(session.id, set(wanted), self._clock.now())
         for slot in wanted:
             self._put(free[slot], SlotState.INVITED)
@@ -198,7 +203,10 @@ class MemberService:
         if found is None:
             raise NotFound("No invitation has this code.")
         if found.revoked_at is not None and found.used_at is not None:
-            raise InvitationExpired("The administrator ended what was joined with it.")
+            raise InvitationExpired(
+                "The administrator ended what was joined with it: this slot stays out, and "
+                "only a new session could take it in."
+            )
         expired = self._clock.now() >= found.expires_at
         if found.revoked_at is not None or (expired and found.used_at is None):
             raise InvitationExpired("It expired or was replaced by a newer one.")

@@ -224,9 +224,9 @@ class SessionService:
         if session.chosen is not None:
             if session.chosen == run:
                 return session
-            raise RoundClosed("Another run was chosen.")
+            raise RoundClosed("Another run was chosen, and that stands.")
         require_alive(session)
-        raise NotReady("There is nothing to choose yet: runs are under way.")
+        raise NotReady("There is nothing to choose yet: the runs are not done.")
 
     def _find(
         self,

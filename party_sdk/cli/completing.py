@@ -95,9 +95,19 @@ def _home(context: click.Context) -> Path:
     return default_home()
 
 
-session_argument = click.argument("session_id", shell_complete=own_sessions)
+def _not_empty(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not value.strip():  # as of a variable that is not set
+        raise click.UsageError(f"{parameter.human_readable_name} is empty.", context)
+    return value
+
+
+session_argument = click.argument(
+    "session_id", shell_complete=own_sessions, callback=_not_empty
+)
 slot_argument = click.argument("slot", shell_complete=own_slots)
 optional_slot_argument = click.argument(
     "slot", required=False, shell_complete=own_slots
 )
-opened_argument = click.argument("session_id", shell_complete=opened_sessions)
+opened_argument = click.argument(
+    "session_id", shell_complete=opened_sessions, callback=_not_empty
+)

@@ -170,6 +170,8 @@ def create(
     from clustering_protocols import registry
     from clustering_protocols.terms import Guards
 
+    if columns is not None and rows is None:
+        raise click.UsageError("--columns says nothing without --rows.")
     words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)

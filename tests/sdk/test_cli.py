@@ -307,6 +307,17 @@ def test_parameters_that_do_not_fit_are_exit_code_5(
     assert said in refused.stderr
 
 
+@pytest.mark.parametrize("command", ["show", "watch", "cancel", "report", "audit"])
+def test_the_id_of_a_session_is_not_empty(online: Terminal, command: str) -> None:
+    assert "is empty" in online("session", command, "", expect=2).stderr
+
+
+def test_an_invitation_to_no_slot_names_the_slots(online: Terminal) -> None:
+    session, _ = opened(online)
+    refused = online("session", "invite", session, "--slot", "zz", expect=5)
+    assert "There is no slot zz; there are r1c1." in refused.stderr
+
+
 def test_wrong_usage_is_told_to_programs_too(online: Terminal) -> None:
     create = ("session", "create", "Wards", "--param", "n_clusters=2")
     places = ("--slot", "north=1,1", "--row-groups", 2)

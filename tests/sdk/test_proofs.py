@@ -16,7 +16,12 @@ from support.house import House
 from support.in_process import in_process
 
 from clustering_protocols import hash_chain, proofs, simulation
-from clustering_protocols.errors import AuditBroken, GuardRefused, KeyNotAuthentic
+from clustering_protocols.errors import (
+    AuditBroken,
+    GuardRefused,
+    InvalidParameters,
+    KeyNotAuthentic,
+)
 from clustering_protocols.proofs import SignedLog
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
@@ -132,6 +137,15 @@ def test_who_signs_for_another_convinces_nobody_with_the_agreement(
     assert own.entries(), "the signature itself is right"
     with pytest.raises(KeyNotAuthentic, match="not signed by whom"):
         proofs.check_signer(own, finished.agreement)
+
+
+def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
+    lines = finished.ledger.lines
+    other = proofs.sign_ledger(STRANGER, "elsewhere", A, lines)
+    with pytest.raises(InvalidParameters, match="bring those of one"):
+        proofs.check_signer(other, finished.agreement)
+    with pytest.raises(InvalidParameters, match="bring those of one"):
+        proofs.compare(finished.audit, other)
 
 
 def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:

@@ -535,6 +535,7 @@ def test_an_administrator_rotates_and_revokes_by_command(
         assert api.send("GET", "/v1/sessions", fresh).status_code == 200
         assert api.send("GET", "/v1/sessions", made["key"]).status_code == 401
         run("key", "rotate", "unknown", expect=7)
+        run("key", "revoke", "--session", "nope", expect=1)
         run("key", "revoke", "--session", session.id)
         for token in session.tokens.values():
             assert api.send("GET", session.path, token).status_code == 401

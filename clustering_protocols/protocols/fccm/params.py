@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
+from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import PartyContext, SessionContext
+from clustering_protocols.data import DataSource, sparse_matrix
+from clustering_protocols.errors import InvalidData
 from clustering_protocols.preparation.alignment.params import AlignedParams
 
 
@@ -66,6 +70,24 @@ class CoClustering(AlignedParams):
         description="The analyst and the coordinator get no size of a cluster with "
         "fewer objects.",
     )
+
+    def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
+        """Return which rows take part; refuse co-occurrences outside [0, r_max].
+
+        Raises
+        ------
+        InvalidData, GuardRefused
+            As of :class:`AlignedParams`, and of values that are not between them.
+        """
+        R = sparse_matrix(data)
+        outside = np.unique(R.indices[(R.data < 0) | (R.data > self.r_max)])
+        if len(outside):
+            named = ", ".join(np.array(data.columns)[outside[:5]])
+            raise InvalidData(
+                f"Values outside [0, {self.r_max:g}], for example in {named}. The terms "
+                "say what the largest is: r_max."
+            )
+        return super().arriving(data, shared=shared)
 
     @property
     def is_global(self) -> bool:

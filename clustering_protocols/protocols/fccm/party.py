@@ -9,7 +9,7 @@ from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource, sparse_matrix
-from clustering_protocols.errors import InvalidData, ProtocolFailed
+from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_mark
@@ -38,7 +38,6 @@ class FccmParty(
             said = (task.number, task.lanes, task.overflowed, task.total.size)
             if said != (1, every, [], 0):
                 raise ProtocolFailed("The analyst asks for sums out of order.")
-            _check_values(context, data)
             known = following.first(context, R)
         else:
             known = following.followed(context, task, R)
@@ -115,15 +114,6 @@ def _sizes(U: FloatArray) -> IntArray:
 
 def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
     return csr_array(sparse_matrix(data)[context.recall(RowOrder).order])
-
-
-def _check_values(context: FccmContext, data: DataSource) -> None:
-    """Refuse co-occurrences outside [0, r_max], before anything of them is sent."""
-    R, r_max = sparse_matrix(data), context.session.params.r_max
-    outside = np.unique(R.indices[(R.data < 0) | (R.data > r_max)])
-    if len(outside):
-        named = ", ".join(np.array(data.columns)[outside[:5]])
-        raise InvalidData(f"Values outside [0, {r_max:g}], for example in {named}.")
 
 
 # The share
