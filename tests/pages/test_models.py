@@ -15,6 +15,7 @@ from clustering_protocols import registry, simulation
 from clustering_protocols.agreements import read_agreement
 from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
+from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.terms import Terms, digest, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.terms import sheet_of
@@ -103,6 +104,15 @@ def test_a_sheet_tells_every_risk_and_the_digest_of_the_exact_text(
     for code, sentence in registry.risks_in(terms).items():
         assert f"{code}: {sentence}" in shown
     assert sheet.digest in shown
+
+
+def test_a_sheet_tells_the_numbers_of_clusters_of_all_runs() -> None:
+    text = page_models.terms_text()
+    terms = read_terms(text)
+    several = terms.model_copy(update={"evaluation": Evaluation(n_clusters=(2, 3))})
+    for each, numbers in ((terms, "3"), (several, "2, 3")):
+        told = {one.name: one.value for one in sheet_of(text, each, {}).parameters}
+        assert told["n_clusters"] == numbers
 
 
 def test_lines_of_a_sheet_are_no_wider_than_a_terminal() -> None:

@@ -19,6 +19,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from sqlalchemy.exc import OperationalError
+from support.analyst_process import free_port
 from support.databases import Databases
 from support.in_process import Api, ByHand, in_process
 
@@ -291,7 +292,7 @@ def test_files_that_are_damaged_are_said_in_a_sentence(
     identity = tmp_path / "data" / "identity.json"
     if command == "serve":
         identity.write_text("not a key")
-        done = ran(tmp_path / "data", {}, *words, "--port", "0")
+        done = ran(tmp_path / "data", {}, *words, "--port", str(free_port()))
         assert f"key in {identity} cannot be read" in done.stderr
     else:
         (tmp_path / "data" / "coterie.db").write_bytes(b"not a database" * 100)
