@@ -90,6 +90,13 @@ def test_what_stops_one_party_stops_all_and_is_what_is_raised() -> None:
 
 
 @pytest.mark.usefixtures("temporary")
+def test_parties_decide_as_they_are_told_to() -> None:
+    params = DataCollaboration(n_clusters=3, dimensions="all")
+    with local_session(params, (3, 1), choices={"rebuild_limit": 1}) as local:
+        results = local.run(FRAMES)
+    assert [len(result.labels) for result in results] == [50, 50, 50]
+
+
 def test_risks_count_where_a_policy_is_given() -> None:
     with (
         pytest.raises(RiskNotAccepted, match="upload-shows-distances"),
