@@ -221,18 +221,21 @@ class Party:
         self._policy.check_rows(self.terms, arrival.data.n_rows)
         check_choices(self.terms.protocol.name, self._choices)
         self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
-        if self._identity.data_digest not in {None, digest}:
-            raise GuardRefused(
-                "This party joined with other data: rows, ids, columns or their order "
-                "have changed since. Name the table as at first, --id-column and "
-                "--columns too."
-            )
+        self._check_same(digest)
         self.folder.spending.check(
             digest,
             self.folder.use,
             check_terms(self.terms).epsilon_per_person,
             self._policy.epsilon_total,
         )
+
+    def _check_same(self, digest: str) -> None:
+        if self._identity.data_digest not in {None, digest}:
+            raise GuardRefused(
+                "This party joined with other data: rows, ids, columns or their order "
+                "have changed since. Name the table as at first, --id-column and "
+                "--columns too."
+            )
 
     def _member(self, data: DataSource, arrival: Arrival) -> Member:
         """Return this party's line of the roster."""
@@ -361,15 +364,39 @@ class Party:
         memory = self.folder.load_standing().answered.after
         return clustered(self.terms, self.invitation.slot, memory, data, labels)
 
-    def result(self) -> Result:
-        """Return the result of a completed session, from what is kept on this disk."""
+    def result(
+        self,
+        table: Any = None,
+        *,
+        id_column: IdColumns = None,
+        columns: list[str] | None = None,
+    ) -> Result:
+        """Return the result of a completed session, from what is kept on this disk.
+
+        Parameters
+        ----------
+        table, id_column, columns
+            As for :meth:`run`: what the party joined with, whose ids then stand beside
+            the labels. No id is kept: without the table rows are numbered, in its order.
+
+        Raises
+        ------
+        NotReady
+            If there is no result yet.
+        GuardRefused
+            If it is another table, or its rows are in another order.
+        """
         from party_sdk.results import Result
 
         kept = self.folder.load_result()
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
+        data = None
+        if table is not None:
+            data = open_by(self.agreed, table, id_column, columns)
+            self._check_same(data_digest(data))
         return Result.of(
-            self._conclude(kept, None), None, self._identity.columns, *self.agreed
+            self._conclude(kept, None), data, self._identity.columns, *self.agreed
         )
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:

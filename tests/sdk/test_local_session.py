@@ -17,6 +17,7 @@ from support.own_analyst import start_warm
 
 from clustering_protocols import simulation
 from clustering_protocols.errors import (
+    GuardRefused,
     InvalidData,
     InvalidParameters,
     RiskNotAccepted,
@@ -92,9 +93,18 @@ def test_what_stops_one_party_stops_all_and_is_what_is_raised() -> None:
 @pytest.mark.usefixtures("temporary")
 def test_parties_decide_as_they_are_told_to() -> None:
     params = DataCollaboration(n_clusters=3, dimensions="all")
+    named = [frame.assign(flower=frame.index.astype(str)) for frame in FRAMES]
     with local_session(params, (3, 1), choices={"rebuild_limit": 1}) as local:
-        results = local.run(FRAMES)
+        results = local.run(named, id_column="flower")
+        party = local.parties["r1c1"]
+        kept, unnamed = party.result(named[0], id_column="flower"), party.result()
+        with pytest.raises(GuardRefused, match="joined with other data"):
+            party.result(named[0][::-1], id_column="flower")
     assert [len(result.labels) for result in results] == [50, 50, 50]
+    assert kept.ids == results[0].ids == tuple(named[0]["flower"])
+    assert unnamed.ids is None
+    for found in (kept, unnamed):
+        assert found.labels.tolist() == results[0].labels.tolist()
 
 
 def test_risks_count_where_a_policy_is_given() -> None:
