@@ -50,6 +50,7 @@ def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) ->
                 if (each.log, each.session) == ("audit", log.session)
             ]
             found["receipts"] = sum(compare(audit, log) for audit in audits)
+            found["compared"] = bool(audits)
         checked.append(found)
     if as_json:
         say(json.dumps(checked))
@@ -58,5 +59,9 @@ def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) ->
         whose = found["slot"] or "the analyst"
         say(f"{found['log']} of {whose} in {found['session']}: {found['lines']} lines")
         say(f"  signed by {fingerprint(str(found['key']))}")
+        if not found.get("compared", True):
+            say(
+                "  no audit of this session is among the files: no receipt was compared"
+            )
         if found.get("receipts"):
             say(f"  {found['receipts']} receipts stand in the audit")

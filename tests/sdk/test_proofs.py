@@ -299,6 +299,9 @@ def test_anybody_can_check_both_files_without_analyst_or_party(
     for name, log in given.items():
         paths[name].write_text(log.model_dump_json())
     agreement = finished.folder.path / "agreement.json"
+    alone = verify(paths["ledger"])
+    assert alone.exit_code == 0
+    assert "no receipt was compared" in alone.stdout
     words: list[Any] = [*paths.values(), "--agreement", agreement]
     shown = verify(*words)
     assert shown.exit_code == 0
