@@ -136,7 +136,7 @@ def test_names_of_a_parquet_file_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_a_column_of_no_known_kind_is_refused() -> None:
     for values in ([1j, 2], [1, "a"], [object(), None]):
-        with pytest.raises(InvalidData, match="A column holds values of several kinds"):
+        with pytest.raises(InvalidData, match="'x': its values are of several kinds"):
             open_table(pd.DataFrame({"x": values}))
 
 
