@@ -162,14 +162,14 @@ def restore(
         If there is something here already, or the backup is not whole.
     """
     manifest = _read_manifest(source)
-    copies = FileBlobStore(source / "blobs")
-    digests = set(copies.older(float("inf")))
-    _check_whole(source, manifest, digests)
     if database.revision() is not None or settings.identity_path.exists():
         raise BackupFailed(
             "There is an analyst here already: restore into an empty database and an "
             "empty data folder."
         )
+    copies = FileBlobStore(source / "blobs")
+    digests = set(copies.older(float("inf")))
+    _check_whole(source, manifest, digests)
     blobs = settings.blob_place.open()
     for _ in _copy(copies, blobs, digests, on_progress):
         pass
@@ -189,7 +189,8 @@ def _check_whole(source: Path, manifest: dict[str, Any], digests: set[str]) -> N
         if _sum(source / "tables" / f"{name}.jsonl") != expected:
             raise BackupFailed(f"The table {name} of the backup was changed.")
     # manifests of release 0.2.0 say nothing of these two
-    if manifest.get("blobs", _sum_of(digests)) != _sum_of(digests):
+    names = _sum_of(digests)
+    if manifest.get("blobs", names) != names:
         raise BackupFailed(
             f"The backup is not whole: {len(digests)} blobs are there, and these are not "
             "those that its tables name."

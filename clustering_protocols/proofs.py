@@ -170,11 +170,7 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
         If one of the logs, or a receipt, is not signed with its key.
     """
     entries = audit.entries()
-    if audit.session != ledger.session:
-        raise InvalidParameters(
-            f"The audit is of session {audit.session!r}, the receipts are of "
-            f"{ledger.session!r}: bring those of one."
-        )
+    _check_session(audit, "receipts are", ledger.session)
     receipts = [e for e in ledger.entries() if e.get("event") == "receipt"]
     for receipt in receipts:
         said = _acknowledged(ledger.session, ledger.slot, receipt)
@@ -197,14 +193,19 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
     agreed, terms = read_agreement(agreement)
     signers = {member.slot: member.identity for member in agreed.roster}
     expected = terms.identities.analyst if log.log == "audit" else signers.get(log.slot)
-    if terms.session != log.session:
-        raise InvalidParameters(
-            f"The {log.log} is of session {log.session!r}, the agreement of "
-            f"{terms.session!r}: bring those of one."
-        )
+    _check_session(log, "agreement is", terms.session)
     if log.key != expected:
         raise KeyNotAuthentic(
             f"The {log.log} is not signed by whom the agreement names for it."
+        )
+
+
+def _check_session(log: SignedLog, beside: str, session: str) -> None:
+    """Refuse what is of another session than a log: files mixed up accuse nobody."""
+    if log.session != session:
+        raise InvalidParameters(
+            f"The {log.log} is of session {log.session!r}, the {beside} of {session!r}: "
+            "bring those of one."
         )
 
 

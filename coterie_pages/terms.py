@@ -168,12 +168,12 @@ def _places(
 
 def _parameters_of(params: BaseModel, terms: Terms) -> Iterator[Parameter]:
     """Yield every parameter; of several runs, all numbers of clusters."""
-    runs = terms.evaluation
     for each in _parameters(params):
-        is_counted = runs is not None and each.name == "n_clusters"
-        numbers = runs.n_clusters if runs is not None and is_counted else ()
-        shown = {"value": ", ".join(map(str, numbers))} if is_counted else {}
-        yield each.model_copy(update=shown)
+        if terms.evaluation is not None and each.name == "n_clusters":
+            numbers = ", ".join(map(str, terms.evaluation.n_clusters))
+            yield each.model_copy(update={"value": numbers})
+        else:
+            yield each
 
 
 def _parameters(params: BaseModel, before: str = "") -> Iterator[Parameter]:

@@ -174,8 +174,7 @@ class Result:
             If these are other rows: another number of them or, where they have ids,
             other ids or another order.
         """
-        if self.ids is not None and self.naming:
-            check_ids(table, self.ids, self.naming, self.columns)
+        self._check_ids(table)
         return beside(table, {"label": self.labels, **self._by_cluster()})
 
     def plot(self, table: Any, *, axes: Any = None) -> Any:
@@ -204,11 +203,15 @@ class Result:
 
         data = drawable(table, self.columns, self._schema, self._preparation)
         check_size(data.n_rows, len(self.labels))
-        if self.ids is not None and self.naming:
-            check_ids(table, self.ids, self.naming, self.columns)
+        self._check_ids(table)
         axes = shown_axes() if axes is None else axes
         draw_on(axes, data, self)
         return axes
+
+    def _check_ids(self, table: Any) -> None:
+        """Refuse other rows, or another order, where rows have ids by name."""
+        if self.ids is not None and self.naming:
+            check_ids(table, self.ids, self.naming, self.columns)
 
     def _repr_html_(self) -> str:
         """Return sizes and figures as HTML, for notebooks; no row is in it."""

@@ -63,6 +63,23 @@ def in_thousands(cells: Iterable[str], dialect: Dialect) -> bool:
     )
 
 
+def ambiguous(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
+    """Say that a decimal comma may be a separator of thousands."""
+    sign = dialect.decimal or "."
+    if sign == ".":
+        return []
+    fractions = [
+        cell.partition(sign)[2]
+        for column in cells
+        for cell in column
+        if sign in cell and is_number(cell, dialect)
+    ]
+    if fractions and all(len(part) == 3 for part in fractions):
+        what = "Every number with a comma has three digits behind it"
+        return [f"{what}: read as a decimal comma (--csv decimal=.)."]
+    return []
+
+
 def is_number(cell: str, dialect: Dialect) -> bool:
     """Return whether a cell is a number as the dialect writes it."""
     return _NUMBERS[dialect.decimal or "."].fullmatch(cell.strip()) is not None

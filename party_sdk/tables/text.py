@@ -26,7 +26,7 @@ from party_sdk.tables.decoding import (
     single_byte,
 )
 from party_sdk.tables.dialect import Dialect, detect, records
-from party_sdk.tables.kinds import columns_of, guess, in_thousands, is_number
+from party_sdk.tables.kinds import ambiguous, columns_of, guess, in_thousands, is_number
 from party_sdk.tables.names import Names
 from party_sdk.tables.places import Lines, Places, Rows
 from party_sdk.tables.report import Findings, form
@@ -86,7 +86,7 @@ class TextSource:
             if kind == "words" and in_thousands(column, self.dialect)
         ]
         self.warnings: Sequence[str] = [
-            *_ambiguous(cells, self.dialect),
+            *ambiguous(cells, self.dialect),
             *(f"{name!r}: {_SEPARATED}." for name in separated),
         ]
         self._copy: Path | None = None
@@ -378,23 +378,6 @@ def _check_header(path: Path, rows: Sequence[Sequence[str]], dialect: Dialect) -
             f"{path.name!r}, line {(dialect.skip or 0) + 1} holds numbers where the names "
             "of columns are expected: put a line with names first."
         )
-
-
-def _ambiguous(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
-    """Say that a decimal comma may be a separator of thousands."""
-    sign = dialect.decimal or "."
-    if sign == ".":
-        return []
-    fractions = [
-        cell.partition(sign)[2]
-        for column in cells
-        for cell in column
-        if sign in cell and is_number(cell, dialect)
-    ]
-    if fractions and all(len(part) == 3 for part in fractions):
-        what = "Every number with a comma has three digits behind it"
-        return [f"{what}: read as a decimal comma (--csv decimal=.)."]
-    return []
 
 
 def _mixed(head: bytes) -> bool:
