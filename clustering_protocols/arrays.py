@@ -11,7 +11,7 @@ with the same declaration, because both build the same message class.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,19 @@ ByteArray = NDArray[np.uint8]
 MaskArray = NDArray[np.bool_]
 
 _CHECK_ITEMS = 1 << 17  # finiteness is checked in pieces: no mask as large as the array
+
+
+def item_dtype(annotation: Any) -> np.dtype[Any]:
+    """Return the dtype that the type of an array names.
+
+    annotation: ``NDArray[T]``, which is ``ndarray[shape, dtype[T]]`` or, from numpy 2.5
+    on Python 3.12 on, an alias whose only argument is ``T``.
+    """
+    item = get_args(annotation)[-1]
+    if get_origin(item) is np.dtype:
+        (item,) = get_args(item)
+    dtype: np.dtype[Any] = np.dtype(item)
+    return dtype
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -56,7 +69,7 @@ class Spec:
     ) -> core_schema.CoreSchema:
         """Check an array against this declaration; freeze it."""
         del handler  # ndarray has no schema of its own
-        dtype = np.dtype(get_args(get_args(source)[1])[0])
+        dtype = item_dtype(source)
         return core_schema.no_info_plain_validator_function(
             lambda value: self._check(value, dtype), metadata={"dtype": str(dtype)}
         )

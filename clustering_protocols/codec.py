@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import isfinite, prod
 from typing import Any, ClassVar, Final
 
@@ -29,6 +29,7 @@ from clustering_protocols.errors import InvalidArray, Malformed
 
 MEDIA_TYPE: Final = "application/vnd.coterie.arrays"
 MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_DEPTH: Final = 64  # of objects and lists in one another; Python's own limit moves
 METADATA_KEY: Final = "coterie"
 ARRAY_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
 
@@ -199,6 +200,10 @@ def _check_cover(spans: list[tuple[int, int]], length: int) -> None:
         raise Malformed("The arrays do not cover the data without gaps or overlaps.")
 
 
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKET: Final = re.compile(r"[\[\]{}]")
+_OPENS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+
 _ENCODER: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
 )
@@ -219,6 +224,8 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     """
     if not isinstance(text, str):
         raise Malformed("Expected JSON text.")
+    if _depth(text) > MAX_DEPTH:
+        raise Malformed(f"Objects and lists are over {MAX_DEPTH} deep.")
     try:
         value = json.loads(
             text,
@@ -233,6 +240,15 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     if not isinstance(value, dict):
         raise Malformed("Expected a JSON object.")
     return value
+
+
+def _depth(text: str) -> int:
+    """Return how deep a JSON text nests; where it has few brackets, their number."""
+    brackets = text.count("[") + text.count("{")
+    if brackets <= MAX_DEPTH:
+        return brackets
+    opened = (_OPENS[sign] for sign in _BRACKET.findall(_QUOTED.sub("", text)))
+    return max(accumulate(opened), default=0)
 
 
 def _unique(most: int | None, pairs: list[tuple[str, Any]]) -> Header:

@@ -8,11 +8,10 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
-import numpy as np
 from pydantic.fields import FieldInfo
 
 from clustering_protocols import registry
-from clustering_protocols.arrays import Spec
+from clustering_protocols.arrays import Spec, item_dtype
 from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import closing, opening
 from clustering_protocols.engine.stages import profiles_stage, with_filling
@@ -102,7 +101,7 @@ def form(field: FieldInfo) -> str:
 
 
 def _array(annotation: Any, spec: Spec) -> str:
-    dtype = np.dtype(get_args(get_args(annotation)[1])[0])
+    dtype = item_dtype(annotation)
     if len(spec.shape) == 1:
         return f"a list of {_ARRAYS[dtype.name]}"
     return f"a table of {_ARRAYS[dtype.name]}, {' × '.join(map(str, spec.shape))}"

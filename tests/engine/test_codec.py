@@ -164,6 +164,8 @@ def test_we_read_files_of_the_safetensors_library(content: codec.Arrays) -> None
 EIGHT = bytes(8)
 EMPTY = b'{"__metadata__":{"coterie":"{}"}}'
 NESTED = '{"x":' + "[" * 1000 + "]" * 1000 + "}"
+TOO_DEEP = '{"x":' + "[" * codec.MAX_DEPTH + "]" * codec.MAX_DEPTH + "}"
+DEEPEST = TOO_DEEP.replace("[]", "")
 MALFORMED = {
     "nothing": b"",
     "seven bytes": bytes(7),
@@ -175,6 +177,7 @@ MALFORMED = {
     "not an object": file([]),
     "nested 1000 deep": file(NESTED.encode()),
     "our header nested 1000 deep": described({}, header=NESTED),
+    "our header nested a level too deep": described({}, header=TOO_DEEP),
     "no metadata": file({}),
     "metadata that is a list": file({"__metadata__": ["coterie"]}),
     "another metadata key": file({"__metadata__": {"format": "{}"}}),
@@ -261,6 +264,16 @@ def test_a_file_without_its_last_byte_is_refused_at_every_length() -> None:
     for length in range(len(content)):
         with pytest.raises(Malformed):
             codec.decode(content[:length])
+
+
+def test_depth_counts_objects_and_lists_alone_wherever_the_reader_runs() -> None:
+    deepest = json.loads(DEEPEST)
+    assert codec.decode(described({}, header=DEEPEST))[0] == deepest
+    flat = {"x": "[" * 1000, "y": '\\"[{' * 1000, "z": [[]] * 1000}
+    assert codec.decode(codec.encode(flat, {}))[0] == flat
+    for opening in ('"', '{"x":"', '{"x":"\\'):  # a text that is never closed
+        with pytest.raises(Malformed):
+            codec.load_object(opening + "[" * 1000)
 
 
 def test_numbers_that_json_lacks_are_not_written() -> None:

@@ -26,6 +26,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import clustering_protocols
 from clustering_protocols import codec, registry
+from clustering_protocols.arrays import item_dtype
 from clustering_protocols.contract import Stage
 from clustering_protocols.engine.outcomes import labelled_by
 from clustering_protocols.errors import CoterieError
@@ -111,7 +112,7 @@ def sample(record: type[Record]) -> Record:
         for symbol in spec.shape:
             sizes.setdefault(symbol, symbol if type(symbol) is int else 2 + len(sizes))
         shape = [sizes[symbol] for symbol in spec.shape]
-        dtype = np.dtype(get_args(get_args(field.annotation)[1])[0])
+        dtype = item_dtype(field.annotation)
         step = 0.125 if dtype.kind == "f" else 1
         low = spec.low if spec.low is not None else -2 if dtype.kind in "fi" else 0
         high = spec.high if spec.high is not None else low + 100
