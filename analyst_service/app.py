@@ -14,7 +14,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
 from analyst_service.catalogue.endpoints import router as catalogue
-from analyst_service.clock import Clock, SystemClock
+from analyst_service.clock import Clock
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.dashboard.keys import router as keys_pages
 from analyst_service.dashboard.sessions import router as session_pages
@@ -81,7 +81,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         database = Database(settings.database)
         service = Service(
             settings=settings,
-            clock=clock or SystemClock(),
+            clock=clock or database.clock(),
             database=database,
             blobs=blobs,
             metrics=metrics,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -13,6 +15,10 @@ class Clock(Protocol):
         """Return the time, in UTC."""
         ...
 
+    def skew(self) -> timedelta:
+        """Return how far this machine's clock is ahead of the one told here."""
+        ...
+
 
 class SystemClock:
     """The clock of the machine."""
@@ -20,3 +26,44 @@ class SystemClock:
     def now(self) -> datetime:
         """Return the time, in UTC."""
         return datetime.now(UTC)
+
+    def skew(self) -> timedelta:
+        """Return zero: it is the machine's own."""
+        return timedelta(0)
+
+
+class ServerClock:
+    """The clock of a database server, which several analysts share.
+
+    The server is asked by :meth:`skew`. From its last answer on, the monotonic clock of
+    this machine counts, which nobody sets.
+
+    Parameters
+    ----------
+    ask : callable
+        Returns the server's time, in UTC; its errors are the caller's.
+    own : Clock, optional
+        The clock of the machine, whose skew is told.
+    """
+
+    def __init__(self, ask: Callable[[], datetime], own: Clock | None = None) -> None:
+        self._ask = ask
+        self._own = own or SystemClock()
+        self._told: tuple[datetime, float] | None = None
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        told, at = self._told or self._synchronise()
+        return told + timedelta(seconds=time.monotonic() - at)
+
+    def skew(self) -> timedelta:
+        """Ask the server, and return how far this machine's clock is ahead of it."""
+        self._synchronise()
+        return self._own.now() - self.now()
+
+    def _synchronise(self) -> tuple[datetime, float]:
+        asked = time.monotonic()
+        told = self._ask()
+        # the answer was given between question and arrival
+        self._told = told, (asked + time.monotonic()) / 2
+        return self._told

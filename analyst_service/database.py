@@ -11,12 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.clock import Clock, ServerClock, SystemClock
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -30,6 +33,7 @@ _REPEATS = 5
 # the framework runs up to forty requests in threads, driver and keeper beside them
 _POOL: Mapping[str, Any] = {"pool_size": 10, "max_overflow": 32, "pool_timeout": 10}
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
+_SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
 # the table in which alembic keeps where a database stands
 _REVISIONS = sa.table("alembic_version", sa.column("version_num", sa.String))
 T = TypeVar("T")
@@ -90,6 +94,20 @@ class Database:
                     raise
         with self.write() as transaction:
             return work(transaction)
+
+    def clock(self) -> Clock:
+        """Return the clock of all who share this database: PostgreSQL's, or this host's.
+
+        A file of SQLite is of one host.
+        """
+        if self.engine.dialect.name == "sqlite":
+            return SystemClock()
+        return ServerClock(self._server_time)
+
+    def _server_time(self) -> datetime:
+        with self._reading.connect() as connection:
+            told = connection.scalars(_SERVER_TIME).one()
+        return told.astimezone(UTC)
 
     def close(self) -> None:
         """Close all connections."""

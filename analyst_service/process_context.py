@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
@@ -95,7 +96,23 @@ class Service:
                 "These terms name another analyst: GET /v1/identity tells the key here."
             )
 
+    def check_clock(self) -> None:
+        """Raise :class:`Unavailable` if this machine's clock is not that of the others.
+
+        Leases last by one clock, the database's. A machine whose own clock is far from
+        it takes no step and gets no request: what it tells others may be wrong too.
+        """
+        skew = self.clock.skew()
+        if abs(skew) > timedelta(seconds=self.settings.lease_seconds) / 3:
+            seconds = skew.total_seconds()
+            raise Unavailable(
+                f"This machine's clock is {abs(seconds):.0f} seconds "
+                f"{'ahead of' if seconds > 0 else 'behind'} the database server's: set it "
+                "(NTP)."
+            )
+
     def _check_ready(self) -> None:
+        self.check_clock()
         if not self.database.is_current():
             raise Unavailable("The database has the schema of another release.")
         self.blobs.check()

@@ -8,6 +8,7 @@ another driver repeats the steps, with the same outcome.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -29,12 +30,14 @@ from analyst_service.jobs.service import JobService
 from analyst_service.logs import describe
 from analyst_service.process_context import Service
 from clustering_protocols.engine import Opened
+from clustering_protocols.errors import Unavailable
 from clustering_protocols.wire.states import SessionState
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_SECONDS = 5.0
+_CLOCK_SECONDS = 1.0
 _MOST_TOLD = 10_000
 _DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 
@@ -59,6 +62,8 @@ class Driver:
         self._free: list[Process] = []
         self._told: OrderedDict[str, RoundPosition] = OrderedDict()
         self._looked = 0.0
+        self._compared = -math.inf
+        self._is_off = False
         self._is_away = False
         self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
 
@@ -80,6 +85,7 @@ class Driver:
         while not self._stop.is_set():
             self._service.notifier.wait(self._service.settings.poll_seconds)
             for part in (
+                self._compare_clocks,
                 self._collect_outcomes,
                 self._renew,
                 self._start_processes,
@@ -98,6 +104,23 @@ class Driver:
         except Exception as error:  # noqa: BLE001  the sessions of tomorrow need it
             # the text of an error may hold values: only its kind and place
             log.error("driver: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+
+    def _compare_clocks(self) -> None:
+        """Hold this machine's clock against the others' now and then."""
+        now = time.monotonic()
+        if now < self._compared + _CLOCK_SECONDS:
+            return
+        self._compared = now
+        try:
+            self._service.check_clock()
+        except Unavailable as error:
+            if not self._is_off:
+                log.error("driver: no step is taken. %s", error)  # noqa: TRY400  no traceback: it says all
+            self._is_off = True
+        else:
+            if self._is_off:
+                log.info("driver: this machine's clock is right again")
+            self._is_off = False
 
     def _start_processes(self) -> None:
         """Let there be as many as were asked for; some may have died."""
@@ -118,7 +141,11 @@ class Driver:
 
     @property
     def _has_free_process(self) -> bool:
-        return bool(self._free) and not self._service.draining.is_set()
+        return bool(self._free) and self._takes_steps
+
+    @property
+    def _takes_steps(self) -> bool:
+        return not (self._is_off or self._service.draining.is_set())
 
     def _renew(self) -> None:
         """Tell that steps still run; let go of those that another driver has now."""
@@ -142,7 +169,7 @@ class Driver:
 
     def _close_rounds(self) -> None:
         """Let deadlines pass while nobody takes a step: who takes one does this first."""
-        if self._free or self._service.draining.is_set():
+        if self._free or not self._takes_steps:
             return
         if self._read(JobService.has_rounds_to_close):
             self._write(JobService.close_rounds)

@@ -117,7 +117,9 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        step_attempts=_SESSIONS.c.step_attempts + 1,
+        # to take over a lease that holds is no attempt: its driver lives
+        step_attempts=_SESSIONS.c.step_attempts
+        + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
     .returning(_SESSIONS.c.step_attempts)
 )

@@ -91,7 +91,10 @@ class JobService:
         while (lease := self._leases.take(self._clock.now())) is not None:
             if lease.begun <= limit:
                 return lease
-            detail = f"The step was begun {limit} times and never finished."
+            detail = (
+                f"The step was begun {limit} times and never finished: its worker was "
+                "killed each time, or the clocks of the analysts differ."
+            )
             self._fail(lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
         return None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
@@ -307,6 +309,42 @@ def test_a_step_for_which_the_disk_has_no_room_is_tried_again_and_does_not_count
     assert row_of(session).step_attempts == 0
     api.turn()
     assert session.status["state"] == "collecting"
+
+
+@pytest.mark.threat(62)
+def test_to_take_over_a_lease_that_holds_is_no_attempt(each_api: Api) -> None:
+    """Two analysts that disagree about the time may take a step from each other."""
+    settings = each_api.service.settings
+    session = stepping(each_api)
+    for turn in range(2 * settings.step_attempts):
+        with jobs_of(each_api) as jobs:
+            assert jobs.take() is not None
+        each_api.clock.forward(-3600 * (turn + 1))
+    assert (session.status["state"], row_of(session).step_attempts) == ("stepping", 1)
+
+
+@pytest.mark.threat(62)
+def test_who_has_another_clock_than_the_database_takes_no_step_and_is_not_ready(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.clock.ahead = timedelta(seconds=-7200)
+    session = stepping(api)
+    driver = Beating(api.service)
+    driver._compare_clocks()
+    driver.begin()
+    assert driver._running == []
+    assert "7200 seconds behind the database server's" in caplog.text
+    refusal = api.send("GET", "/readyz")
+    assert refusal.status_code == 503
+    assert "7200 seconds behind" in refusal.json()["detail"]
+
+    api.clock.ahead = timedelta(seconds=api.service.settings.lease_seconds / 4)
+    api.clock.forward(2)
+    driver._compared = -math.inf
+    driver._compare_clocks()
+    driver.begin()
+    assert [step.lease.name for step in driver._running] == [session.id]
+    assert api.send("GET", "/readyz").status_code == 200
 
 
 @pytest.mark.threat(62)

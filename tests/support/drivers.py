@@ -9,7 +9,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
@@ -22,10 +21,11 @@ from analyst_service.settings import Settings
 
 def service_of(settings: Settings) -> Service:
     blobs = FileBlobStore(settings.blob_place.folder)
+    database = Database(settings.database)
     return Service(
         settings=settings,
-        clock=SystemClock(),
-        database=Database(settings.database),
+        clock=database.clock(),
+        database=database,
         blobs=blobs,
         metrics=Metrics(),
     )

@@ -19,6 +19,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Layout
 from party_sdk._transport import Transport
+from support import skewed
 from support.analyst_process import Analyst, Crowd
 
 LAYOUT = Layout.lattice(2)
@@ -86,23 +87,30 @@ def fleet(
     store: str,
     n_analysts: int = 3,
     environment: Mapping[str, str] | None = None,
+    skew: float = 0,
 ) -> Iterator[Fleet]:
-    """Run so many analysts; ``store``: the address of their object store."""
+    """Run so many analysts.
+
+    ``store``: the address of their object store; ``skew``: how many seconds the clock of
+    the second one is ahead.
+    """
     shared = {
         "COTERIE_BLOB_STORE": store,
         "COTERIE_IDENTITY_FILE": str(folder / "identity.json"),
         "COTERIE_LEASE_SECONDS": "0.5",
         **(environment or {}),
     }
-    with ExitStack() as running:
-        yield Fleet(
-            [
-                running.enter_context(
-                    Analyst(folder / f"analyst-{number}", database_url, shared)
-                )
-                for number in range(n_analysts)
-            ]
+    analysts = [
+        Analyst(folder / f"analyst-{number}", database_url, shared)
+        for number in range(n_analysts)
+    ]
+    if skew:
+        wrong = {**shared, "COTERIE_TEST_SKEW": str(skew)}
+        analysts[1] = Analyst(
+            folder / "analyst-1", database_url, wrong, skewed.__file__, cold=True
         )
+    with ExitStack() as running:
+        yield Fleet([running.enter_context(each) for each in analysts])
 
 
 # Sessions over them
