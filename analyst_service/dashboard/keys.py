@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Role
@@ -30,6 +30,7 @@ router = APIRouter(
 _T = TypeVar("_T")
 _OVERLAP_SECONDS = 86_400
 _MOST_LABEL = 200
+KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 
 
 @router.get("")
@@ -56,7 +57,7 @@ def post_key(
 
 @router.post("/{key_id}/rotate")
 def post_rotate(
-    key_id: str,
+    key_id: KeyId,
     request: Request,
     visitor: VisitorDep,
     service: ServiceDep,
@@ -72,7 +73,7 @@ def post_rotate(
 
 @router.post("/{key_id}/revoke")
 def post_revoke(
-    key_id: str, visitor: VisitorDep, service: ServiceDep, fields: FormDep
+    key_id: KeyId, visitor: VisitorDep, service: ServiceDep, fields: FormDep
 ) -> Response:
     """Revoke a key; the visits that began with it end too."""
     del fields

@@ -231,9 +231,17 @@ def _check_origin(request: Request) -> None:
         sent_here = request.headers.get("sec-fetch-site") == "same-origin"
     else:
         host = request.headers.get("host", "")
-        sent_here = hmac.compare_digest(urlsplit(origin).netloc, host)
+        sent_here = hmac.compare_digest(_host_of(origin).encode(), host.encode())
     if not sent_here:
         raise Forbidden("The form was sent from a page of another site.")
+
+
+def _host_of(origin: str) -> str:
+    """Return the host and port of an origin; empty for what is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # a bracket that is never closed
+        return ""
 
 
 async def _form(request: Request, visitor: VisitorDep) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,12 +58,13 @@ def ui(
     Run it again for another link.
     """
     _check_installed()
+    from party_sdk.desk.link_page import write_link_page
     from party_sdk.desk.serving import serve
 
     def opened(where: Where) -> None:
         _tell(where, as_json=as_json)
         if not no_browser:
-            click.launch(where.link)
+            webbrowser.open(write_link_page(here.home, where.link).as_uri())
 
     served = serve(
         here.home,

@@ -53,6 +53,36 @@ def opened(api: Api, browser: Browser, **about: Any) -> Any:
     return session
 
 
+ODD_ORIGINS = (
+    "http://[",
+    "http://]",
+    b"http://\xe9",
+    "http://[::1",
+    "null",
+    "//",
+    "\x7f",
+)
+
+
+@pytest.mark.threat(133)
+@pytest.mark.parametrize("origin", ODD_ORIGINS)
+def test_an_odd_origin_is_another_site(api: Api, origin: Any) -> None:
+    """Nobody has to show a key for that."""
+    sent = Browser(api).post("/ui/sign-in", {"key": "none"}, Origin=origin)
+    assert sent.status_code == 403
+
+
+@pytest.mark.threat(133)
+@pytest.mark.parametrize("key", ["%00", "a%00b", "%F0%9F%92%A9", "0" * 17])
+@pytest.mark.parametrize("action", ["rotate", "revoke"])
+def test_what_is_no_id_of_a_key_is_found_nowhere(
+    each_api: Api, key: str, action: str
+) -> None:
+    browser = administrator(each_api)
+    sent = browser.post(f"/ui/keys/{key}/{action}", {"token": browser.token()})
+    assert sent.status_code in {404, 422}
+
+
 # Signing in and out
 
 
