@@ -2,9 +2,10 @@
 
 ``seal.json`` in the home holds a random key, sealed under the passphrase (scrypt,
 RFC 7914). Each secret file is sealed under that key (AES-256-GCM) and bound to its place
-in the home. What is no secret stays readable: whom the home knows (``known.json``,
-``analysts.json``), what tables were spent (``spent.json``), and each party's log of what
-left it (``sent.log``), which names digests.
+in the home; one that lies in clear is not believed. What is no secret stays readable:
+whom the home knows (``known.json``, ``analysts.json``), what tables were spent
+(``spent.json``), and each party's log of what left it (``sent.log``), which names
+digests.
 
 A home without ``seal.json`` keeps all of this in clear, for its owner's eyes (0600).
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -38,6 +39,8 @@ _SECRET: Final = (
     "parties/*/*/forgotten/*/*.json",
 )
 _SERVICE: Final = "coterie"
+# what the key is bound to, by whether all files are sealed
+_SEAL_PLACES: Final = {True: b"seal.json", False: b"seal.json, unfinished"}
 
 
 class _Seal(BaseModel):
@@ -47,12 +50,22 @@ class _Seal(BaseModel):
     salt: str
     n: int = Field(default=1 << 17, ge=1 << 14, le=1 << 24)
     key: str
+    is_complete: bool = True
+
+    @classmethod
+    def made(cls, key: bytes, passphrase: str, *, is_complete: bool) -> Self:
+        """Return the seal of a key; whether all files are sealed is bound to it."""
+        salt = secrets.token_hex(16)
+        derived = _derived(passphrase, salt, cls.model_fields["n"].default)
+        wrapped = _sealed(derived, key, _SEAL_PLACES[is_complete])
+        return cls(salt=salt, key=wrapped.hex(), is_complete=is_complete)
 
     def opened_with(self, passphrase: str) -> bytes:
         """Return the key; :class:`GuardRefused` for another passphrase."""
-        sealed = bytes.fromhex(self.key)
+        derived = _derived(passphrase, self.salt, self.n)
+        place = _SEAL_PLACES[self.is_complete]
         try:
-            return _open(_derived(passphrase, self.salt, self.n), sealed, b"seal.json")
+            return _open(derived, bytes.fromhex(self.key), place)
         except InvalidTag:
             raise GuardRefused("The passphrase does not open this home.") from None
 
@@ -79,10 +92,11 @@ class SecretFiles:
             If the home is sealed and no passphrase is at hand.
         GuardRefused
             If the passphrase is another one, or the file is not the one that was
-            written at this place.
+            written at this place, or lies in clear where all files are sealed.
         """
         content = path.read_bytes()
         if not content.startswith(_MAGIC):
+            self._check_clear(path)
             return content
         try:
             return _open(self._key(), content[len(_MAGIC) :], self._place(path))
@@ -113,20 +127,24 @@ class SecretFiles:
         Sealing that was interrupted goes on with the same passphrase.
         """
         if not self.is_sealed:
-            salt, key = secrets.token_hex(16), secrets.token_bytes(32)
-            derived = _derived(passphrase, salt, _Seal.model_fields["n"].default)
-            wrapped = _sealed(derived, key, b"seal.json")
-            seal = _Seal(salt=salt, key=wrapped.hex())
             private_folder(self._home)
-            write_private(self._seal, seal.model_dump_json().encode())
+            self._write_seal(secrets.token_bytes(32), passphrase, is_complete=False)
         self._passphrase = passphrase
-        self._key()  # refuses another one before anything is written
-        return self._rewrite(self.write)
+        key = self._key()  # refuses another one before anything is written
+        found = self._rewrite(self.write)
+        if not self._kept_seal().is_complete:
+            self._write_seal(key, passphrase, is_complete=True)
+        return found
 
     def open(self) -> int:
-        """Write all secret files in clear, and forget the key; return how many."""
+        """Write all secret files in clear, and forget the key; return how many.
+
+        What was interrupted goes on when it is called again.
+        """
         if not self.is_sealed:
             raise NotReady("This home is not sealed.")
+        self._passphrase = self._passphrase or passphrase_for(self._home)
+        self._write_seal(self._key(), self._passphrase, is_complete=False)
         found = self._rewrite(write_private)
         self._seal.unlink()
         return found
@@ -140,6 +158,22 @@ class SecretFiles:
                     write(path, self.read(path))
                     found += 1
         return found
+
+    def _write_seal(self, key: bytes, passphrase: str, *, is_complete: bool) -> None:
+        seal = _Seal.made(key, passphrase, is_complete=is_complete)
+        write_private(self._seal, seal.model_dump_json().encode())
+
+    def _kept_seal(self) -> _Seal:
+        return _Seal.model_validate_json(self._seal.read_bytes())
+
+    def _check_clear(self, path: Path) -> None:
+        """Refuse a file in clear, unless sealing is under way."""
+        if self.is_sealed and self._kept_seal().is_complete:
+            raise GuardRefused(
+                f"{path.name} lies in clear, but this home is sealed: it was not written "
+                "here. Put back the sealed file of a backup."
+            )
+        self.check_passphrase()
 
     def _parties(self) -> list[Path]:
         places = ("parties/*/*", "parties/*/*/forgotten/*")

@@ -169,6 +169,49 @@ def test_sealing_that_was_interrupted_goes_on(
     assert OwnIdentity(home).load().key == own.key
 
 
+def test_opening_that_was_interrupted_goes_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = OwnIdentity(home).make("North")
+    files = SecretFiles(home)
+    files.seal(WORDS)
+    with monkeypatch.context() as context:
+        context.setattr(Path, "unlink", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            files.open()
+    assert OwnIdentity(home).load().key == own.key, "it lies in clear already"
+    assert files.open() == 1
+    assert OwnIdentity(home).load().key == own.key
+
+
+@pytest.mark.threat(134)
+@pytest.mark.parametrize("words", [WORDS, "another passphrase"])
+@pytest.mark.parametrize("pretends", [False, True])
+def test_a_sealed_home_believes_no_file_in_clear(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    *,
+    pretends: bool,
+) -> None:
+    """Who writes to the disk cannot become the institution, with no passphrase."""
+    OwnIdentity(home).make("North")
+    SecretFiles(home).seal(WORDS)
+    OwnIdentity(tmp_path / "other").make("Mallory")
+    planted = (tmp_path / "other" / "identity.json").read_bytes()
+    (home / "identity.json").write_bytes(planted)
+    if pretends:  # that sealing is still under way
+        seal = json.loads((home / "seal.json").read_bytes())
+        (home / "seal.json").write_text(json.dumps(seal | {"is_complete": False}))
+    monkeypatch.setenv("COTERIE_PASSPHRASE", words)
+    with pytest.raises(GuardRefused):
+        OwnIdentity(home).load()
+    with pytest.raises(GuardRefused):
+        SecretFiles(home).seal(words)
+    assert (home / "identity.json").read_bytes() == planted, "it was not taken in"
+
+
 def test_nothing_is_sealed_under_the_feet_of_a_party_that_runs(home: Path) -> None:
     folder = PartyFolder(home, "w", A)
     with folder.locked(), pytest.raises(NotReady, match="at work"):
