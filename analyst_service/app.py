@@ -78,7 +78,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         blobs = settings.blob_place.open()
-        database = Database(settings.database)
+        database = Database(settings.database, settings.database_connections)
         service = Service(
             settings=settings,
             clock=clock or database.clock(),

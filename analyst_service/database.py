@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,8 +30,11 @@ _BUSY_MILLISECONDS = 30_000
 _CONNECT_SECONDS = 5
 _IDLE_SECONDS = 1.0  # after that a connection is asked whether it lives
 _REPEATS = 5
-# the framework runs up to forty requests in threads, driver and keeper beside them
-_POOL: Mapping[str, Any] = {"pool_size": 10, "max_overflow": 32, "pool_timeout": 10}
+_MOST_CONNECTIONS = 20
+_KEPT_CONNECTIONS = 10  # of these; others are closed once they are given back
+_FREE_SECONDS = 30  # how long a connection is waited for, of the pool or of the server
+_FULL = ("too many clients", "too many connections", "connection slots are reserved")
+_ASK_AGAIN_SECONDS = 0.1
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
 # the table in which alembic keeps where a database stands
@@ -40,10 +43,24 @@ T = TypeVar("T")
 
 
 class Database:
-    """One database; hands out read and write transactions."""
+    """One database; hands out read and write transactions.
 
-    def __init__(self, url: str) -> None:
-        self.engine = sa.create_engine(url, **_POOL, **_at(url))
+    Parameters
+    ----------
+    url : str
+    connections : int
+        The most that are open at once; who needs one more waits.
+    """
+
+    def __init__(self, url: str, connections: int = _MOST_CONNECTIONS) -> None:
+        kept = min(connections, _KEPT_CONNECTIONS)
+        self.engine = sa.create_engine(
+            url,
+            pool_size=kept,
+            max_overflow=connections - kept,
+            pool_timeout=_FREE_SECONDS,
+            **_at(url),
+        )
         self._reading = self.engine
         self._turn: AbstractContextManager[object] = nullcontext()
         if self.engine.dialect.name == "sqlite":
@@ -138,7 +155,7 @@ def _at(url: str) -> dict[str, Any]:
     if sa.make_url(url).get_backend_name() == "sqlite":
         return {}
     connecting = {"connect_timeout": _CONNECT_SECONDS}
-    return {"connect_args": connecting}
+    return {"connect_args": connecting, "poolclass": _SharingPool}
 
 
 def _is_conflict(error: DBAPIError) -> bool:
@@ -201,6 +218,26 @@ def _ask_whether_connections_live(engine: sa.Engine) -> None:
             engine.dialect.do_ping(connection)
         except engine.dialect.loaded_dbapi.Error:
             raise sa.exc.InvalidatePoolError from None
+
+
+class _SharingPool(sa.QueuePool):
+    """A pool that waits where the server has as many clients as it takes.
+
+    All analysts and tools share that limit (``max_connections``), and each gives
+    connections back within moments. A server says no SQLSTATE to who is not connected:
+    what it says in words is all there is.
+    """
+
+    def _do_get(self) -> sa.pool.ConnectionPoolEntry:
+        until = time.monotonic() + _FREE_SECONDS
+        while True:
+            try:
+                return super()._do_get()
+            except Exception as error:
+                is_full = any(words in str(error) for words in _FULL)
+                if not is_full or time.monotonic() > until:
+                    raise
+            time.sleep(_ASK_AGAIN_SECONDS)  # or one of our own is given back
 
 
 def _set_up_sqlite(engine: sa.Engine) -> None:

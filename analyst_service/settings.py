@@ -58,6 +58,13 @@ class Settings(BaseSettings):
         default="",
         description="postgresql://… or sqlite:///…; by default SQLite in the data folder.",
     )
+    database_connections: int = Field(
+        default=20,
+        ge=2,
+        le=1000,
+        description="Most connections to PostgreSQL that one process opens at once. The "
+        "sum over all processes stays below the server's max_connections.",
+    )
     identity_file: Path | None = Field(
         default=None,
         description="File of the key that signs receipts and audits; by default in the "

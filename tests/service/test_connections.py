@@ -1,0 +1,83 @@
+"""Connections to PostgreSQL, which all analysts and tools share."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from threading import Timer
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from psycopg import sql
+
+from analyst_service.database import Database
+
+
+@contextmanager
+def limited(url: str, connections: int) -> Iterator[str]:
+    """Lend the address for a role that may hold so many connections."""
+    with psycopg.connect(url, autocommit=True) as server:
+        role = f"coterie_{secrets.token_hex(8)}"  # roles are of the whole server
+        name = sql.Identifier(role)
+        server.execute(
+            sql.SQL("CREATE ROLE {} LOGIN CONNECTION LIMIT {}").format(
+                name, sql.Literal(connections)
+            )
+        )
+        try:
+            yield (
+                sa.make_url(url)
+                .set(username=role)
+                .render_as_string(hide_password=False)
+            )
+        finally:
+            server.execute(sql.SQL("DROP ROLE {}").format(name))
+
+
+def ask(database: Database) -> int:
+    with database.read() as transaction:
+        return int(transaction.scalar(sa.text("SELECT 1 FROM pg_sleep(0.01)")) or 0)
+
+
+@pytest.mark.postgres
+def test_a_full_server_is_waited_for(postgres_url: str) -> None:
+    with limited(postgres_url, 1) as url:
+        other = psycopg.connect(url)
+        leaves = Timer(0.5, other.close)
+        leaves.start()
+        begun = time.monotonic()
+        with closing(Database(url)) as database:
+            assert ask(database) == 1
+        assert time.monotonic() - begun >= 0.4
+        leaves.join()
+
+
+@pytest.mark.postgres
+def test_who_needs_one_more_than_there_are_waits_and_all_are_answered(
+    postgres_url: str,
+) -> None:
+    """Twenty threads of each of two processes, a server that takes three."""
+    with (
+        limited(postgres_url, 3) as url,
+        closing(Database(url, 2)) as one,
+        closing(Database(url, 2)) as two,
+        ThreadPoolExecutor(40) as threads,
+    ):
+        answers = list(threads.map(ask, [one, two] * 100))
+    assert answers == [1] * 200
+
+
+@pytest.mark.postgres
+def test_another_refusal_is_told_at_once(postgres_url: str) -> None:
+    nobody = sa.make_url(postgres_url).set(username="coterie_nobody")
+    begun = time.monotonic()
+    with (
+        closing(Database(nobody.render_as_string(hide_password=False))) as database,
+        pytest.raises(sa.exc.OperationalError),
+    ):
+        ask(database)
+    assert time.monotonic() - begun < 5
