@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
@@ -28,6 +29,7 @@ from party_sdk.stepping.files import AnswerFile, Said, TaskFile
 
 _PREVIEW = "/v1/join/preview"
 _JOIN = "/v1/join"
+_CONTRIBUTION = r"/rounds/[0-9]{1,10}/attempts/[0-9]{1,10}/contribution"
 _GONE_ON = frozenset({"round-closed", "session-over"})
 """Refusals that the machine without network has to read: the session went on."""
 
@@ -171,10 +173,10 @@ class Connected:
             raise KeyNotAuthentic(
                 "Another institution signed this answer than the one that joined."
             )
-        place = f"/v1/sessions/{self.session}/rounds/"
+        place = rf"/v1/sessions/{re.escape(self.session)}{_CONTRIBUTION}"
         if not (
             (answer.method, answer.path) == ("POST", _JOIN)
-            or (answer.method == "PUT" and answer.path.startswith(place))
+            or (answer.method == "PUT" and re.fullmatch(place, answer.path))
         ):
             raise GuardRefused("This answer asks for what a party does not send.")
 

@@ -8,21 +8,57 @@ it joined, and sends nothing that another has signed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clustering_protocols import codec
 from clustering_protocols.errors import CoterieError, InvalidData, KeyNotAuthentic
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.secrecy.identities import Institution, check_signature
+from clustering_protocols.terms import Name
 
 _MAGIC: Final = b"coterie-step-1\n"
 _DIGEST_BYTES: Final = 32
+_ODD: Final = "This file was changed, or written by another release."
+
+_Method = Annotated[str, Field(pattern=r"^(GET|POST|PUT( [0-9a-f]{64})?)$")]
+_Path = Annotated[
+    str, Field(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", max_length=300)
+]
+_Status = Annotated[int, Field(ge=100, le=599)]
+_MediaType = Annotated[str, Field(pattern=r"^[ -~]*$", max_length=200)]
+_Hex = Annotated[str, Field(pattern=r"^[0-9a-f]*$", max_length=256)]
+_H = TypeVar("_H", bound="_Header")
+
+
+class _Header(BaseModel):
+    """What both kinds say. Names are parts of paths: nothing else may stand in them."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    kind: str
+    session: Name
+    slot: Name
+    number: int = Field(ge=0, lt=1 << 31)
+
+
+class _TaskHeader(_Header):
+    has_joined: bool
+    said: list[tuple[_Method, _Path, _Status, _MediaType]] = Field(max_length=16)
+
+
+class _AnswerHeader(_Header):
+    method: _Method
+    path: _Path
+    media_type: _MediaType
+    key: _Hex
+    signature: _Hex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +109,29 @@ class TaskFile:
     @classmethod
     def read(cls, content: bytes) -> Self:
         """Return the task in a file; :class:`InvalidData` if there is none."""
-        header, bodies = _read(content, "task")
-        with _told():
-            said = [
-                Said(
-                    method=method,
-                    path=path,
-                    status=status,
-                    media_type=media_type,
-                    body=body,
-                )
-                for (method, path, status, media_type), body in zip(
-                    header["said"], bodies, strict=True
-                )
-            ]
-            return cls(
-                session=header["session"],
-                slot=header["slot"],
-                number=header["number"],
-                has_joined=header["has_joined"],
-                said=tuple(said),
+        fields, bodies = _read(content, "task")
+        header = _checked(_TaskHeader, fields)
+        if len(header.said) != len(bodies):
+            raise InvalidData(_ODD)
+        said = [
+            Said(
+                method=method,
+                path=path,
+                status=status,
+                media_type=media_type,
+                body=body,
             )
+            for (method, path, status, media_type), body in zip(
+                header.said, bodies, strict=True
+            )
+        ]
+        return cls(
+            session=header.session,
+            slot=header.slot,
+            number=header.number,
+            has_joined=header.has_joined,
+            said=tuple(said),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +184,11 @@ class AnswerFile:
         KeyNotAuthentic
             If it was changed since it was signed.
         """
-        header, bodies = _read(content, "answer")
-        with _told():
-            [body] = bodies
-            answer = cls(**{k: v for k, v in header.items() if k != "kind"}, body=body)
+        fields, bodies = _read(content, "answer")
+        header = _checked(_AnswerHeader, fields)
+        if len(bodies) != 1:
+            raise InvalidData(_ODD)
+        answer = cls(**header.model_dump(exclude={"kind"}), body=bodies[0])
         try:
             check_signature(answer.key, answer._covered, answer.signature)
         except CoterieError:
@@ -166,13 +205,12 @@ class AnswerFile:
         )
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say in a sentence that a header does not hold what it should."""
+def _checked(model: type[_H], fields: Mapping[str, Any]) -> _H:
+    """Return the header of a file; :class:`InvalidData` unless it has its form."""
     try:
-        yield
-    except (KeyError, TypeError, ValueError):
-        raise InvalidData("This file was written by another release.") from None
+        return model.model_validate_json(json.dumps(fields))
+    except ValidationError:
+        raise InvalidData(_ODD) from None
 
 
 def _written(header: Mapping[str, Any], bodies: list[bytes]) -> bytes:
@@ -194,5 +232,7 @@ def _read(content: bytes, kind: str) -> tuple[dict[str, Any], list[bytes]]:
     if header.get("kind") != kind:
         other = {"task": "an answer", "answer": "a task"}[kind]
         raise InvalidData(f"This file holds {other}, not {kind}.")
-    bodies = [arrays[f"body.{number}"].tobytes() for number in range(len(arrays))]
-    return header, bodies
+    names = [f"body.{number}" for number in range(len(arrays))]
+    if set(names) != arrays.keys():
+        raise InvalidData(_ODD)
+    return header, [arrays[name].tobytes() for name in names]

@@ -33,6 +33,7 @@ from party_sdk.stepping import (
     Leaving,
     NothingMore,
     TaskFile,
+    files,
 )
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
@@ -235,3 +236,92 @@ def test_an_answer_cannot_ask_for_anything_else(tmp_path: Path) -> None:
     )
     with pytest.raises(GuardRefused, match="does not send"):
         fetched.send(AnswerFile.read(answer.signed(own)), None)  # type: ignore[arg-type]  # never reached
+
+
+WELL = {"kind": "task", "session": "s", "slot": "a", "number": 1, "has_joined": False}
+PREVIEW = ["POST", "/v1/join/preview", 200, "application/json"]
+ODD_TASKS: dict[str, dict[str, Any]] = {
+    "a session that is a path": {"session": "../../elsewhere"},
+    "an absolute session": {"session": "/tmp/elsewhere"},
+    "a session that is a number": {"session": 5},
+    "a session with NUL": {"session": "a\0b"},
+    "a slot that is a path": {"slot": "a/../../b"},
+    "a slot that is a list": {"slot": ["a"]},
+    "a number that is a text": {"number": "1"},
+    "no number": {"number": None},
+    "a huge number": {"number": 2**60},
+    "a field more": {"more": 1},
+    "a path upwards": {"said": [["GET", "/v1/../internal", 200, ""]]},
+    "a status that is a text": {"said": [["GET", "/v1/join", "200", ""]]},
+    "a status that is none": {"said": [["GET", "/v1/join", 999, ""]]},
+    "a media type with CR LF": {"said": [["GET", "/v1/join", 200, "a\r\nX: y"]]},
+    "a media type with other signs": {"said": [["GET", "/v1/join", 200, "€"]]},
+    "numbers for words": {"said": [[1, 2, 3, 4]]},
+    "a body too few": {"said": [PREVIEW, PREVIEW]},
+}
+
+
+@pytest.mark.threat(135)
+@pytest.mark.parametrize("odd", ODD_TASKS.values(), ids=ODD_TASKS)
+def test_a_task_of_another_form_is_refused_with_a_sentence(odd: dict[str, Any]) -> None:
+    """Names in it become paths on the machine without network."""
+    assert (
+        TaskFile.read(files._written(WELL | {"said": [PREVIEW]}, [b"{}"])).number == 1
+    )
+    with pytest.raises(InvalidData, match="another release"):
+        TaskFile.read(files._written(WELL | {"said": [PREVIEW]} | odd, [b"{}"]))
+
+
+@pytest.mark.threat(135)
+@pytest.mark.parametrize("content", [b"", b"x", b"coterie-step-1\n", b"\xff" * 80])
+def test_what_is_no_task_at_all_is_refused_with_a_sentence(content: bytes) -> None:
+    with pytest.raises(InvalidData):
+        TaskFile.read(content)
+
+
+@pytest.mark.threat(135)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/sessions/s/rounds/../../../../internal",
+        "/v1/sessions/s/rounds/@x",
+        "//other.example/v1/sessions/s/rounds/1/attempts/1/contribution",
+        "/v1/sessions/s/rounds/1/attempts/1/contribution?x=y",
+        "/v1/sessions/s/rounds/1/attempts/1/contribution\r\nX: y",
+        "/v1/sessions/t/rounds/1/attempts/1/contribution",
+        "/v1/sessions/s/rounds/1/attempts/1",
+    ],
+)
+def test_an_answer_leads_nowhere_but_to_its_round(tmp_path: Path, path: str) -> None:
+    place = tmp_path / "parties" / "s" / "a" / "carrier.json"
+    place.parent.mkdir(parents=True)
+    place.write_text('{"url": "http://localhost", "code": "c", "number": 1}')
+    answer = AnswerFile(
+        session="s",
+        slot="a",
+        number=1,
+        method="PUT",
+        path=path,
+        media_type="",
+        body=b"",
+    )
+    with pytest.raises((GuardRefused, InvalidData)):
+        Connected(tmp_path, "s", "a").send(
+            AnswerFile.read(answer.signed(Institution("", bytes(32)))),
+            None,  # type: ignore[arg-type]  # never reached
+        )
+
+
+@pytest.mark.threat(135)
+def test_an_answer_names_no_folder_outside_of_the_home() -> None:
+    answer = AnswerFile(
+        session="../../elsewhere",
+        slot="a",
+        number=1,
+        method="PUT",
+        path="/v1/join",
+        media_type="",
+        body=b"",
+    )
+    with pytest.raises(InvalidData, match="another release"):
+        AnswerFile.read(answer.signed(Institution("", bytes(32))))
