@@ -12,11 +12,14 @@ from __future__ import annotations
 import gc
 import signal
 import time
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
+
+from analyst_service.cli.header_deadline import TimedProtocol, WaitingConnections
 
 LAST_SECONDS: Final = 10  # for requests under way, once nothing more is taken
 _MUCH_GARBAGE: Final = 10_000  # objects more than were let go
@@ -26,6 +29,7 @@ _CLOSE: Final = (b"connection", b"close")
 def run(app: FastAPI, drain_seconds: float, **options: Any) -> None:
     """Serve an application until a signal ends it; options are those of uvicorn."""
     options["timeout_graceful_shutdown"] = LAST_SECONDS
+    options["http"] = partial(TimedProtocol, waiting=WaitingConnections())
     # what is imported stays: a search for garbage goes through what requests leave alone
     gc.freeze()
     gc.set_threshold(_MUCH_GARBAGE)
