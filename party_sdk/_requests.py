@@ -12,6 +12,7 @@ from clustering_protocols.codec import MEDIA_TYPE
 from clustering_protocols.errors import (
     CoterieError,
     Internal,
+    InvalidParameters,
     SessionOver,
     Unauthenticated,
 )
@@ -56,7 +57,13 @@ def raise_problem(response: httpx.Response) -> None:
     try:
         problem = Problem.of_slug(str(document.get("type")))
     except KeyError:
-        raise Internal(f"{detail} This is not an analyst of coterie.") from None
+        # to ask again changes nothing where there is no such page
+        kind = (
+            InvalidParameters
+            if response.status_code == httpx.codes.NOT_FOUND
+            else Internal
+        )
+        raise kind(f"{detail} This is not an analyst of coterie.") from None
     if problem is Problem.SESSION_OVER:
         raise SessionOver(detail, document.get("state", ""), document.get("reason"))
     raise CoterieError.of(problem, detail)

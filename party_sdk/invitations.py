@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from clustering_protocols.enrolment import check_terms_signature
 from clustering_protocols.errors import InvitationUnreadable, KeyNotAuthentic
 from clustering_protocols.limits import NAME_PATTERN
+from party_sdk.addresses import are_same, mistaken
 
 _VERSION = "coterie-2"
 _NAME = NAME_PATTERN.strip("^$")
@@ -49,12 +49,14 @@ class Invitation:
             If it is none, or the coordinator did not sign what it says of the terms.
         """
         found = _FORM.match(_unwrapped(text))
-        if found is None or not _is_address(found["url"]):
+        if found is None:
             raise InvitationUnreadable(
                 "This is not an invitation; it has the form "
                 f"https://analyst#{_VERSION}/session/slot/code/secret/terms/"
                 "coordinator/signature."
             )
+        if wrong := mistaken(found["url"]):
+            raise InvitationUnreadable(f"The invitation's address is none. {wrong}")
         try:
             check_terms_signature(
                 found["coordinator"], found["terms"], found["signature"]
@@ -76,26 +78,13 @@ class Invitation:
 
     def is_of_same_analyst(self, other: Invitation) -> bool:
         """Return whether both name one address, however it is written."""
-        return _place(self.url) == _place(other.url)
+        return are_same(self.url, other.url)
 
     def __str__(self) -> str:
         """Return the string to hand over, on a channel that the analyst cannot read."""
         named = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
         signed = f"{self.terms}/{self.coordinator}/{self.signature}"
         return f"{self.url}#{_VERSION}/{named}/{signed}"
-
-
-def _place(url: str) -> tuple[str, str | None, int | None, str]:
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        return _place(url)[1] is not None
-    except ValueError:  # a port that is none, a bracket that stays open
-        return False
 
 
 def _unwrapped(text: str) -> str:

@@ -34,9 +34,9 @@ def first_time(
 ) -> Preview:
     """Return the preview of an invitation that the policy covers; remember it."""
     try:
+        policy.check_inviter(parsed.url, parsed.coordinator, meeting.known)
         preview = AnalystClient(transport).preview(parsed.code)
         terms = signed_terms(parsed, preview)
-        policy.check_coordinator(terms, meeting.known)
         policy.check_terms(terms)
         meeting.check_seat(terms, parsed.slot)
     except CoterieError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clustering_protocols.errors import GuardRefused, RiskNotAccepted
+from party_sdk.addresses import are_same, host_of
 
 if TYPE_CHECKING:
     from clustering_protocols.terms import Terms
@@ -42,6 +43,9 @@ class Policy:
         table together, may cost each person. Answers without noise cost an infinite ε.
     coordinators : frozenset of str, optional
         Who may invite: names of trusted cards, or public keys; None for all.
+    analysts : frozenset of str, optional
+        Addresses of the analysts that are asked; None for all. A stranger's invitation
+        in an inbox leads to an address inside the institution only if it stands here.
     largest_weight : float, optional
         Largest weight that the terms may give a field when it is prepared: a field that
         outweighs the others is nearly all that the clusters show.
@@ -55,6 +59,7 @@ class Policy:
     epsilon_limit: float | None = None
     epsilon_total: float | None = None
     coordinators: frozenset[str] | None = None
+    analysts: frozenset[str] | None = None
     largest_weight: float | None = None
 
     def check_terms(self, terms: Terms) -> None:
@@ -88,8 +93,37 @@ class Policy:
                         f"'largest_weight' is {self.largest_weight:g}."
                     )
 
-    def check_coordinator(self, terms: Terms, known: Mapping[str, str]) -> None:
-        """Refuse terms of a coordinator who may not invite; :class:`GuardRefused`.
+    def check_inviter(
+        self, url: str, coordinator: str, known: Mapping[str, str]
+    ) -> None:
+        """Refuse an analyst or a coordinator who is not listed, before any is asked.
+
+        Parameters
+        ----------
+        url : str
+            The analyst's address, as the invitation says.
+        coordinator : str
+            The public key that signed the invitation.
+        known : mapping of str to str
+            The public key of each name whose card was trusted.
+
+        Raises
+        ------
+        GuardRefused
+        """
+        if not self.names_analyst(url) and self.analysts is not None:
+            raise GuardRefused(
+                f"The analyst at {host_of(url)} is not on the list 'analysts'. Add its "
+                "address there, if your institution trusts it."
+            )
+        self._check_coordinator(coordinator, known)
+
+    def names_analyst(self, url: str) -> bool:
+        """Return whether the address of an analyst stands in the list ``analysts``."""
+        return any(are_same(url, listed) for listed in self.analysts or ())
+
+    def _check_coordinator(self, coordinator: str, known: Mapping[str, str]) -> None:
+        """Refuse a coordinator who may not invite; :class:`GuardRefused`.
 
         Parameters
         ----------
@@ -99,10 +133,10 @@ class Policy:
         if self.coordinators is None:
             return
         allowed = {known.get(listed, listed) for listed in self.coordinators}
-        if terms.identities.coordinator not in allowed:
+        if coordinator not in allowed:
             named = ", ".join(sorted(self.coordinators)) or "nobody"
             raise GuardRefused(
-                "These terms are signed by a coordinator who is not on the list "
+                "This invitation is signed by a coordinator who is not on the list "
                 f"'coordinators': {named}. A name counts once its card is trusted "
                 "(coterie identity trust)."
             )

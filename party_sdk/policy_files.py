@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from clustering_protocols.errors import InvalidParameters
 from party_sdk._files import private_folder, write_private
+from party_sdk.addresses import mistaken
 from party_sdk.policy import Policy
 
 _CONSENTS: Final = "consents"
@@ -43,6 +44,11 @@ def _are_texts(value: Any) -> bool:
 
 
 _TEXTS: Final = _Form('a list of texts, ["…", "…"]', _are_texts, frozenset)
+_ADDRESSES: Final = _Form(
+    'a list of addresses, ["https://…"]',
+    lambda value: _are_texts(value) and not any(map(mistaken, value)),
+    frozenset,
+)
 _COUNT: Final = _Form("a whole number, 0 or more", _is_count)
 _NUMBER: Final = _Form("a number, 0 or more", _is_number, float)
 
@@ -50,6 +56,7 @@ _FORMS: Final = {
     "accepted_risks": _TEXTS,
     "protocols": _TEXTS,
     "coordinators": _TEXTS,
+    "analysts": _ADDRESSES,
     "minimum_rows": _COUNT,
     "least_known": _COUNT,
     "ids_per_row": _NUMBER,

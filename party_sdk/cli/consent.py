@@ -47,12 +47,15 @@ def consent(invitation: str, policy: Policy, here: PartyOptions) -> Policy:
         If the policy refuses the terms whatever is accepted: nobody is asked then.
     """
     from party_sdk.identities import Acquaintances
+    from party_sdk.invitations import Invitation
 
     policy, has_joined = here.accepted_before(invitation, policy)
     if has_joined:
         return policy
+    parsed = Invitation.parse(invitation)
+    known = Acquaintances(here.home).read()
+    policy.check_inviter(parsed.url, parsed.coordinator, known)
     agreed, _ = here.offered(invitation)
-    policy.check_coordinator(agreed, Acquaintances(here.home).read())
     left = policy.not_accepted(agreed)
     everything = replace(policy, accepted_risks=policy.accepted_risks | left.keys())
     everything.check_terms(agreed)

@@ -155,7 +155,10 @@ class Background:
         folder = self._files.folder
         if folder.exists:
             return read_terms(folder.load_identity().terms.encode())
-        preview = AnalystClient(transport).preview(self._invitation.code)
+        invited = self._invitation
+        known = Acquaintances(self._home).read()
+        read_policy(self._home).check_inviter(invited.url, invited.coordinator, known)
+        preview = AnalystClient(transport).preview(invited.code)
         return signed_terms(self._invitation, preview)
 
     def _table(self, terms: Terms) -> OrderedTable:
@@ -197,7 +200,6 @@ class Background:
         policy, folder = read_policy(self._home), self._files.folder
         if folder.exists:
             return policy.accepting(folder.load_identity().accepted_risks)
-        policy.check_coordinator(terms, Acquaintances(self._home).read())
         left = policy.not_accepted(terms)
         everything = policy.accepting(left)
         everything.check_terms(terms)

@@ -12,6 +12,7 @@ from party_sdk.invitations import Invitation
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.models import Order
 from party_sdk.supervisor.orders import Orders
+from party_sdk.supervisor.strangers import check_stranger
 
 _ENDING = ".invitation"
 _MOST_BYTES = 65_536
@@ -66,6 +67,7 @@ class Inbox:
             invitation = Invitation.parse(file.read(_MOST_BYTES))
         files = OrderFiles(self._home, invitation.session, invitation.slot)
         if not files.exists:
+            check_stranger(self._home, invitation)
             Orders(self._home).place(Order(invitation=str(invitation)))
         elif files.order().invitation != str(invitation):
             raise InvalidParameters(

@@ -152,7 +152,8 @@ def test_an_invitation_that_was_not_taken_yet_is_taken_by_the_next(
     inbox.mkdir()
     document = document_of(online)
     invitation = document["invitations"]["r1c1"]
-    rules = RISKS.replace("TABLE", str(rows)).replace("LABELS", str(labels))
+    allowed = f'analysts = ["{online.environment["COTERIE_URL"]}"]\n'
+    rules = allowed + RISKS.replace("TABLE", str(rows)).replace("LABELS", str(labels))
     key = invitation.split("/")[-2]
     (home / "policy.toml").write_text(rules.replace("KEY", key))
     served = Served(home, online.folder / "log", "--inbox", str(inbox))

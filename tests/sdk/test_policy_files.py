@@ -126,22 +126,35 @@ def terms(weight: float = 1.0) -> Terms:
     return read_terms(draw_up("s", proposal))
 
 
+URL = "https://analyst.example"
+
+
 @pytest.mark.parametrize("listed", ["University", COORDINATOR.key])
 def test_a_coordinator_is_listed_by_the_name_of_a_trusted_card_or_by_key(
     listed: str,
 ) -> None:
     known = {"University": COORDINATOR.key}
-    agreed = terms()
-    Policy(coordinators=frozenset({listed})).check_coordinator(agreed, known)
-    Policy().check_coordinator(agreed, {})
+    Policy(coordinators=frozenset({listed})).check_inviter(URL, COORDINATOR.key, known)
+    Policy().check_inviter(URL, COORDINATOR.key, {})
     for others in (frozenset({"Clinic"}), frozenset[str]()):
         with pytest.raises(GuardRefused, match="'coordinators'"):
-            Policy(coordinators=others).check_coordinator(agreed, known)
+            Policy(coordinators=others).check_inviter(URL, COORDINATOR.key, known)
+
+
+@pytest.mark.parametrize("listed", [URL, "HTTPS://Analyst.example:443/"])
+def test_an_analyst_is_listed_by_its_address(listed: str) -> None:
+    policy = Policy(analysts=frozenset({listed}))
+    policy.check_inviter(URL, COORDINATOR.key, {})
+    for other in ("https://analyst.example:8443", "http://analyst.example"):
+        with pytest.raises(GuardRefused, match="'analysts'"):
+            policy.check_inviter(other, COORDINATOR.key, {})
 
 
 def test_a_name_that_nobody_vouches_for_does_not_count() -> None:
     with pytest.raises(GuardRefused, match="once its card is trusted"):
-        Policy(coordinators=frozenset({"University"})).check_coordinator(terms(), {})
+        Policy(coordinators=frozenset({"University"})).check_inviter(
+            URL, COORDINATOR.key, {}
+        )
 
 
 def test_a_weight_above_the_largest_is_refused() -> None:

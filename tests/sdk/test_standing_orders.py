@@ -6,10 +6,12 @@ import errno
 import os
 import signal
 import stat
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,13 +21,16 @@ from support.analyst_process import Analyst, wait_for as wait_longer
 from support.standing import Served, an_order, supervised
 from support.terminal import ACCEPT, Terminal, opened, read
 
+from clustering_protocols.enrolment import sign_terms
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidParameters,
     NotReady,
     StorageFull,
 )
+from clustering_protocols.secrecy.identities import Institution
 from party_sdk import _files
+from party_sdk.invitations import Invitation
 from party_sdk.participant import Party
 from party_sdk.supervisor import (
     Orders,
@@ -593,6 +598,11 @@ def put(online: Terminal, tmp_path: Path) -> Callable[..., str]:
     return create
 
 
+def allowing(online: Terminal) -> str:
+    """The line of a policy that lets an inbox lead to the analyst on this machine."""
+    return f'analysts = ["{online.environment["COTERIE_URL"]}"]\n'
+
+
 def key_of(inbox: Path) -> str:
     [invitation] = inbox.glob("*.invitation")
     return invitation.read_text().split("/")[-2]
@@ -607,7 +617,7 @@ def test_an_inbox_runs_what_a_rule_covers_and_queues_the_rest(
 ) -> None:
     inbox, orders = tmp_path / "inbox", Orders(accepting)
     session = put("Wards")
-    policy = RISKS + RULE.format(key=key_of(inbox), rows=rows)
+    policy = allowing(online) + RISKS + RULE.format(key=key_of(inbox), rows=rows)
     (accepting / "policy.toml").write_text(policy)
     (inbox / "a.invitation").write_text("https://analyst#coterie-2/garbage")
     (inbox / "b.invitation").write_bytes(b"\xff\x00" * 100)
@@ -631,6 +641,53 @@ def test_an_inbox_runs_what_a_rule_covers_and_queues_the_rest(
     assert len(read(accepting / "results" / f"{session}-r1c1.csv")) == 12
     for name in "abcd":
         assert sum(f"'{name}.invitation'" in line for line in said) == 1
+
+
+@pytest.mark.threat(137)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_strangers_invitation_leads_nowhere(
+    accepting: Path, tmp_path: Path, *, is_known: bool
+) -> None:
+    """Neither to a door inside, nor to any door if nobody knows who signed it."""
+    knocked: list[str] = []
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            knocked.append(self.path)
+            self.send_response(404)
+            self.end_headers()
+
+        def log_message(self, *about: object) -> None:
+            del about
+
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    stranger, terms = Institution.drawn(bytes(range(32))), "0f" * 32
+    with HTTPServer(("127.0.0.1", 0), Door) as inside:
+        thread = threading.Thread(target=inside.serve_forever)
+        thread.start()
+        invitation = Invitation(
+            url=f"http://127.0.0.1:{inside.server_port}/internal/path",
+            session="s",
+            slot="r1c1",
+            code="code",
+            secret=bytes(32),
+            terms=terms,
+            coordinator=stranger.key,
+            signature=sign_terms(stranger, terms),
+        )
+        if is_known:
+            (accepting / "policy.toml").write_text(f'coordinators = ["{stranger.key}"]')
+        (inbox / "r1c1.invitation").write_text(str(invitation))
+        with supervised(accepting, inbox=inbox) as said:
+            wait_for(lambda: said)
+        inside.shutdown()
+        thread.join()
+    [line] = said
+    assert ("'analysts'" if is_known else "not known here") in line
+    assert not knocked
+    assert not list(Orders(accepting).all())
+    assert (inbox / "r1c1.invitation").exists()
 
 
 def test_a_rule_that_cannot_be_read_is_named(accepting: Path) -> None:
