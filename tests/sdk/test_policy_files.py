@@ -27,6 +27,7 @@ WHOLE = """
 accepted_risks = ["dummy.row-count-is-known"]  # on 3 May
 protocols = ["dummy", "dc"]
 coordinators = ["University"]
+analysts = ["https://analyst.example"]
 minimum_rows = 20
 least_known = 1
 ids_per_row = 3
