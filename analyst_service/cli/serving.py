@@ -92,6 +92,7 @@ def serve(
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies,
         timeout_keep_alive=30,
+        server_header=False,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Final
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +16,13 @@ from analyst_service.metrics import Metrics
 from clustering_protocols.problems import Problem
 
 log = logging.getLogger("coterie.requests")
+
+# of every answer that says nothing else
+_USUAL: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class RequestLog:
@@ -32,7 +40,7 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(receive, send)
+        exchange = _Exchange(receive, send, is_tls=scope["scheme"] == "https")
         begin = time.monotonic()
         try:
             await self._app(scope, exchange.receive, exchange.send)
@@ -69,7 +77,8 @@ class RequestLog:
 class _Exchange:
     """Counts what comes and goes of one request, and names it in its response."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
+        self._usual = _USUAL | _OVER_TLS if is_tls else _USUAL
         self.note = request_context.begin()
         self.status: int | None = None
         self.received = self.sent = 0
@@ -83,6 +92,9 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            MutableHeaders(scope=message)["X-Request-ID"] = self.note.request_id
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-ID"] = self.note.request_id
+            for name, value in self._usual.items():
+                headers.setdefault(name, value)
         self.sent += len(message.get("body", b""))
         await self._send(message)

@@ -102,10 +102,31 @@ def test_a_key_is_exchanged_for_a_cookie_that_no_script_and_no_site_gets(
     assert {"HttpOnly", "SameSite=strict", "Path=/ui"} <= set(cookie.split("; "))
     assert f"Max-Age={api.service.settings.visit_seconds}" in cookie
     assert key not in cookie
-    proxied = Browser(api).post("/ui/sign-in", {"key": key}, X_Forwarded_Proto="https")
-    cookie = proxied.headers["set-cookie"]
+    over_tls = Browser(api).post("https://127.0.0.1/ui/sign-in", {"key": key})
+    cookie = over_tls.headers["set-cookie"]
     assert cookie.startswith("__Host-")
     assert {"Secure", "Path=/"} <= set(cookie.split("; "))
+    assert over_tls.headers["strict-transport-security"]
+
+
+def test_nobody_but_a_trusted_proxy_says_that_a_browser_speaks_tls(api: Api) -> None:
+    """uvicorn rewrites the scheme of those; what else stands in a header is a word."""
+    said = Browser(api).post(
+        "/ui/sign-in", {"key": api.key()}, X_Forwarded_Proto="https"
+    )
+    assert "Secure" not in said.headers["set-cookie"]
+    assert "strict-transport-security" not in said.headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/v1/sessions", "/v1/nothing", "/nothing"]
+)
+def test_answers_for_programs_are_not_kept_and_not_taken_for_pages(
+    api: Api, path: str
+) -> None:
+    answer = api.send("GET", path, api.key())
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.threat(115)
