@@ -200,6 +200,11 @@ class Settings(BaseSettings):
         description="Address of the scheduler, tls://host:8786; without one each worker "
         "process of the analyst starts Dask's workers on its machine.",
     )
+    dask_plain: bool = Field(
+        default=False,
+        description="Whether a scheduler on this machine may be reached without TLS "
+        "(tcp://127.0.0.1): every account of the machine then runs code as the workers.",
+    )
     dask_seconds: float = Field(
         default=300.0,
         gt=0,
@@ -269,6 +274,16 @@ class Settings(BaseSettings):
                 "127.0.0.1 alone"
             )
         return address
+
+    @model_validator(mode="after")
+    def _check_plain_scheduler(self) -> Self:
+        if self.dask_scheduler.startswith("tcp://") and not self.dask_plain:
+            raise ValueError(
+                "COTERIE_DASK_SCHEDULER speaks no TLS: every account of this machine "
+                "would run code as its workers. Start it with TLS (tls://…), or allow "
+                "it by COTERIE_DASK_PLAIN=true"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_sender(self) -> Self:

@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError
 from typing import Any, Final, NamedTuple, TypeVar
 
 import dask
-from distributed import Client, Future, LocalCluster
+from distributed import Client, Future, LocalCluster, Security
 from distributed.scheduler import KilledWorker
 
 from analyst_service.blobs.opening import BlobPlace
@@ -44,6 +44,8 @@ _UNREAD: Final = (
     "Dask could not run a task: its workers have to be started from the installation "
     "of this analyst."
 )
+# settings of the service that no step asks for
+_OF_THE_SERVICE: Final = ("COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY")
 _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 
 
@@ -233,7 +235,14 @@ def _within(seconds: float, make: Callable[[T], R], given: T) -> R:
 
 
 def _own_workers(place: BlobPlace) -> LocalCluster:
-    """Start a worker for each processor of this machine; nothing of it is seen outside."""
+    """Start a worker for each processor of this machine; nothing of it is seen outside.
+
+    They speak TLS with certificates drawn for them, so that no other account of this
+    machine gets a worker to run code. What they inherit holds no secret of the service;
+    an object store's credentials stay, with which they read rows.
+    """
+    for name in [each for each in os.environ if each.startswith(_OF_THE_SERVICE)]:
+        del os.environ[name]
     environment = {
         "COTERIE_DATA_DIR": str(place.folder.parent.resolve()),
         "COTERIE_BLOB_STORE": place.url,
@@ -244,6 +253,8 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
             n_workers=os.cpu_count() or 1,
             threads_per_worker=1,
             host="127.0.0.1",
+            protocol="tls",
+            security=Security.temporary(),
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address="127.0.0.1:0",
             env=environment,

@@ -25,11 +25,20 @@ def test_a_missing_dask_is_said_with_how_to_install_it(
         Settings(engine="dask")
 
 
-@pytest.mark.parametrize(
-    "address", ["tls://dask.inside:8786", "tls://10.0.0.7:1", "tcp://127.0.0.1:8786"]
-)
-def test_a_scheduler_is_reached_by_tls_or_on_this_machine(address: str) -> None:
+@pytest.mark.parametrize("address", ["tls://dask.inside:8786", "tls://10.0.0.7:1"])
+def test_a_scheduler_is_reached_by_tls(address: str) -> None:
     assert Settings(engine="dask", dask_scheduler=address).dask_scheduler == address
+
+
+@pytest.mark.threat(138)
+def test_a_scheduler_without_tls_is_allowed_by_name_and_on_this_machine_alone() -> None:
+    here, there = "tcp://127.0.0.1:8786", "tcp://10.0.0.7:8786"
+    with pytest.raises(ValidationError, match="COTERIE_DASK_PLAIN"):
+        Settings(engine="dask", dask_scheduler=here)
+    allowed = Settings(engine="dask", dask_scheduler=here, dask_plain=True)
+    assert allowed.dask_scheduler == here
+    with pytest.raises(ValidationError, match="tls://host:8786"):
+        Settings(engine="dask", dask_scheduler=there, dask_plain=True)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,9 @@ def test_a_session_waits_for_a_scheduler_and_goes_on(tmp_path: Path) -> None:
     tests = str(Path(__file__).parents[1])
     cluster = Processes(1, {"COTERIE_DATA_DIR": str(folder), "PYTHONPATH": tests})
     cluster.close()
-    with with_dask(folder, COTERIE_DASK_SCHEDULER=cluster.address) as analyst:
+    with with_dask(
+        folder, COTERIE_DASK_SCHEDULER=cluster.address, COTERIE_DASK_PLAIN="true"
+    ) as analyst:
         crowd = Crowd(analyst, tmp_path / "home", PARAMS, LAYOUT, PARTS.data)
         crowd.start()
         until = time.monotonic() + 120
@@ -126,7 +128,9 @@ def test_a_session_that_is_cancelled_leaves_the_workers_nothing_to_do(
     folder = tmp_path / "analyst"
     tests = str(Path(__file__).parents[1])
     cluster = Processes(2, {"COTERIE_DATA_DIR": str(folder), "PYTHONPATH": tests})
-    with with_dask(folder, COTERIE_DASK_SCHEDULER=cluster.address) as analyst:
+    with with_dask(
+        folder, COTERIE_DASK_SCHEDULER=cluster.address, COTERIE_DASK_PLAIN="true"
+    ) as analyst:
         long = Crowd(analyst, tmp_path / "long", LONG, LAYOUT, PARTS.data)
         long.start()
         wait_for(lambda: left(cluster) > 0)
