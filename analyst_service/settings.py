@@ -146,6 +146,17 @@ class Settings(BaseSettings):
     key_seconds: int = Field(
         default=365 * 86_400, ge=60, description="How long a key is valid."
     )
+    quota_sessions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Open sessions of one coordinator; by default any number.",
+    )
+    quota_bytes: int | None = Field(
+        default=None,
+        ge=1,
+        description="Bytes that parties have uploaded to the open sessions of one "
+        "coordinator; by default any number.",
+    )
     pages: bool = Field(
         default=True, description="Whether /ui shows pages to holders of keys."
     )
@@ -159,6 +170,12 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         description="How long contributions are kept after the end of their session.",
+    )
+    delete_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        description="How long after its end a session is deleted, but for its audit; by "
+        "default never.",
     )
     orphan_seconds: int = Field(
         default=1800,

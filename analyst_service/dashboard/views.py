@@ -172,7 +172,6 @@ def keys_page(
             own=credential.id == caller.credential_id,
         )
         for credential, role in found
-        if role is not Role.PARTY
     )
     return Keys(rows=rows, made_for=made[0], made=made[1])
 

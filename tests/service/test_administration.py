@@ -23,6 +23,7 @@ from support.analyst_process import free_port
 from support.databases import Databases
 from support.in_process import Api, ByHand, in_process
 
+from analyst_service.auth.service import Role
 from analyst_service.backup import BackupFailed, back_up, restore
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
@@ -121,6 +122,26 @@ def test_keys_are_listed_for_people(tmp_path: Path) -> None:
     assert "ward 3" in listed[1]
     assert "None" not in listed[1]
     assert made["key"] not in "".join(listed)
+
+
+def test_keys_are_listed_without_tokens_and_by_their_role(
+    api: Api, tmp_path: Path
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    api.key(Role.ADMINISTRATOR)
+    url = api.service.database.engine.url.render_as_string(hide_password=False)
+
+    def listed(*words: str) -> list[tuple[str, str | None]]:
+        here = {"COTERIE_DATABASE_URL": url}
+        done = ran(tmp_path, here, "key", "list", "--json", *words)
+        found = json.loads(done.stdout)
+        return sorted((line["role"], line["session"]) for line in found)
+
+    assert listed() == [("administrator", None), ("coordinator", None)]
+    assert listed("--role", "coordinator") == [("coordinator", None)]
+    assert listed("--tokens") == [("party", session.id)] * 2
+    wrong = ran(tmp_path, {}, "key", "list", "--tokens", "--role", "coordinator")
+    assert wrong.exit_code == 2
 
 
 def test_an_outage_of_the_database_is_one_line(
