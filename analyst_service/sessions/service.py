@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -86,23 +86,6 @@ class SessionService:
         """Return sessions by id, whoever may see them; those that exist."""
         return self._sessions.with_ids(session_ids, lock=lock)
 
-    def page(
-        self,
-        caller: Caller,
-        after_id: str,
-        limit: int,
-        *,
-        state: SessionState | None = None,
-    ) -> list[Session]:
-        """Return the caller's sessions by id; an administrator's are all.
-
-        Those in one state alone, where it is given.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        if caller.role is Role.ADMINISTRATOR:
-            return self._sessions.all(after_id, limit, state)
-        return self._sessions.of_owner(caller.principal_id, after_id, limit, state)
-
     def members(self, session: Session) -> list[Member]:
         """Return the slots of a session in order."""
         return self._sessions.members(session.id)
@@ -115,15 +98,6 @@ class SessionService:
         if session.state == SessionState.COLLECTING:
             return self._sessions.asked(session) - self._sessions.answered(session)
         return set()
-
-    def all_awaited(self, sessions: Sequence[Session]) -> dict[str, list[str]]:
-        """Return the same of many sessions, by id, but for those that wait for nobody."""
-        by_state: dict[str, list[str]] = {}
-        for session in sessions:
-            by_state.setdefault(session.state, []).append(session.id)
-        joining = self._sessions.not_joined(by_state.get(SessionState.RECRUITING, []))
-        asked = self._sessions.unanswered(by_state.get(SessionState.COLLECTING, []))
-        return joining | asked
 
     def agreement(self, caller: Caller, session_id: str) -> bytes:
         """Return the exact bytes of the agreement."""
