@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -99,7 +100,8 @@ class AdministrationLog:
             )
 
 
-class Counted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Counted:
     """How often strangers did one thing since a time."""
 
     act: Act
@@ -128,7 +130,7 @@ class Tally:
         kind = (act, tuple(sorted(fields.items())))
         with self._lock:
             known = self._counted.get(kind, Counted(*kind, 0, at))
-            self._counted[kind] = known._replace(count=known.count + 1)
+            self._counted[kind] = replace(known, count=known.count + 1)
 
     def taken(self) -> list[Counted]:
         """Return what was counted, and begin anew."""

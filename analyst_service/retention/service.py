@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy.orm import Session as Transaction
 
@@ -82,13 +83,8 @@ class RetentionService:
         with self._service.database.read() as transaction:
             due = RetentionRepository(transaction).deletable(before)
         for session_id in due:
-            self._remove(
-                self._service.database.transact(
-                    lambda transaction, due_id=session_id: self._expire(
-                        transaction, due_id
-                    )
-                )
-            )
+            expire = partial(self._expire, session_id=session_id)
+            self._remove(self._service.database.transact(expire))
 
     def drop_tokens(self) -> None:
         """Remove the tokens of sessions that were deleted a day ago.

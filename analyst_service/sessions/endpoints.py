@@ -58,7 +58,8 @@ def put_session(
 
     def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
-        session, is_new = sessions.create(caller, session_id, proposal)
+        quota = service.settings.quota_sessions
+        session, is_new = sessions.create(caller, session_id, proposal, quota)
         return _read(sessions, caller, session), is_new
 
     opened, is_new = service.database.transact(put)

@@ -14,6 +14,7 @@ from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.models import AuditLine, Member, Session
+from analyst_service.sessions.quotas import Quotas
 from analyst_service.sessions.repository import SessionRepository
 from clustering_protocols.errors import (
     InvalidParameters,
@@ -39,12 +40,25 @@ class SessionService:
     def __init__(self, transaction: Transaction, clock: Clock) -> None:
         self._sessions = SessionRepository(transaction)
         self._audit = Audit(transaction)
+        self._quotas = Quotas(transaction)
         self._clock = clock
 
     def create(
-        self, caller: Caller, session_id: str, proposal: Proposal
+        self,
+        caller: Caller,
+        session_id: str,
+        proposal: Proposal,
+        quota: int | None = None,
     ) -> tuple[Session, bool]:
-        """Return the session and whether it is new; a repeat changes nothing."""
+        """Return the session and whether it is new; a repeat changes nothing.
+
+        Raises
+        ------
+        QuotaReached
+            If the caller has as many open sessions as its quota says.
+        SessionExists
+            If the id is taken by other terms.
+        """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         terms = draw_up(session_id, proposal)
         existing = self._sessions.named(caller.principal_id, session_id, lock=True)
@@ -52,6 +66,7 @@ class SessionService:
             if existing.terms != terms:
                 raise SessionExists(f"The id {session_id!r} is taken.")
             return existing, False
+        self._quotas.check_sessions(caller.principal_id, quota)
         session = self._new(caller, session_id, proposal, terms)
         self._sessions.add(session, _empty_slots(session))
         digest = sha256(terms).hexdigest()
