@@ -11,7 +11,8 @@ if find_spec("sqlalchemy") is None:
 
 from .auditing import audit
 from .backups import backup, restore
+from .config import config
 from .keys import key
 from .serving import migrate, serve
 
-__all__ = ["audit", "backup", "key", "migrate", "restore", "serve"]
+__all__ = ["audit", "backup", "config", "key", "migrate", "restore", "serve"]
