@@ -125,7 +125,7 @@ class SessionListing:
             query = query.where(Session.owner_id == caller.principal_id)
         if (cursor := Cursor.read(after)) is not None:
             query = query.where(_is_behind(key, cursor))
-        ordered = query.order_by(Session.changed_at.desc(), key.desc()).limit(limit)
+        ordered = query.order_by(Session.changed_at.desc(), key).limit(limit)
         lines = self._lines(caller, list(self._transaction.scalars(ordered)))
         if len(lines) < limit:
             return Page(lines, "")
@@ -195,10 +195,9 @@ _IS_ANSWERED = sa.exists().where(
 def _is_behind(
     key: orm.InstrumentedAttribute[str], cursor: Cursor
 ) -> sa.ColumnElement[bool]:
-    place = sa.tuple_(
-        sa.literal(cursor.changed_at, UTCDateTime()), sa.literal(cursor.name)
-    )
-    return sa.tuple_(Session.changed_at, key) < place
+    at = sa.literal(cursor.changed_at, UTCDateTime())
+    is_same = sa.and_(Session.changed_at == at, key > cursor.name)
+    return sa.and_(Session.changed_at <= at, sa.or_(Session.changed_at < at, is_same))
 
 
 def _conditions(wanted: Wanted) -> Iterable[sa.ColumnElement[bool]]:
