@@ -220,7 +220,7 @@ class Settings(BaseSettings):
     )
     delete_seconds: int | None = Field(
         default=None,
-        ge=0,
+        ge=3600,  # parties have to fetch their results
         description="How long after its end a session is deleted, but for its audit; by "
         "default never.",
     )

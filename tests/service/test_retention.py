@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
+from pydantic import ValidationError
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.databases import on_both_databases
 from support.repeats import thorough
@@ -26,6 +27,7 @@ from analyst_service.jobs.service import JobService
 from analyst_service.models import Contribution, Credential, Result, Session, Task
 from analyst_service.retention.service import RetentionService
 from analyst_service.retention.sweeper import Sweeper
+from analyst_service.settings import Settings
 from clustering_protocols import hash_chain, simulation
 from clustering_protocols.errors import SessionOver
 from clustering_protocols.problems import Problem
@@ -384,6 +386,11 @@ def test_sessions_are_deleted_as_long_after_their_end_as_is_set(
         before = api.stored()[0]
         keep(api)
         assert api.stored()[0] == before
+
+
+def test_results_are_kept_for_an_hour_at_least() -> None:
+    with pytest.raises(ValidationError, match="3600"):
+        Settings(delete_seconds=3599)
 
 
 def test_a_session_is_kept_for_ever_unless_it_is_set_otherwise(api: Api) -> None:
