@@ -109,7 +109,12 @@ class Session(Base):
     """
 
     __tablename__ = "sessions"
-    __table_args__ = (sa.UniqueConstraint("owner_id", "name"),)
+    __table_args__ = (
+        sa.UniqueConstraint("owner_id", "name"),
+        # lists are by last change, of all sessions and of an owner's
+        sa.Index("ix_sessions_changed_at", "changed_at", "id"),
+        sa.Index("ix_sessions_owner_id_changed_at", "owner_id", "changed_at", "name"),
+    )
 
     id: Mapped[str] = mapped_column(_NAME, primary_key=True)
     name: Mapped[str] = mapped_column(_NAME)
@@ -262,6 +267,15 @@ class AuditLine(Base):
         sa.ForeignKey("sessions.id"), primary_key=True
     )
     number: Mapped[int] = mapped_column(primary_key=True)
+    line: Mapped[str]
+
+
+class AdministrationLine(Base):
+    """A line of the administrative log: see :mod:`analyst_service.administration`."""
+
+    __tablename__ = "administration"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     line: Mapped[str]
 
 

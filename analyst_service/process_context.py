@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from analyst_service.administration import Tally
 from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
 from analyst_service.database import Database
@@ -43,6 +44,7 @@ class Service:
     institution: Institution = field(init=False, repr=False)
     rates: Rates = field(init=False)
     uses: Uses = field(default_factory=Uses)
+    strangers: Tally = field(default_factory=Tally)
     ready: Recent[None] = field(init=False)
     figures: Recent[bytes] = field(init=False)
 

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from analyst_service.blobs.opening import BlobPlace
@@ -25,6 +25,9 @@ _MAIL: Final = re.compile(
 _SCHEDULER: Final = re.compile(
     r"tls://[^/\s@]+:[0-9]{1,5}|tcp://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
 )
+
+TUNING: Final[dict[str, JsonValue]] = {"tuning": True}
+"""Marks a setting that only those who look for a fault touch: see docs/tuning.md."""
 
 
 def is_mail_address(text: str) -> bool:
@@ -77,37 +80,63 @@ class Settings(BaseSettings):
         default=64 << 20,
         ge=1 << 10,
         description="Largest piece of a contribution that comes in pieces.",
+        json_schema_extra=TUNING,
     )
     upload_seconds: int = Field(
         default=86_400,
         ge=60,
         description="How long an upload in pieces is kept after its last piece.",
+        json_schema_extra=TUNING,
     )
     max_json_bytes: int = Field(
-        default=1 << 20, ge=1 << 10, description="Largest JSON body."
+        default=1 << 20,
+        ge=1 << 10,
+        description="Largest JSON body.",
+        json_schema_extra=TUNING,
     )
     max_header_bytes: int = Field(
-        default=32 << 10, ge=1 << 10, description="Largest headers and address."
+        default=32 << 10,
+        ge=1 << 10,
+        description="Largest headers and address.",
+        json_schema_extra=TUNING,
     )
     max_requests: int = Field(
         default=2000,
         ge=1,
-        description="Callers' requests under way at once, per process; none that waits.",
+        description="Callers' requests under way at once, per process; more get 429. A long "
+        "poll that waits is none of them.",
+        json_schema_extra=TUNING,
     )
     max_requests_each: int = Field(
-        default=200, ge=1, description="Of them, of one credential or address."
+        default=200,
+        ge=1,
+        description="Of them, of one credential; of strangers' requests, of one address.",
+        json_schema_extra=TUNING,
     )
     max_waiting_each: int = Field(
-        default=32, ge=0, description="Long polls of one credential that are held."
+        default=32,
+        ge=0,
+        description="Long polls of one credential that are held; more are answered at "
+        "once.",
+        json_schema_extra=TUNING,
     )
     max_stranger_requests: int = Field(
-        default=1000, ge=1, description="Requests under way without a credential."
+        default=1000,
+        ge=1,
+        description="Requests under way without a credential, counted apart.",
+        json_schema_extra=TUNING,
     )
     max_stranger_bytes: int = Field(
-        default=16 << 10, ge=1 << 10, description="Largest body without a credential."
+        default=16 << 10,
+        ge=1 << 10,
+        description="Largest body without a credential.",
+        json_schema_extra=TUNING,
     )
     stranger_seconds: float = Field(
-        default=5.0, gt=0, description="Head start of a body without a credential."
+        default=5.0,
+        gt=0,
+        description="Head start of a body without a credential.",
+        json_schema_extra=TUNING,
     )
     trusted_proxies: str = Field(
         default="",
@@ -117,25 +146,42 @@ class Settings(BaseSettings):
         default="dummy", description="Protocols, separated by commas, not offered."
     )
     body_seconds: float = Field(
-        default=30.0, gt=0, description="Head start of a body before its rate counts."
+        default=30.0,
+        gt=0,
+        description="Head start of a body before its rate counts.",
+        json_schema_extra=TUNING,
     )
     body_bytes_per_second: int = Field(
-        default=16 << 10, ge=1, description="Slowest body, on average."
+        default=16 << 10,
+        ge=1,
+        description="Slowest body, on average; slower ones get 408.",
+        json_schema_extra=TUNING,
     )
     requests_per_second: float = Field(
-        default=100.0, gt=0, description="Requests of one credential or address."
+        default=100.0,
+        gt=0,
+        description="Requests of one credential, or of one address that shows none.",
+        json_schema_extra=TUNING,
     )
     request_burst: int = Field(
-        default=500, ge=1, description="Requests at once, after a rest."
+        default=500,
+        ge=1,
+        description="Requests at once, after a rest.",
+        json_schema_extra=TUNING,
     )
     max_wait_seconds: float = Field(
-        default=25.0, ge=0, le=300, description="Cap of the long poll."
+        default=25.0,
+        ge=0,
+        le=300,
+        description="Cap of the long poll; keep it under your proxy's timeout.",
+        json_schema_extra=TUNING,
     )
     poll_seconds: float = Field(
         default=0.1,
         gt=0,
         le=10,
-        description="How often the driver looks.",
+        description="How often waiting requests and the driver look at the database.",
+        json_schema_extra=TUNING,
     )
     drain_seconds: float = Field(
         default=0.0,
@@ -153,6 +199,17 @@ class Settings(BaseSettings):
     key_seconds: int = Field(
         default=365 * 86_400, ge=60, description="How long a key is valid."
     )
+    quota_sessions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Open sessions of one coordinator; by default any number.",
+    )
+    quota_bytes: int | None = Field(
+        default=None,
+        ge=1,
+        description="Bytes that parties have uploaded to the open sessions of one "
+        "coordinator; by default any number.",
+    )
     pages: bool = Field(
         default=True, description="Whether /ui shows pages to holders of keys."
     )
@@ -161,19 +218,31 @@ class Settings(BaseSettings):
         ge=60,
         le=7 * 86_400,
         description="How long a browser stays signed in.",
+        json_schema_extra=TUNING,
     )
     retention_seconds: int = Field(
         default=0,
         ge=0,
         description="How long contributions are kept after the end of their session.",
     )
+    delete_seconds: int | None = Field(
+        default=None,
+        ge=3600,  # parties have to fetch their results
+        description="How long after its end a session is deleted, but for its audit; by "
+        "default never.",
+    )
     orphan_seconds: int = Field(
         default=1800,
         ge=60,
         description="Age at which files that nothing names are removed.",
+        json_schema_extra=TUNING,
     )
     sweep_seconds: float = Field(
-        default=60.0, gt=0, le=600, description="How often to look for such files."
+        default=60.0,
+        gt=0,
+        le=600,
+        description="How often to look for what is to be removed.",
+        json_schema_extra=TUNING,
     )
     least_free_bytes: int = Field(
         default=100 << 20,
@@ -189,6 +258,7 @@ class Settings(BaseSettings):
         le=3600,
         description="After how long without a sign of life a step is taken from its "
         "driver, or an upload from whoever puts its pieces together.",
+        json_schema_extra=TUNING,
     )
     engine: Literal["local", "dask"] = Field(
         default="local",
@@ -209,9 +279,13 @@ class Settings(BaseSettings):
         default=300.0,
         gt=0,
         description="After how long without a result of Dask's a step is left for later.",
+        json_schema_extra=TUNING,
     )
     step_attempts: int = Field(
-        default=10, ge=1, description="How often a step is begun before it fails."
+        default=10,
+        ge=1,
+        description="How often a step is begun before it fails.",
+        json_schema_extra=TUNING,
     )
 
     notices_webhooks: bool = Field(

@@ -24,7 +24,7 @@ from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
 from analyst_service.models import Principal, Session, Task
-from analyst_service.sessions.service import SessionService
+from analyst_service.sessions.listing import SessionListing, Wanted
 from analyst_service.settings import Settings
 from benchmarks.analyst_process import AnalystProcess
 from benchmarks.timing import ratio
@@ -130,7 +130,8 @@ def refusals(http: httpx.Client, revoked: str, tries: int) -> None:
 def lists(http: httpx.Client, administrator: str, n_sessions: int) -> None:
     """Print how long pages of a long list take."""
     shown = {"Authorization": f"Bearer {administrator}"}
-    for name, after in (("first", ""), ("middle", f"s-{n_sessions // 2:06}")):
+    at = http.get(PATH, headers=shown).json()["next"].partition("~")[0]  # that of all
+    for name, after in (("first", ""), ("middle", f"{at}~s-{n_sessions // 2:06}")):
         took = []
         for _ in range(PAGES):
             begin = time.perf_counter()
@@ -148,14 +149,12 @@ def pages(http: httpx.Client, administrator: str, folder: Path) -> None:
     """Print how long a page of many sessions takes, as a ratio to its queries."""
     origin = {"Origin": str(http.base_url)}
     http.post("/ui/sign-in", data={"key": administrator}, headers=origin)
-    database, clock = Database(Settings(data_dir=folder).database), SystemClock()
+    database = Database(Settings(data_dir=folder).database)
     caller = Caller("benchmark", Role.ADMINISTRATOR)
 
     def queries() -> None:
         with database.read() as transaction:
-            sessions = SessionService(transaction, clock)
-            found = sessions.page(caller, "", PAGE)
-            sessions.all_awaited(found)
+            SessionListing(transaction).page(caller, Wanted(), "", PAGE)
 
     def shown() -> None:
         http.get("/ui/sessions", params={"limit": PAGE}).raise_for_status()

@@ -1,4 +1,4 @@
-"""Writes docs/messages.md: all that is refused, set and accepted, each in its sentence.
+"""Writes docs/messages.md: all that is refused, agreed and accepted, each in its sentence.
 
     python -m benchmarks.messages
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from analyst_service.settings import Settings
 from clustering_protocols import house, registry
 from clustering_protocols.problems import Problem
 from clustering_protocols.terms import Deadlines, Guards
 from party_sdk.cli.output import exit_code
 
 PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
+HEADER = ("| name | default | limits | meaning |", "|---|---|---|---|")
 _EXITS: Mapping[int, str] = {
     3: "refused at home by a guard, or a risk that is not accepted",
     4: "the session ended without a result",
@@ -56,11 +56,13 @@ def _lines() -> Iterator[str]:
                 cells = (f"`{each.slug}`", str(each.status), each.title, each.remedy)
                 yield f"| {' | '.join(cells)} |"
     yield from ("", "## What may be set", "")
-    yield "Of the service, by the environment:"
-    yield from _fields(Settings, "COTERIE_", upper=True)
-    yield from ("", "Of a session, by its terms (`session create`):")
-    yield from _fields(Deadlines, "deadlines.")
-    yield from _fields(Guards, "guards.", header=False)
+    yield (
+        "Of the service, by the environment: [administrator.md](administrator.md#settings) "
+        "and [tuning.md](tuning.md). Of a session, by its terms (`session create`):"
+    )
+    yield from ("", *HEADER)
+    yield from fields(Deadlines, "deadlines.")
+    yield from fields(Guards, "guards.")
     yield from ("", "## Risks", "")
     yield (
         "A party accepts each by name, or does not join. Which of them a session brings "
@@ -72,18 +74,17 @@ def _lines() -> Iterator[str]:
             yield f"- `{code}`: {sentence}"
 
 
-def _fields(
-    model: type[BaseModel], prefix: str, *, upper: bool = False, header: bool = True
-) -> Iterator[str]:
-    if header:
-        yield ""
-        yield "| name | default | limits | meaning |"
-        yield "|---|---|---|---|"
+def fields(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """Yield the rows of a table of what a model may be given."""
     for name, field in model.model_json_schema()["properties"].items():
-        shown = f"{prefix}{name.upper() if upper else name}"
-        default = field.get("default")
-        told = "" if default in (None, "") else f"`{default}`"
-        yield f"| `{shown}` | {told} | {_limits(field)} | {field.get('description', '')} |"
+        yield row(f"{prefix}{name}", field)
+
+
+def row(name: str, field: Mapping[str, Any]) -> str:
+    """Return a row of the same: name, default, limits, meaning."""
+    default = field.get("default")
+    told = "" if default in (None, "") else f"`{default}`"
+    return f"| `{name}` | {told} | {_limits(field)} | {field.get('description', '')} |"
 
 
 def _limits(field: Mapping[str, Any]) -> str:

@@ -211,6 +211,10 @@ class Internal(CoterieError, problem=Problem.INTERNAL):
     """A defect on the other side."""
 
 
+class QuotaReached(CoterieError, problem=Problem.QUOTA_REACHED):
+    """More than the owner of a session may take."""
+
+
 class StorageFull(CoterieError, problem=Problem.STORAGE_FULL):
     """No room for the bytes."""
 

@@ -103,6 +103,13 @@ class Problem(Enum):
         "This analyst does not offer that",
         "Ask its administrator, whose settings decide; all else works without it.",
     )
+    QUOTA_REACHED = Facts(
+        "quota-reached",
+        403,
+        "The coordinator's quota is used up",
+        "The coordinator ends or deletes sessions, or asks the administrator for a larger "
+        "quota; then do the same again.",
+    )
     NOT_FOUND = Facts(
         "not-found",
         404,

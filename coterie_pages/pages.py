@@ -70,6 +70,7 @@ def _environment() -> Environment:
     made.globals |= {
         "address_of": address_of,
         "agreement_sentence": words.agreement_sentence,
+        "personal_data": words.PERSONAL_DATA,
         "share": words.share,
         "svg": svg,
         "lines_of": lines_of,

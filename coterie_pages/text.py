@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from coterie_pages.models import Asked, Fields, Message, Place, Step, TermsSheet, Who
-from coterie_pages.words import agreement_sentence, named, often, span
+from coterie_pages.words import PERSONAL_DATA, agreement_sentence, named, often, span
 
 _WIDTH = 80
 
@@ -156,6 +156,7 @@ def _limits(sheet: TermsSheet) -> Iterator[str]:
     yield f"join within {span(sheet.join_within)} of the session's opening"
     yield f"answer each round within {span(sheet.answer_within)}"
     yield f"each party brings at least {sheet.least_rows} rows"
+    yield f"what is stored, and until when: {PERSONAL_DATA}"
 
 
 def _parameters(sheet: TermsSheet) -> Iterator[str]:

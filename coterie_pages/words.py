@@ -31,6 +31,8 @@ _FIGURES: Final = {
     "xie_beni": "Xie–Beni",
     "n_iter": "updates",
 }
+PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
+"""Where it is said what is stored, and for how long."""
 _UNKNOWN: Final = "you do not know this key"
 
 

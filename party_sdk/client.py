@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -75,9 +76,12 @@ class AnalystClient:
         """Return where a session stands."""
         return self._read(SessionStatus, "GET", f"/v1/sessions/{session}")
 
-    def sessions(self, after: str = "") -> SessionPage:
-        """Return a page of sessions."""
-        return self._read(SessionPage, "GET", "/v1/sessions", params={"after": after})
+    def sessions(
+        self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
+    ) -> SessionPage:
+        """Return a page of sessions; an older analyst does not filter them."""
+        params = {**filters, "after": after}
+        return self._read(SessionPage, "GET", "/v1/sessions", params=params)
 
     def cancel(self, session: str, reason: str = "") -> SessionStatus:
         """End a session; an older analyst keeps no reason."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from datetime import datetime
 from pathlib import Path
 from typing import Self, Unpack
 
@@ -16,6 +17,7 @@ from clustering_protocols.errors import (
     InvalidParameters,
     SessionExists,
     Timeout,
+    VersionMismatch,
 )
 from clustering_protocols.limits import NAME_PATTERN
 from clustering_protocols.secrecy.identities import Institution
@@ -208,14 +210,49 @@ class Coordinator:
         """Return a session that was opened before."""
         return CoordinatedSession(session_id, self._client, self._home)
 
-    def sessions(self) -> list[SessionLine]:
-        """Return all sessions of this key, a line each."""
-        page = self._client.sessions()
-        found = page.sessions
-        while page.next is not None:
-            page = self._client.sessions(page.next)
+    def sessions(
+        self,
+        limit: int | None = None,
+        *,
+        state: str = "",
+        owner: str = "",
+        awaited: str = "",
+        since: datetime | None = None,
+        before: datetime | None = None,
+    ) -> list[SessionLine]:
+        """Return the sessions of this key, a line each, the last to change first.
+
+        Parameters
+        ----------
+        limit : int, optional
+            How many at most; by default all.
+        state : str
+            ``open``, ``over`` or one state; empty for all.
+        owner : str
+            The label of a key or the id of a principal: administrators see all owners.
+        awaited : str
+            A slot for which they wait.
+        since, before : datetime, optional
+            Bounds of their last change; the second is not included.
+
+        Raises
+        ------
+        VersionMismatch
+            If they are to be filtered, and the analyst is of a release that cannot.
+        """
+        texts = {"state": state, "owner": owner, "awaited": awaited}
+        times = {"changed_since": since, "changed_before": before}
+        filters = {name: text for name, text in texts.items() if text}
+        filters |= {name: at.isoformat() for name, at in times.items() if at}
+        found: list[SessionLine] = []
+        after: str | None = ""
+        while after is not None and (limit is None or len(found) < limit):
+            page = self._client.sessions(after, filters)
+            if filters and any(line.waiting_since is None for line in page.sessions):
+                raise VersionMismatch("This analyst is of a release without filters.")
             found += page.sessions
-        return found
+            after = page.next
+        return found[:limit]
 
 
 def _id_from(title: str) -> str:

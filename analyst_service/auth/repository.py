@@ -9,11 +9,22 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Credential, Principal, UTCDateTime, table
+from analyst_service.models import (
+    Credential,
+    Principal,
+    Receiver,
+    Session,
+    UTCDateTime,
+    table,
+)
 
-# a key and its principal, or a party's token
-Owned = tuple[Credential, Principal | None]
-_OWNED = sa.select(Credential, Principal).outerjoin(Principal)
+_KEYS = sa.select(Credential, Principal).join(Principal)
+_TOKENS = (
+    sa.select(Credential)
+    .join(Session, Session.id == Credential.session_id)
+    .where(Session.deleted_at.is_(None))
+)
+_NEWEST = Credential.created_at.desc()
 
 
 class Known(NamedTuple):
@@ -90,10 +101,27 @@ class CredentialRepository:
         asked = {"credential_ids": list(credential_ids), "now": now}
         return set(self._transaction.scalars(_ARE_VALID, asked))
 
-    def all(self) -> list[Owned]:
-        """Return all credentials, the newest first."""
-        ordered = _OWNED.order_by(Credential.created_at.desc())
-        return [(found[0], found[1]) for found in self._transaction.execute(ordered)]
+    def owned(self) -> list[tuple[Credential, Principal]]:
+        """Return all keys and whose they are, the newest first."""
+        found = self._transaction.execute(_KEYS.order_by(_NEWEST))
+        return [(row[0], row[1]) for row in found]
+
+    def tokens(self) -> list[Credential]:
+        """Return the tokens of sessions that are not deleted, the newest first."""
+        return list(self._transaction.scalars(_TOKENS.order_by(_NEWEST)))
+
+    def has_tokens(self, before: datetime) -> bool:
+        """Return whether there are tokens that :meth:`remove_tokens` would forget."""
+        query = sa.select(Credential.id).where(_is_left(before)).limit(1)
+        return self._transaction.scalar(query) is not None
+
+    def remove_tokens(self, before: datetime) -> None:
+        """Forget the tokens of sessions that were deleted by a time."""
+        self._transaction.execute(
+            sa.delete(Credential)
+            .where(_is_left(before))
+            .execution_options(synchronize_session=False)
+        )
 
     def end_tokens(self, session_id: str, slot: str, at: datetime) -> None:
         """Let the tokens of a slot end at a time, unless they end before it."""
@@ -144,9 +172,24 @@ class CredentialRepository:
                 .execution_options(synchronize_session=False)
             )
 
+    def label(self, credential_id: str) -> str:
+        """Return for whom a credential is."""
+        found = self._transaction.get(Credential, credential_id)
+        return "" if found is None else found.label
+
     def place(self, credential_id: str) -> tuple[str, str] | None:
         """Return the session and slot of a party's token; None for a key."""
         found = self._transaction.get(Credential, credential_id)
         if found is None or found.session_id is None or found.slot is None:
             return None
         return found.session_id, found.slot
+
+
+def _is_left(before: datetime) -> sa.ColumnElement[bool]:
+    """Return the condition of a token whose session was deleted by a time.
+
+    Where it left an address, that goes first: a notice may be on its way.
+    """
+    gone = sa.select(Session.id).where(Session.deleted_at <= before)
+    holds = sa.exists().where(Receiver.credential_id == Credential.id)
+    return sa.and_(Credential.session_id.in_(gone), ~holds)

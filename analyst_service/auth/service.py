@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.administration import SERVICE, Act, Actor, AdministrationLog
 from analyst_service.auth.repository import CredentialRepository, Known
 from analyst_service.clock import Clock
 from analyst_service.models import Credential, Principal
@@ -87,11 +88,18 @@ def caller_of(
 
 
 class AuthService:
-    """Credentials in one transaction."""
+    """Credentials in one transaction.
 
-    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+    Whoever makes, renews or ends a key is named in the administrative log: ``by``.
+    """
+
+    def __init__(
+        self, transaction: Transaction, clock: Clock, by: Actor = SERVICE
+    ) -> None:
         self._credentials = CredentialRepository(transaction)
+        self._log = AdministrationLog(transaction)
         self._clock = clock
+        self._by = by
 
     def authenticate(self, header: str | None) -> Caller:
         """Return the caller of an Authorization header."""
@@ -129,6 +137,7 @@ class AuthService:
         self._credentials.add(principal)
         secret = _new_secret("ck")
         self._add(key_id, secret, label, seconds, principal_id=principal.id)
+        self._note(Act.KEY_MADE, key=key_id, role=role.value, made_for=label)
         return key_id, secret
 
     def create_party_token(self, session_id: str, slot: str, seconds: int) -> str:
@@ -168,12 +177,20 @@ class AuthService:
         found.previous_until = now + timedelta(seconds=overlap)
         found.secret_digest = digest_of(secret)
         found.expires_at = now + timedelta(seconds=seconds)
+        self._note(Act.KEY_ROTATED, key=credential_id)
         return secret
 
-    def keys(self) -> list[tuple[Credential, Role]]:
-        """Return all credentials and what each is for."""
-        found = self._credentials.all()
-        return [(credential, _role(principal)) for credential, principal in found]
+    def keys(self, role: Role | None = None) -> list[tuple[Credential, Role]]:
+        """Return all keys, the newest first; where a role is given, those of it."""
+        return [
+            (credential, Role(of.role))
+            for credential, of in self._credentials.owned()
+            if role in {None, of.role}
+        ]
+
+    def tokens(self) -> list[tuple[Credential, Role]]:
+        """Return the tokens of parties, the newest first; not of deleted sessions."""
+        return [(found, Role.PARTY) for found in self._credentials.tokens()]
 
     def revoke(self, credential_id: str) -> None:
         """Revoke a credential; :class:`NotFound` if there is no valid one.
@@ -183,6 +200,7 @@ class AuthService:
         """
         if not self._credentials.revoke(credential_id, self._clock.now()):
             raise NotFound("No valid credential has this id.")
+        self._note(Act.KEY_REVOKED, key=credential_id)
 
     def note_uses(self, last: Mapping[str, datetime]) -> None:
         """Write when credentials were last shown."""
@@ -204,6 +222,19 @@ class AuthService:
         ids = {caller.credential_id for caller in callers}
         return self._credentials.valid(ids, self._clock.now())
 
+    def actor(self, caller: Caller) -> Actor:
+        """Return whom the administrative log names for a caller."""
+        label = self._credentials.label(caller.credential_id)
+        return Actor(caller.principal_id or caller.credential_id, label)
+
+    def key_of(self, secret: str) -> str | None:
+        """Return the id of a key that somebody shows, though it may have ended."""
+        found = self._credentials.by_digest([digest_of(secret)], self._clock.now())
+        return next((known.id for known in found.values()), None)
+
+    def _note(self, act: Act, **fields: str) -> None:
+        self._log.append(act, self._by, self._clock.now(), **fields)
+
     def _add(
         self, credential_id: str, secret: str, label: str, seconds: int, **of: str
     ) -> None:
@@ -217,10 +248,6 @@ class AuthService:
             **of,
         )
         self._credentials.add(credential)
-
-
-def _role(principal: Principal | None) -> Role:
-    return Role.PARTY if principal is None else Role(principal.role)
 
 
 def _new_id() -> str:

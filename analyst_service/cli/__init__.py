@@ -9,8 +9,10 @@ if find_spec("sqlalchemy") is None:
         "The service needs the extra 'analyst'.", name="sqlalchemy"
     )
 
+from .auditing import audit
 from .backups import backup, restore
+from .config import config
 from .keys import key
 from .serving import migrate, serve
 
-__all__ = ["backup", "key", "migrate", "restore", "serve"]
+__all__ = ["audit", "backup", "config", "key", "migrate", "restore", "serve"]

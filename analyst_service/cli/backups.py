@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from analyst_service.cli.acting import note
 from analyst_service.cli.opening import any_database, current_database, read_settings
 
 
@@ -17,6 +18,7 @@ def backup(folder: Path) -> None:
 
     The service may work on meanwhile. Keep the folder as secret as the data folder.
     """
+    from analyst_service.administration import Act
     from analyst_service.backup import BackupFailed, back_up
     from analyst_service.clock import SystemClock
 
@@ -30,6 +32,7 @@ def backup(folder: Path) -> None:
             raise click.ClickException(
                 f"{folder} cannot be written: {error.strerror}."
             ) from None
+        note(database, Act.BACKUP_MADE, blobs=n_blobs)
     click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
 
 
@@ -42,6 +45,7 @@ def restore(folder: Path) -> None:
     COTERIE_DATA_DIR say where they are. The kind of database may be another than it
     was. Start the service afterwards: sessions go on.
     """
+    from analyst_service.administration import Act
     from analyst_service.backup import BackupFailed, restore as bring_back
 
     settings = read_settings()
@@ -50,6 +54,7 @@ def restore(folder: Path) -> None:
             n_blobs = bring_back(database, settings, folder, _show)
         except BackupFailed as error:
             raise click.ClickException(str(error)) from None
+        note(database, Act.RESTORED, blobs=n_blobs)
     click.echo(f"Restored, with {n_blobs} blobs.", err=True)
 
 

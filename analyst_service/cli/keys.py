@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from analyst_service.cli.acting import operator
 from analyst_service.cli.opening import current_database, read_settings
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def _auth(transaction: Transaction) -> AuthService:
     from analyst_service.auth.service import AuthService
     from analyst_service.clock import SystemClock
 
-    return AuthService(transaction, SystemClock())
+    return AuthService(transaction, SystemClock(), by=operator())
 
 
 @click.group()
@@ -52,11 +53,22 @@ def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> Non
 
 
 @key.command("list")
+@click.option(
+    "--role",
+    type=click.Choice(["coordinator", "administrator"]),
+    help="Keys of this role alone.",
+)
+@click.option("--tokens", is_flag=True, help="Instead: the tokens of parties.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_keys(*, as_json: bool) -> None:
-    """List keys and tokens: id, role, label, when they end. Never the secrets."""
+def list_keys(role: str | None, *, tokens: bool, as_json: bool) -> None:
+    """List keys: id, role, label, when they end. Never the secrets."""
+    from analyst_service.auth.service import Role
+
+    if tokens and role:
+        raise click.UsageError("Tokens have no role: give --role or --tokens.")
     with current_database(read_settings()) as database, database.read() as transaction:
-        found = _auth(transaction).keys()
+        auth = _auth(transaction)
+        found = auth.tokens() if tokens else auth.keys(Role(role) if role else None)
     lines = [
         {
             "id": credential.id,
@@ -110,7 +122,7 @@ def _named(key_id: str) -> Iterator[None]:
     except NotFound:
         raise NotReady(
             f"There is no key or token {key_id!r}, or it was revoked: 'coterie key list' "
-            "shows them."
+            "shows keys, with --tokens the tokens of parties."
         ) from None
 
 
@@ -150,19 +162,28 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
+    from analyst_service.administration import Act, AdministrationLog
     from analyst_service.clock import SystemClock
     from analyst_service.members.service import MemberService
 
     settings = read_settings()
     with current_database(settings) as database, database.write() as transaction:
         auth = _auth(transaction)
-        members = MemberService(transaction, SystemClock(), settings)
+        clock = SystemClock()
+        members = MemberService(transaction, clock, settings)
         if session is not None:
             revoked = members.shut_out(session)
             if not revoked:
                 raise click.ClickException(
                     f"No party of a session {session!r} has a token."
                 )
+            AdministrationLog(transaction).append(
+                Act.TOKENS_REVOKED,
+                operator(),
+                clock.now(),
+                session=session,
+                count=revoked,
+            )
             click.echo(f"Revoked {revoked} tokens.", err=True)
             return
         with _named(key_id or ""):

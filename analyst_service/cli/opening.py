@@ -43,14 +43,19 @@ def read_settings() -> Settings:
 
 def _named(place: tuple[int | str, ...]) -> str:
     """Return which variable a finding is of; nothing where it is of several."""
-    return f"{_PREFIX}{str(place[0]).upper()}: " if place else ""
+    return f"{variable(str(place[0]))}: " if place else ""
+
+
+def variable(field: str) -> str:
+    """Return the variable of a setting."""
+    return f"{_PREFIX}{field.upper()}"
 
 
 def misspelt(
     environment: Collection[str], fields: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield variables that are no setting but nearly one, and that one."""
-    known = [f"{_PREFIX}{name.upper()}" for name in fields]
+    known = [variable(name) for name in fields]
     for name in sorted(environment):
         if name.startswith(_PREFIX) and name not in known:
             for meant in get_close_matches(name, known, 1, cutoff=0.88):

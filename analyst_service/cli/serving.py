@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from analyst_service.cli.acting import note
 from analyst_service.cli.opening import (
     any_database,
     check_identity,
@@ -155,6 +156,8 @@ def migrate() -> None:
     """Create the database's schema, or bring it up to this release."""
     from alembic.util import CommandError
 
+    from analyst_service.administration import Act
+
     with any_database(read_settings()) as database:
         before = database.revision()
         try:
@@ -165,6 +168,8 @@ def migrate() -> None:
                 "newer release. Install that one."
             ) from None
         after = database.revision()
+        if before != after:
+            note(database, Act.MIGRATED, before=before, after=after)
     if before == after:
         click.echo(f"The schema is current: revision {after}.", err=True)
     elif before is None:

@@ -23,6 +23,7 @@ from analyst_service.contributions.repository import (
     Where,
 )
 from analyst_service.models import Contribution, Session
+from analyst_service.sessions.quotas import Quotas
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.together import outcomes
 from clustering_protocols import hash_chain
@@ -73,13 +74,13 @@ class Arriving:
     caller: Caller
     place: Place
     digest: str
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived(Arriving):
     """Checked bytes that are to be stored; ``keep`` makes them a blob."""
 
-    size: int
     keep: Callable[[], None]
 
 
@@ -90,13 +91,18 @@ class ContributionService:
     """Tasks and contributions in one transaction.
 
     Requests that come together share it: each session is read once for all of them.
+
+    quota: how many bytes the open sessions of one owner may hold; None: any number.
     """
 
-    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+    def __init__(
+        self, transaction: Transaction, clock: Clock, quota: int | None = None
+    ) -> None:
         self._sessions = SessionService(transaction, clock)
         self._rows = ContributionRepository(transaction)
         self._audit = Audit(transaction)
         self._auth = AuthService(transaction, clock)
+        self._quotas, self._quota = Quotas(transaction), quota
         self._clock = clock
 
     def tasks(self, asking: Sequence[Asking]) -> list[OpenTask | CoterieError | None]:
@@ -135,7 +141,8 @@ class ContributionService:
         """Return what each is asked; or, of a repeat, what is stored; or the refusal.
 
         ContributionDiffers if other bytes are stored; NotReady, RoundClosed or
-        SessionOver if nothing is, and this attempt is not open for the caller.
+        SessionOver if nothing is, and this attempt is not open for the caller;
+        QuotaReached if they do not fit.
         """
         sessions = self._own(each.caller for each in arriving)
         open_here = self._rows.asked(sessions)
@@ -150,7 +157,9 @@ class ContributionService:
                 stored = self._rows.contribution(where)
                 if stored is not None:
                     return same_bytes(stored, each.digest)
-            return _asked(session, each.place, asked)
+            found = _asked(session, each.place, asked)
+            self._quotas.check_bytes(session, where, each.size, self._quota)
+            return found
 
         return outcomes(admitted, arriving)
 
@@ -176,6 +185,15 @@ class ContributionService:
             if known is not None:
                 return same_bytes(known, each.digest), False
             check_open(session, each.place)
+            more = sum(
+                one.size
+                for session_id, rows in fresh.items()
+                for one in rows
+                if sessions[session_id].owner_id == session.owner_id
+            )
+            self._quotas.check_bytes(
+                session, where, each.size, self._quota, more=more, lock=True
+            )
             each.keep()
             answers[where] = _contribution(where, each, now)
             fresh.setdefault(session.id, []).append(answers[where])

@@ -127,7 +127,9 @@ async def store(
     What cannot be stored is refused before the body is read; a body that was stored
     before is read all the same, for it may not be what it says it is.
     """
-    admitted = await admit(service, Arriving(caller, place, body.announced))
+    admitted = await admit(
+        service, Arriving(caller, place, body.announced, body.length)
+    )
     draft = service.blobs.draft()
     try:
         last = await receive(body.pieces, draft, body.length)
@@ -136,7 +138,7 @@ async def store(
         await run_in_threadpool(whole)
         if isinstance(admitted, Contribution):
             return admitted, False
-        arriving = Arriving(caller, place, body.announced)
+        arriving = Arriving(caller, place, body.announced, body.length)
         return await keep(service, arriving, draft)
     finally:
         draft.discard()
@@ -163,7 +165,12 @@ def _admit(
     service: Service, arriving: Sequence[Arriving]
 ) -> list[Contribution | Asked | CoterieError]:
     with service.database.read() as transaction:
-        return ContributionService(transaction, service.clock).admit(arriving)
+        return _contributions(service, transaction).admit(arriving)
+
+
+def _contributions(service: Service, transaction: Transaction) -> ContributionService:
+    quota = service.settings.quota_bytes
+    return ContributionService(transaction, service.clock, quota)
 
 
 def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | CoterieError]:
@@ -171,7 +178,7 @@ def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | Coterie
 
     def keep(transaction: Transaction) -> tuple[list[Stored | CoterieError], bool]:
         claim(transaction, [each.digest for each in arrived])
-        contributions = ContributionService(transaction, service.clock)
+        contributions = _contributions(service, transaction)
         found = contributions.store(arrived)
         moved = {each[0].session_id for each in found if isinstance(each, tuple)}
         return found, contributions.any_complete(moved)

@@ -51,7 +51,9 @@ def post_key(
     if not 0 < len(label) <= _MOST_LABEL or not label.isprintable():
         raise InvalidParameters("label: say for whom the key is, in one line.")
     seconds = service.settings.key_seconds
-    made = _do(service, lambda auth: auth.create_key(Role(role), label, seconds))
+    made = _do(
+        service, visitor, lambda auth: auth.create_key(Role(role), label, seconds)
+    )
     return _shown(request, visitor, service, (label, made[1]))
 
 
@@ -67,7 +69,9 @@ def post_rotate(
     del fields
     visitor.caller.require(Role.ADMINISTRATOR)
     seconds = service.settings.key_seconds
-    secret = _do(service, lambda auth: auth.rotate(key_id, seconds, _OVERLAP_SECONDS))
+    secret = _do(
+        service, visitor, lambda auth: auth.rotate(key_id, seconds, _OVERLAP_SECONDS)
+    )
     return _shown(request, visitor, service, (key_id, secret))
 
 
@@ -80,7 +84,7 @@ def post_revoke(
     visitor.caller.require(Role.ADMINISTRATOR)
     if key_id == visitor.caller.credential_id:
         raise Forbidden("This is the key of this visit: revoke it by another one.")
-    _do(service, lambda auth: auth.revoke(key_id))
+    _do(service, visitor, lambda auth: auth.revoke(key_id))
     return to(f"{ROOT}/keys")
 
 
@@ -97,8 +101,8 @@ def _shown(
     return page(request, shown, visitor)
 
 
-def _do(service: Service, change: Callable[[AuthService], _T]) -> _T:
+def _do(service: Service, visitor: Visitor, change: Callable[[AuthService], _T]) -> _T:
     def work(transaction: Transaction) -> _T:
-        return change(AuthService(transaction, service.clock))
+        return change(AuthService(transaction, service.clock, by=visitor.actor))
 
     return service.database.transact(work)

@@ -10,6 +10,7 @@ from hmac import compare_digest, digest as hmac_digest
 
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.administration import Act, Actor, AdministrationLog
 from analyst_service.auth.service import AuthService, Caller, Role, caller_of, digest_of
 from analyst_service.clock import Clock
 from analyst_service.dashboard.repository import VisitRepository
@@ -33,6 +34,11 @@ class Visitor:
     label: str
     token: str
 
+    @property
+    def actor(self) -> Actor:
+        """Return whom the administrative log names."""
+        return Actor(self.caller.principal_id or "", self.label)
+
     def check(self, token: str) -> None:
         """Raise :class:`Forbidden` unless a form is one of this visit's own."""
         if not compare_digest(token.encode(), self.token.encode()):
@@ -45,6 +51,7 @@ class VisitService:
     def __init__(self, transaction: Transaction, clock: Clock) -> None:
         self._visits = VisitRepository(transaction)
         self._auth = AuthService(transaction, clock)
+        self._log = AdministrationLog(transaction)
         self._clock = clock
 
     def begin(self, key: str, seconds: int, last: str = "") -> str:
@@ -68,6 +75,8 @@ class VisitService:
             expires_at=now + timedelta(seconds=seconds),
         )
         self._visits.add(visit)
+        actor = self._auth.actor(caller)
+        self._log.append(Act.SIGNED_IN, actor, now, key=caller.credential_id)
         return secret
 
     def visitor(self, secret: str) -> Visitor:

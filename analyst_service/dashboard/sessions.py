@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller
@@ -22,6 +23,7 @@ from analyst_service.dashboard.views import report_of, session_page, sessions_pa
 from analyst_service.deps import ServiceDep, SessionID
 from analyst_service.models import Session
 from analyst_service.process_context import Service
+from analyst_service.sessions.listing import CURSOR, STATES, SessionListing, Wanted
 from analyst_service.sessions.schemas import status_of
 from analyst_service.sessions.service import SessionService, known_as
 from clustering_protocols import engine, hash_chain
@@ -29,7 +31,8 @@ from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.proofs import SignedLog, sign_audit
 from clustering_protocols.records import Record
 from clustering_protocols.wire.answers import SessionStatus
-from clustering_protocols.wire.states import SessionState
+from coterie_pages.models.screens import SessionFilter
+from coterie_pages.moments import read_moment
 from coterie_pages.served import HEADERS
 
 router = APIRouter(
@@ -41,30 +44,47 @@ _ALL: Final = 2**31 - 1
 _MOST_DAYS: Final = 366
 
 
+def _text(most: int) -> Any:
+    """Return the field of a text of a form, in one line."""
+    return Field(default="", max_length=most, pattern=r"^[^\x00-\x1f\x7f]*$")
+
+
+class _ListQuery(SessionFilter):
+    """The filter of a list, and where its page begins."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    state: str = Field(default="", pattern=rf"^({'|'.join(STATES)})?$")
+    owner: str = _text(200)
+    awaited: str = _text(63)
+    since: str = _text(40)
+    older: str = _text(40)
+    after: str = Field(default="", pattern=rf"^({CURSOR})?$")
+    limit: int = Field(default=100, ge=1, le=1000)
+
+
 @router.get("")
 def get_sessions(
     request: Request,
     visitor: VisitorDep,
     service: ServiceDep,
-    state: Annotated[str, Query(max_length=16)] = "",
-    after: Annotated[str, Query(pattern=r"^[a-z0-9._-]{0,63}$")] = "",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    query: Annotated[_ListQuery, Query()],
 ) -> Response:
-    """Show the sessions of a key, with who is awaited."""
-    known = {each.value for each in SessionState}
+    """Show the sessions of a key, with whom each waits for."""
+    now = service.clock.now()
+    wanted = Wanted(
+        state=query.state,
+        owner=query.owner.strip(),
+        awaited=query.awaited.strip(),
+        since=_moment("since", query.since, now),
+        before=_moment("older", query.older, now),
+    )
     with service.database.read() as transaction:
-        sessions = SessionService(transaction, service.clock)
-        wanted = SessionState(state) if state in known else None
-        found = sessions.page(visitor.caller, after, limit, state=wanted)
-        shown = sessions_page(
-            visitor.caller,
-            found,
-            sessions.all_awaited(found),
-            service.clock.now(),
-            state=state if wanted else "",
-            after=after,
-            limit=limit,
+        found = SessionListing(transaction).page(
+            visitor.caller, wanted, query.after, query.limit
         )
+    filter_ = SessionFilter(**query.model_dump(include=set(SessionFilter.model_fields)))
+    shown = sessions_page(visitor.caller, found, filter_, now, after=query.after)
     return page(request, shown, visitor)
 
 
@@ -213,6 +233,14 @@ def _change(service: Service, change: Callable[[SessionService], Any]) -> None:
 
     service.database.transact(work)
     service.notifier.notify_driver()
+
+
+def _moment(name: str, text: str, now: datetime) -> datetime | None:
+    """Return the time that a field of the filter names; None where it is empty."""
+    try:
+        return read_moment(text, now) if text.strip() else None
+    except ValueError as error:
+        raise InvalidParameters(f"{name}: {error}.") from None
 
 
 def _number(fields: FormDep, name: str, most: int) -> int:

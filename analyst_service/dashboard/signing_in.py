@@ -7,6 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from analyst_service.administration import Act
+from analyst_service.auth.service import AuthService
 from analyst_service.dashboard.routes import (
     ROOT,
     FormDep,
@@ -23,7 +25,8 @@ from analyst_service.dashboard.routes import (
 )
 from analyst_service.dashboard.service import VisitService
 from analyst_service.deps import ServiceDep
-from clustering_protocols.errors import Unauthenticated
+from analyst_service.process_context import Service
+from clustering_protocols.errors import Forbidden, Unauthenticated
 from clustering_protocols.problems import Problem
 from coterie_pages.models.frame import Notice
 from coterie_pages.models.screens import SignIn
@@ -71,7 +74,10 @@ def post_sign_in(
                 fields.get("key", "").strip(), seconds, cookie_of(request)
             )
         )
-    except Unauthenticated:
+    except (Unauthenticated, Forbidden) as error:
+        _note_refusal(service, fields.get("key", "").strip())
+        if isinstance(error, Forbidden):
+            raise
         wrong = Notice(
             text="This key is unknown, expired or revoked.",
             remedy="Paste it whole, as 'coterie key create' printed it; an administrator "
@@ -82,6 +88,14 @@ def post_sign_in(
     response = to(_HOME)
     keep(request, response, secret, seconds)
     return response
+
+
+def _note_refusal(service: Service, key: str) -> None:
+    """Count a refused sign-in; of a key that is known, by its id."""
+    now = service.clock.now()
+    with service.database.read() as transaction:
+        known = AuthService(transaction, service.clock).key_of(key)
+    service.strangers.note(Act.SIGN_IN_REFUSED, now, credential=known)
 
 
 @router.post("/sign-out")

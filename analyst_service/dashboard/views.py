@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from analyst_service.auth.service import Caller, Role
 from analyst_service.models import Credential, Session
-from analyst_service.sessions.service import known_as
+from analyst_service.sessions.listing import STATES, Listed, Page
 from clustering_protocols import hash_chain
 from clustering_protocols.errors import AuditBroken, CoterieError
 from clustering_protocols.profiles import Profiles
@@ -25,6 +25,7 @@ from coterie_pages.models.screens import (
     KeyRow,
     Keys,
     OneSession,
+    SessionFilter,
     SessionRow,
     Sessions,
 )
@@ -37,42 +38,34 @@ _MOST_LINES: Final = 200
 
 
 def sessions_page(
-    caller: Caller,
-    found: Sequence[Session],
-    awaited: Mapping[str, Sequence[str]],
-    now: datetime,
-    *,
-    state: str,
-    after: str,
-    limit: int,
+    caller: Caller, found: Page, filter_: SessionFilter, now: datetime, *, after: str
 ) -> Sessions:
-    """Return a page of a list of sessions."""
-    rows = tuple(
-        _row(known_as(caller, each), each, awaited.get(each.id, ())) for each in found
-    )
+    """Return a page of a list of sessions, which began behind a cursor."""
+    query = {name: value for name, value in filter_ if value}
+    following = urlencode({**query, "after": found.following})
     return Sessions(
-        rows=rows,
-        states=tuple(each.value for each in SessionState),
-        state=state,
-        following=rows[-1].id if len(rows) == limit else "",
-        first=not after,
+        rows=tuple(map(_row, found.lines)),
+        states=STATES,
+        filter=filter_,
+        by_owner=caller.role is Role.ADMINISTRATOR,
+        first=f"?{urlencode(query)}" if after else "",
+        following=f"?{following}" if found.following else "",
         now=now,
     )
 
 
-def _row(name: str, session: Session, awaited: Sequence[str]) -> SessionRow:
-    # terms were checked when the session was opened; to read them whole takes longer
-    # than all else that a line needs
-    protocol = json.loads(session.terms)["protocol"]["name"]
+def _row(listed: Listed) -> SessionRow:
+    session = listed.session
     return SessionRow(
-        id=name,
+        id=listed.name,
         title=session.title,
-        protocol=protocol,
+        owner=listed.owner,
+        protocol=listed.protocol,
         state=session.state,
         reason=session.reason or "",
         round=session.round,
-        awaited=tuple(awaited[:_MOST_NAMES]),
-        n_awaited=len(awaited),
+        awaited=listed.awaited[:_MOST_NAMES],
+        n_awaited=len(listed.awaited),
         since=session.changed_at,
         deadline=session.deadline,
         created_at=session.created_at,
@@ -172,7 +165,6 @@ def keys_page(
             own=credential.id == caller.credential_id,
         )
         for credential, role in found
-        if role is not Role.PARTY
     )
     return Keys(rows=rows, made_for=made[0], made=made[1])
 

@@ -143,6 +143,12 @@ ANSWERS: Final[dict[str, Example]] = {
                 "state": SessionState.RECRUITING.value,
                 "round": 0,
                 "created_at": _OPENED,
+                "protocol": "dc",
+                "owner": "Hospital North",
+                "reason": None,
+                "awaited": ["south"],
+                "waiting_since": _OPENED,
+                "deadline": _UNTIL,
             }
         ],
         "next": None,

@@ -69,6 +69,7 @@ class Taken:
 
     key: Where
     digest: str
+    size: int
     pieces: tuple[str, ...]
 
 
@@ -200,7 +201,8 @@ class PieceService:
         if upload.sealing_at is not None and abs(now - upload.sealing_at) < patience:
             raise Unavailable("Its pieces are being put together; ask again.")
         upload.sealing_at = now
-        return Taken(key, upload.digest, tuple(self._rows.digests(key)))
+        digests = tuple(self._rows.digests(key))
+        return Taken(key, upload.digest, upload.size, digests)
 
     def renew(self, key: Where) -> None:
         """Give a sign of life of whoever puts the pieces together."""

@@ -36,7 +36,7 @@ async def begin(
     """Begin an upload, or return how far it has come; see :meth:`PieceService.begin`."""
     if size > service.settings.max_body_bytes:
         raise TooLarge(f"{size} bytes; at most {service.settings.max_body_bytes}.")
-    admitted = await admit(service, Arriving(caller, place, digest))
+    admitted = await admit(service, Arriving(caller, place, digest, size))
     if isinstance(admitted, Contribution):
         return Standing.of(admitted)
     room = service.blobs.free_bytes()
@@ -120,7 +120,7 @@ async def _beat(service: Service, taken: Taken) -> None:
 async def _put_together(
     service: Service, caller: Caller, place: Place, taken: Taken
 ) -> Stored:
-    arriving = Arriving(caller, place, taken.digest)
+    arriving = Arriving(caller, place, taken.digest, taken.size)
     admitted = await admit(service, arriving)
     if isinstance(admitted, Contribution):
         return admitted, False

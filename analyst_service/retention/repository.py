@@ -40,6 +40,15 @@ class RetentionRepository:
             query = query.with_for_update(skip_locked=True)
         return list(self._transaction.scalars(query))
 
+    def deletable(self, before: datetime) -> list[str]:
+        """Return the ids of sessions that ended by a time and are not deleted."""
+        query = sa.select(Session.id).where(
+            Session.state.in_(_OVER),
+            Session.deleted_at.is_(None),
+            Session.changed_at <= before,
+        )
+        return list(self._transaction.scalars(query))
+
     def purge(self, session_id: str, now: datetime) -> set[str]:
         """Forget tasks, state and the bytes of contributions; return their digests.
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.administration import SERVICE, Act, Actor, AdministrationLog
 from analyst_service.audit import Audit
-from analyst_service.auth.service import Caller, Role
+from analyst_service.auth.repository import CredentialRepository
+from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.blobs.claims import claim
 from analyst_service.models import Session
 from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
 from clustering_protocols.wire.states import OVER, SessionState
+
+_TOKENS_KEPT = timedelta(days=1)
 
 
 class RetentionService:
@@ -62,9 +67,39 @@ class RetentionService:
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         self._remove(
             self._service.database.transact(
-                lambda transaction: self._forget(transaction, caller, session_id)
+                lambda transaction: self._delete(transaction, caller, session_id)
             )
         )
+
+    def delete_ended(self) -> None:
+        """Delete sessions that ended long enough ago, where the settings say how long.
+
+        Each in a transaction of its own: nobody waits for all of them.
+        """
+        seconds = self._service.settings.delete_seconds
+        if seconds is None:
+            return
+        before = self._clock.now() - timedelta(seconds=seconds)
+        with self._service.database.read() as transaction:
+            due = RetentionRepository(transaction).deletable(before)
+        for session_id in due:
+            expire = partial(self._expire, session_id=session_id)
+            self._remove(self._service.database.transact(expire))
+
+    def drop_tokens(self) -> None:
+        """Remove the tokens of sessions that were deleted a day ago.
+
+        Until then parties that ask read that their session was deleted.
+        """
+        before = self._clock.now() - _TOKENS_KEPT
+        with self._service.database.read() as transaction:
+            is_due = CredentialRepository(transaction).has_tokens(before)
+        if is_due:
+            self._service.database.transact(
+                lambda transaction: CredentialRepository(transaction).remove_tokens(
+                    before
+                )
+            )
 
     def sweep(self) -> None:
         """Remove drafts that a crash left, and blobs that no row names.
@@ -79,7 +114,7 @@ class RetentionService:
         blobs.sweep(before, live)
         self._remove(digest for digest in blobs.older(before) if digest not in live)
 
-    def _forget(
+    def _delete(
         self, transaction: Transaction, caller: Caller, session_id: str
     ) -> set[str]:
         sessions = SessionService(transaction, self._clock)
@@ -88,9 +123,28 @@ class RetentionService:
             return set()
         if not _is_over(session):
             sessions.cancel(caller, session_id)
+        actor = AuthService(transaction, self._clock).actor(caller)
+        return self._forget(transaction, session, actor)
+
+    def _expire(self, transaction: Transaction, session_id: str) -> set[str]:
+        """Delete a session whose time is over, unless another process did."""
+        found = SessionService(transaction, self._clock).with_ids(
+            [session_id], lock=True
+        )
+        session = found[session_id]
+        if session.deleted_at is not None:
+            return set()
+        return self._forget(transaction, session, SERVICE)
+
+    def _forget(
+        self, transaction: Transaction, session: Session, actor: Actor
+    ) -> set[str]:
         now = self._clock.now()
         digests = RetentionRepository(transaction).forget(session.id, now)
         Audit(transaction).append(session.id, "deleted", now)
+        AdministrationLog(transaction).append(
+            Act.SESSION_DELETED, actor, now, session=session.id
+        )
         return digests
 
     def _remove(self, digests: Iterable[str]) -> None:

@@ -6,6 +6,9 @@ import logging
 import threading
 from typing import Self
 
+from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.administration import AdministrationLog
 from analyst_service.auth.service import AuthService
 from analyst_service.logs import describe
 from analyst_service.process_context import Service
@@ -35,7 +38,10 @@ class Sweeper:
     def turn(self) -> None:
         """Remove once what is to be removed now, and write down who came lately."""
         self._note_uses()
+        self._note_strangers()
         self._retention.purge_ended()
+        self._retention.delete_ended()
+        self._retention.drop_tokens()
         self._retention.drop_unfinished()
         self._retention.sweep()
 
@@ -45,6 +51,16 @@ class Sweeper:
             self._service.database.transact(
                 lambda transaction: AuthService(transaction, clock).note_uses(last)
             )
+
+    def _note_strangers(self) -> None:
+        counted, now = self._service.strangers.taken(), self._service.clock.now()
+
+        def write(transaction: Transaction) -> None:
+            for each in counted:
+                each.write(AdministrationLog(transaction), now)
+
+        if counted:
+            self._service.database.transact(write)
 
     def _loop(self) -> None:
         while not self._stop.wait(self._seconds):

@@ -17,10 +17,12 @@ from analyst_service.deps import (
     SessionID,
 )
 from analyst_service.models import Session
+from analyst_service.sessions.listing import SessionListing
 from analyst_service.sessions.schemas import (
     Cancellation,
     Choice,
     Extension,
+    ListQuery,
     SessionWrite,
     audit_page,
     list_page,
@@ -56,7 +58,8 @@ def put_session(
 
     def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
-        session, is_new = sessions.create(caller, session_id, proposal)
+        quota = service.settings.quota_sessions
+        session, is_new = sessions.create(caller, session_id, proposal, quota)
         return _read(sessions, caller, session), is_new
 
     opened, is_new = service.database.transact(put)
@@ -66,14 +69,16 @@ def put_session(
 
 @router.get("")
 def list_sessions(
-    caller: CallerDep,
-    sessions: ReadingSessions,
-    after: Annotated[str, Query(pattern=r"^[a-z0-9._-]{0,63}$")] = "",
-    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    caller: CallerDep, transaction: Reading, query: Annotated[ListQuery, Query()]
 ) -> SessionPage:
-    """List the caller's sessions by id."""
-    found = sessions.page(caller, after, limit)
-    return list_page({known_as(caller, each): each for each in found}, limit)
+    """List the caller's sessions, those that moved on last first.
+
+    A session that moves on while pages are read moves to the first page.
+    """
+    page = SessionListing(transaction).page(
+        caller, query.wanted(), query.after, query.limit
+    )
+    return list_page(page)
 
 
 @router.get("/{session_id}")

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.audit import Audit, hold
 from analyst_service.models import Contribution, Member, Session, Task, table
 from analyst_service.outbox import Outbox, Standing
-from clustering_protocols.wire.states import Event, SessionState, SlotState, after
+from clustering_protocols.wire.states import Event, SessionState, after
 
 # Queries of most requests, written once: to write one costs more than to send it.
 
@@ -107,26 +107,6 @@ class SessionRepository:
         """Return an owner's session as it is now, by its name."""
         return self._one(_BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
 
-    def all(
-        self, after_id: str, limit: int, state: SessionState | None = None
-    ) -> list[Session]:
-        """Return sessions of all owners by id, after a cursor."""
-        query = sa.select(Session).where(Session.id > after_id).order_by(Session.id)
-        return self._page(query, limit, state)
-
-    def of_owner(
-        self,
-        owner_id: str | None,
-        after_name: str,
-        limit: int,
-        state: SessionState | None = None,
-    ) -> list[Session]:
-        """Return an owner's sessions by name, after a cursor."""
-        query = sa.select(Session).where(
-            Session.owner_id == owner_id, Session.name > after_name
-        )
-        return self._page(query.order_by(Session.name), limit, state)
-
     def count(self) -> dict[str, int]:
         """Return the number of sessions in each state that has any."""
         query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
@@ -143,38 +123,6 @@ class SessionRepository:
     def answered(self, session: Session) -> set[str]:
         """Return the slots whose contribution to the open attempt is stored."""
         return self._slots(Contribution, session)
-
-    def not_joined(self, session_ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the slots of each session that nobody has taken."""
-        query = (
-            sa.select(Member.session_id, Member.slot)
-            .where(Member.session_id.in_(session_ids))
-            .where(Member.state != SlotState.JOINED.value)
-            .order_by(Member.row_group, Member.column_group)
-        )
-        return self._by_session(query)
-
-    def unanswered(self, session_ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the slots of each session that have a task and no answer stored."""
-        now = sa.and_(
-            Task.session_id == Session.id,
-            Task.round == Session.round,
-            Task.attempt == Session.attempt,
-        )
-        same = sa.and_(
-            Contribution.session_id == Task.session_id,
-            Contribution.round == Task.round,
-            Contribution.attempt == Task.attempt,
-            Contribution.slot == Task.slot,
-        )
-        query = (
-            sa.select(Task.session_id, Task.slot)
-            .join(Session, now)
-            .outerjoin(Contribution, same)
-            .where(Session.id.in_(session_ids), Contribution.slot.is_(None))
-            .order_by(Task.slot)
-        )
-        return self._by_session(query)
 
     def move(
         self,
@@ -215,20 +163,6 @@ class SessionRepository:
         if lock and session is not None:
             hold(self._transaction, [session.id])
         return session
-
-    def _page(
-        self, query: sa.Select[Session], limit: int, state: SessionState | None
-    ) -> list[Session]:
-        left = query.where(Session.deleted_at.is_(None)).limit(limit)
-        if state is not None:
-            left = left.where(Session.state == state.value)
-        return list(self._transaction.scalars(left))
-
-    def _by_session(self, query: sa.Select[str, str]) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for session_id, slot in self._transaction.execute(query):
-            found.setdefault(session_id, []).append(slot)
-        return found
 
     def _slots(self, kind: type[Task | Contribution], session: Session) -> set[str]:
         here = {

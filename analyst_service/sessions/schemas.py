@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal
@@ -10,8 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 
 from analyst_service.models import AuditLine, Member, Session
+from analyst_service.sessions.listing import CURSOR, STATES, Listed, Page, Wanted
 from clustering_protocols import registry
 from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.limits import NAME_PATTERN
 from clustering_protocols.proofs import sign_audit
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.release import Release
@@ -102,6 +105,55 @@ class SessionWrite(BaseModel):
         )
 
 
+_EARLIEST, _LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 9000))
+_Bound = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=_LATEST)]
+
+
+class ListQuery(BaseModel):
+    """Which sessions a list is of, and where its page begins."""
+
+    model_config = ConfigDict(extra="ignore")  # as every query
+
+    after: str = Field(
+        default="",
+        pattern=rf"^({CURSOR})?$",
+        description="`next` of the page before; nothing for the first page.",
+    )
+    limit: int = Field(default=50, ge=1, le=100)
+    state: str = Field(
+        default="",
+        pattern=rf"^({'|'.join(STATES)})?$",
+        description="`open`, `over`, or one state.",
+    )
+    owner: str = Field(
+        default="",
+        max_length=200,
+        pattern=r"^[^\x00-\x1f\x7f]*$",
+        description="Id of a principal, or label of its key.",
+    )
+    awaited: str = Field(
+        default="",
+        pattern=rf"^({NAME_PATTERN[1:-1]})?$",
+        description="A slot for which they wait.",
+    )
+    changed_since: _Bound | None = Field(
+        default=None, description="Last moved on then or later."
+    )
+    changed_before: _Bound | None = Field(
+        default=None, description="Last moved on earlier."
+    )
+
+    def wanted(self) -> Wanted:
+        """Return the same in the words of the list."""
+        return Wanted(
+            state=self.state,
+            owner=self.owner,
+            awaited=self.awaited,
+            since=self.changed_since,
+            before=self.changed_before,
+        )
+
+
 class Extension(BaseModel):
     """Until when the session waits."""
 
@@ -155,20 +207,27 @@ def status_of(
     )
 
 
-def list_page(sessions: Mapping[str, Session], limit: int) -> SessionPage:
-    """Return a page of a list, under the ids that its reader knows."""
-    lines = [
-        SessionLine(
-            id=session_id,
-            title=session.title,
-            state=SessionState(session.state),
-            round=session.round,
-            created_at=session.created_at,
-        )
-        for session_id, session in sessions.items()
-    ]
+def list_page(page: Page) -> SessionPage:
+    """Return a page of a list."""
     return SessionPage(
-        sessions=lines, next=lines[-1].id if len(lines) == limit else None
+        sessions=[_line(each) for each in page.lines], next=page.following or None
+    )
+
+
+def _line(listed: Listed) -> SessionLine:
+    session = listed.session
+    return SessionLine(
+        id=listed.name,
+        title=session.title,
+        state=SessionState(session.state),
+        round=session.round,
+        created_at=session.created_at,
+        protocol=listed.protocol,
+        owner=listed.owner,
+        reason=session.reason,
+        awaited=list(listed.awaited),
+        waiting_since=session.changed_at,
+        deadline=session.deadline,
     )
 
 

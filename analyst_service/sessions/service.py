@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -14,6 +14,7 @@ from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.models import AuditLine, Member, Session
+from analyst_service.sessions.quotas import Quotas
 from analyst_service.sessions.repository import SessionRepository
 from clustering_protocols.errors import (
     InvalidParameters,
@@ -39,12 +40,25 @@ class SessionService:
     def __init__(self, transaction: Transaction, clock: Clock) -> None:
         self._sessions = SessionRepository(transaction)
         self._audit = Audit(transaction)
+        self._quotas = Quotas(transaction)
         self._clock = clock
 
     def create(
-        self, caller: Caller, session_id: str, proposal: Proposal
+        self,
+        caller: Caller,
+        session_id: str,
+        proposal: Proposal,
+        quota: int | None = None,
     ) -> tuple[Session, bool]:
-        """Return the session and whether it is new; a repeat changes nothing."""
+        """Return the session and whether it is new; a repeat changes nothing.
+
+        Raises
+        ------
+        QuotaReached
+            If the caller has as many open sessions as its quota says.
+        SessionExists
+            If the id is taken by other terms.
+        """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         terms = draw_up(session_id, proposal)
         existing = self._sessions.named(caller.principal_id, session_id, lock=True)
@@ -52,6 +66,7 @@ class SessionService:
             if existing.terms != terms:
                 raise SessionExists(f"The id {session_id!r} is taken.")
             return existing, False
+        self._quotas.check_sessions(caller.principal_id, quota)
         session = self._new(caller, session_id, proposal, terms)
         self._sessions.add(session, _empty_slots(session))
         digest = sha256(terms).hexdigest()
@@ -86,23 +101,6 @@ class SessionService:
         """Return sessions by id, whoever may see them; those that exist."""
         return self._sessions.with_ids(session_ids, lock=lock)
 
-    def page(
-        self,
-        caller: Caller,
-        after_id: str,
-        limit: int,
-        *,
-        state: SessionState | None = None,
-    ) -> list[Session]:
-        """Return the caller's sessions by id; an administrator's are all.
-
-        Those in one state alone, where it is given.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        if caller.role is Role.ADMINISTRATOR:
-            return self._sessions.all(after_id, limit, state)
-        return self._sessions.of_owner(caller.principal_id, after_id, limit, state)
-
     def members(self, session: Session) -> list[Member]:
         """Return the slots of a session in order."""
         return self._sessions.members(session.id)
@@ -115,15 +113,6 @@ class SessionService:
         if session.state == SessionState.COLLECTING:
             return self._sessions.asked(session) - self._sessions.answered(session)
         return set()
-
-    def all_awaited(self, sessions: Sequence[Session]) -> dict[str, list[str]]:
-        """Return the same of many sessions, by id, but for those that wait for nobody."""
-        by_state: dict[str, list[str]] = {}
-        for session in sessions:
-            by_state.setdefault(session.state, []).append(session.id)
-        joining = self._sessions.not_joined(by_state.get(SessionState.RECRUITING, []))
-        asked = self._sessions.unanswered(by_state.get(SessionState.COLLECTING, []))
-        return joining | asked
 
     def agreement(self, caller: Caller, session_id: str) -> bytes:
         """Return the exact bytes of the agreement."""

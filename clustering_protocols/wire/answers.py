@@ -88,6 +88,20 @@ class SessionLine(BaseModel):
     state: SessionState
     round: int
     created_at: AwareDatetime
+    protocol: str = ""
+    owner: str = Field(
+        default="", description="Label of the owner's key; its id where it has none."
+    )
+    reason: str | None = Field(
+        default=None, description="The problem that ended it early."
+    )
+    awaited: list[str] = Field(
+        default=[], description="Names of the slots for which it waits."
+    )
+    waiting_since: AwareDatetime | None = Field(
+        default=None, description="When it last moved on: lists are in this order."
+    )
+    deadline: AwareDatetime | None = None
 
 
 class SessionPage(BaseModel):

@@ -38,6 +38,7 @@ class SignIn(Screen):
 class SessionRow(Value):
     """A session in a list.
 
+    owner: the label of its owner's key.
     awaited: the names of the slots for which it waits, the first few.
     n_awaited: how many there are.
     since: since when it has been where it is.
@@ -45,6 +46,7 @@ class SessionRow(Value):
 
     id: str
     title: str
+    owner: str
     protocol: str
     state: str
     reason: str = ""
@@ -57,20 +59,41 @@ class SessionRow(Value):
     over: bool
 
 
+class SessionFilter(Value):
+    """Which sessions a list shows, as the form said it; empty fields limit nothing.
+
+    older, since: times of the last change, as :mod:`coterie_pages.moments` reads them.
+    """
+
+    state: str = ""
+    owner: str = ""
+    awaited: str = ""
+    since: str = ""
+    older: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Return whether it limits anything."""
+        return any(self.model_dump().values())
+
+
 class Sessions(Screen):
-    """The sessions that a key may see, by name.
+    """The sessions that a key may see, those that moved on last first.
 
     now: when the page was made, from which ages count.
-    state: the state that alone is shown; empty for all.
-    following: after which session the next page begins; empty on the last.
+    states: what may stand in the filter's state.
+    by_owner: whether the sessions may be of several owners.
+    first, following: queries of the first page and of the next one; empty where the
+        page is the first, or the last.
     """
 
     template = "analyst/sessions.html.j2"
     rows: tuple[SessionRow, ...]
     states: tuple[str, ...]
-    state: str = ""
+    filter: SessionFilter = SessionFilter()
+    by_owner: bool = False
+    first: str = ""
     following: str = ""
-    first: bool = True
     now: AwareDatetime
 
 

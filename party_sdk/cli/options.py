@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -97,3 +99,23 @@ def read_entropy(path: Path | None) -> bytes | None:
     if len(entropy) != 32:
         raise InvalidParameters("The entropy file must hold 64 hex digits.")
     return entropy
+
+
+class _Moment(click.ParamType[datetime]):
+    """A time that a person writes."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        from coterie_pages.moments import read_moment
+
+        try:
+            return read_moment(str(value), datetime.now(UTC))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}.", param, ctx)
+
+
+MOMENT: Final = _Moment()
+"""A date, a time or an age: the type of an option."""

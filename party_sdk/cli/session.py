@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from party_sdk.cli.completing import opened_argument
 from party_sdk.cli.connecting import pass_coordinator
 from party_sdk.cli.creating import create, repeat
 from party_sdk.cli.letters import invitations_option
+from party_sdk.cli.listing import delete, list_sessions
 from party_sdk.cli.notify import notify_coordinator
 from party_sdk.cli.options import (
     ca_option,
@@ -34,7 +34,6 @@ from party_sdk.cli.output import (
 from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.session_pages import export, report
 from party_sdk.cli.standing import result_document, show_status, show_summary
-from party_sdk.cli.tables import aligned
 from party_sdk.letters import write_letters
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ session.add_command(repeat)
 session.add_command(report)
 session.add_command(export)
 session.add_command(notify_coordinator)
+session.add_command(list_sessions)
+session.add_command(delete)
 
 
 @session.command()
@@ -112,32 +113,6 @@ def invite(
     for slot, invitation in invitations.items():
         shown = invitation if letters is None else letters / f"{slot}.invitation"
         say(f"{slot}  {shown}")
-
-
-@session.command("list")
-@json_option
-@pass_coordinator
-def list_sessions(coordinator: Coordinator, *, as_json: bool) -> None:
-    """List the sessions of this key, the newest first."""
-    found = coordinator.sessions()
-    if as_json:
-        say(json.dumps([line.model_dump(mode="json") for line in found]))
-        return
-    rows = [["SESSION", "STATE", "ROUND", "OPENED (UTC)", "TITLE"]]
-    rows += [
-        [
-            line.id,
-            line.state.value,
-            str(line.round or ""),
-            f"{line.created_at.astimezone(UTC):%Y-%m-%d %H:%M}",
-            line.title,
-        ]
-        for line in sorted(found, key=lambda line: line.created_at, reverse=True)
-    ]
-    for text in aligned(rows) if found else ():
-        say(text)
-    if not found:
-        say("There are no sessions of this key.", err=True)
 
 
 @session.command()
@@ -286,15 +261,3 @@ def cancel(
     """End a session; parties read why."""
     status = coordinator.session(session_id).cancel(reason)
     say(status.model_dump_json() if as_json else progress_line(status))
-
-
-@session.command()
-@opened_argument
-@click.confirmation_option(prompt="Delete results and all else but the audit?")
-@pass_coordinator
-def delete(coordinator: Coordinator, session_id: str) -> None:
-    """Remove all of a session but its audit.
-
-    A session that runs is cancelled first. The id is never free again.
-    """
-    coordinator.session(session_id).delete()

@@ -11,6 +11,7 @@ from clustering_protocols.errors import (
     CoterieError,
     GuardRefused,
     Internal,
+    QuotaReached,
     StorageFull,
     Unavailable,
 )
@@ -40,7 +41,7 @@ from party_sdk.supervisor.rules import read_rules
 from party_sdk.supervisor.telling import Telling, trouble_of
 from party_sdk.told import not_named
 
-_TO_BE_TRIED_AGAIN = (Unavailable, StorageFull, Internal)
+_TO_BE_TRIED_AGAIN = (Unavailable, StorageFull, QuotaReached, Internal)
 
 
 class End(IntEnum):

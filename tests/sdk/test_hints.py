@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,11 +131,16 @@ def test_a_broken_invitation_is_called_one(online: Terminal) -> None:
     assert "coterie protocols" not in refused.stderr
 
 
-def test_sessions_are_listed_with_a_header_the_newest_first(online: Terminal) -> None:
+def test_sessions_are_listed_with_a_header_the_last_to_change_first(
+    online: Terminal,
+) -> None:
     names = [opened(online)[0] for _ in range(2)]
     header, *lines = online("session", "list").stdout.splitlines()
-    assert header.split() == ["SESSION", "STATE", "ROUND", "OPENED", "(UTC)", "TITLE"]
-    assert {line.split()[0] for line in lines} >= set(names)
+    assert re.split(" {2,}", header) == [
+        *("SESSION", "STATE", "ROUND", "METHOD", "OWNER", "WAITING FOR"),
+        *("SINCE (UTC)", "OPENED (UTC)", "TITLE"),
+    ]
+    assert [line.split()[0] for line in lines][:2] == names[::-1]
 
 
 def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) -> None:

@@ -23,6 +23,7 @@ from support.analyst_process import free_port
 from support.databases import Databases
 from support.in_process import Api, ByHand, in_process
 
+from analyst_service.auth.service import Role
 from analyst_service.backup import BackupFailed, back_up, restore
 from analyst_service.clock import SystemClock
 from analyst_service.database import Database
@@ -91,6 +92,31 @@ def test_a_near_miss_of_a_setting_is_named(tmp_path: Path) -> None:
     assert again.stderr.startswith("The schema is current")
 
 
+def test_what_is_in_force_is_printed_with_its_source_and_no_password(
+    tmp_path: Path,
+) -> None:
+    variables = {
+        "COTERIE_DATABASE_URL": "postgresql://me:hush@here/x?sslpassword=hush&a=b",
+        "COTERIE_BLOB_STORE": "s3://bucket/prefix?secret_access_key=hush",
+        "COTERIE_WORKERS": "3",
+        "COTERIE_WORKER": "3",
+    }
+    done = ran(tmp_path, variables, "config", "check")
+    assert done.exit_code == 0
+    assert "did you mean COTERIE_WORKERS?" in done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines] == [
+        f"COTERIE_{name.upper()}" for name in Settings.model_fields
+    ]
+    assert ["COTERIE_WORKERS", "environment", "3"] in lines
+    assert ["COTERIE_LEASE_SECONDS", "default", "15.0"] in lines
+    assert "hush" not in done.output
+    assert "postgresql://me:***@here/x?sslpassword=***&a=b" in done.stdout
+    said = json.loads(ran(tmp_path, variables, "config", "check", "--json").stdout)
+    assert {"name": "COTERIE_WORKERS", "source": "environment", "value": 3} in said
+    assert ran(tmp_path, {"COTERIE_WORKERS": "no"}, "config", "check").exit_code == 1
+
+
 def test_an_address_that_is_taken_and_files_that_are_no_certificates_are_named(
     tmp_path: Path,
 ) -> None:
@@ -121,6 +147,26 @@ def test_keys_are_listed_for_people(tmp_path: Path) -> None:
     assert "ward 3" in listed[1]
     assert "None" not in listed[1]
     assert made["key"] not in "".join(listed)
+
+
+def test_keys_are_listed_without_tokens_and_by_their_role(
+    api: Api, tmp_path: Path
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    api.key(Role.ADMINISTRATOR)
+    url = api.service.database.engine.url.render_as_string(hide_password=False)
+
+    def listed(*words: str) -> list[tuple[str, str | None]]:
+        here = {"COTERIE_DATABASE_URL": url}
+        done = ran(tmp_path, here, "key", "list", "--json", *words)
+        found = json.loads(done.stdout)
+        return sorted((line["role"], line["session"]) for line in found)
+
+    assert listed() == [("administrator", None), ("coordinator", None)]
+    assert listed("--role", "coordinator") == [("coordinator", None)]
+    assert listed("--tokens") == [("party", session.id)] * 2
+    wrong = ran(tmp_path, {}, "key", "list", "--tokens", "--role", "coordinator")
+    assert wrong.exit_code == 2
 
 
 def test_an_outage_of_the_database_is_one_line(

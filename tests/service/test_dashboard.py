@@ -231,7 +231,7 @@ def test_a_list_says_who_is_awaited_and_since_when(
     assert B in texts(browser.get("/ui/sessions"))
     assert A not in texts(browser.get("/ui/sessions"))
     recruiting = browser.get("/ui/sessions?state=recruiting")
-    assert "No session is recruiting" in texts(recruiting)
+    assert "No session fits this filter" in texts(recruiting)
 
 
 def test_each_coordinator_sees_its_own_sessions_and_an_administrator_all(

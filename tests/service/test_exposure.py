@@ -182,7 +182,10 @@ SESSION = {
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
 }
-LINE = {"id", "title", "state", "round", "created_at"}
+LINE = {
+    *("id", "title", "state", "round", "created_at", "protocol", "owner", "reason"),
+    *("awaited", "waiting_since", "deadline"),
+}
 RECEIPT = {
     *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
     *("sequence", "entry", "signature"),

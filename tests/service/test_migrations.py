@@ -26,6 +26,7 @@ from analyst_service.clock import SystemClock
 from analyst_service.database import Database, _alembic, head
 from analyst_service.jobs.leases import LeaseRepository
 from analyst_service.models import Base, Contribution
+from analyst_service.sessions.listing import SessionListing, Wanted
 from analyst_service.sessions.service import SessionService
 from analyst_service.settings import Settings
 from clustering_protocols.errors import Unauthenticated
@@ -176,7 +177,8 @@ def test_keys_sessions_and_slots_of_the_seventh_schema_go_on_in_this_one(
         owner = auth.authenticate("Bearer key")
         party = auth.authenticate("Bearer token")
         sessions = SessionService(transaction, now)
-        [listed] = sessions.page(owner, "", 9)
+        [line] = SessionListing(transaction).page(owner, Wanted(), "", 9).lines
+        listed = line.session
         slots = {member.slot: member.state for member in sessions.members(listed)}
     assert (owner.role, owner.principal_id) == (Role.ADMINISTRATOR, "k")
     assert (party.role, party.principal_id) == (Role.PARTY, None)

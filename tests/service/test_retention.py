@@ -14,17 +14,20 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
+from pydantic import ValidationError
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.databases import on_both_databases
 from support.repeats import thorough
 
+from analyst_service.auth.service import AuthService
 from analyst_service.blobs.claims import claim
 from analyst_service.blobs.files import FileBlobStore, FileDraft
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
-from analyst_service.models import Contribution, Session, Task
+from analyst_service.models import Contribution, Credential, Result, Session, Task
 from analyst_service.retention.service import RetentionService
 from analyst_service.retention.sweeper import Sweeper
+from analyst_service.settings import Settings
 from clustering_protocols import hash_chain, simulation
 from clustering_protocols.errors import SessionOver
 from clustering_protocols.problems import Problem
@@ -360,3 +363,60 @@ def test_a_task_that_was_just_removed_is_not_there(api: Api) -> None:
     task = session.task(A).content
     api.service.blobs.remove(sha256(task).hexdigest())
     assert session.task(A).status_code == 404
+
+
+# What goes by itself
+
+
+def test_sessions_are_deleted_as_long_after_their_end_as_is_set(
+    start_api: StartApi,
+) -> None:
+    with start_api(delete_seconds=86_400) as api:
+        done = api.open(Dummy(), PARTS, about={"title": "ward 7"}).join().finish()
+        runs = api.open(Dummy(), PARTS).join()
+        api.clock.forward(86_399)
+        keep(api)
+        assert done.status["state"] == "completed"
+        api.clock.forward(1)
+        keep(api)
+        assert api.send("GET", done.path, done.key).status_code == 410
+        assert runs.status["state"] == "collecting"
+        assert column(api, Result.digest, done) == set()
+        assert "ward 7" not in repr(api.stored()[0])
+        before = api.stored()[0]
+        keep(api)
+        assert api.stored()[0] == before
+
+
+def test_results_are_kept_for_an_hour_at_least() -> None:
+    with pytest.raises(ValidationError, match="3600"):
+        Settings(delete_seconds=3599)
+
+
+def test_a_session_is_kept_for_ever_unless_it_is_set_otherwise(api: Api) -> None:
+    done = api.open(Dummy(), PARTS).join().finish()
+    api.clock.forward(20 * 366 * 86_400)
+    keep(api)
+    assert column(api, Session.deleted_at, done) == {None}
+
+
+def test_tokens_go_with_their_session(each_api: Api) -> None:
+    session, other = (each_api.open(Dummy(), PARTS).join() for _ in range(2))
+
+    def listed() -> set[str | None]:
+        with each_api.service.database.read() as transaction:
+            tokens = AuthService(transaction, each_api.clock).tokens()
+        return {token.session_id for token, _ in tokens}
+
+    assert listed() == {session.id, other.id}
+    each_api.send("DELETE", session.path, session.key)
+    assert listed() == {other.id}
+    each_api.clock.forward(86_399)
+    keep(each_api)
+    asked = f"{session.path}/task", session.tokens[A]
+    assert each_api.send("GET", *asked).status_code == 410  # it reads why
+    each_api.clock.forward(1)
+    keep(each_api)
+    assert each_api.send("GET", *asked).status_code == 401
+    assert column(each_api, Credential.id, session) == set()
+    assert len(column(each_api, Credential.id, other)) == 2

@@ -1,0 +1,216 @@
+"""The administrative log: who did what, in one chain, without a secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from support.browsing import Browser, texts
+
+from analyst_service.administration import SERVICE, Act, AdministrationLog
+from analyst_service.auth.service import AuthService, Role
+from analyst_service.models import AdministrationLine, AuditLine
+from analyst_service.retention.sweeper import Sweeper
+from clustering_protocols import hash_chain, simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from party_sdk.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.in_process import Api
+
+PARTS = simulation.split(
+    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
+)
+A, B = PARTS.layout.names
+
+
+def keep(api: Api) -> None:
+    Sweeper(api.service).turn()
+
+
+def logged(api: Api) -> list[dict[str, Any]]:
+    """What the log says; its chain has to hold."""
+    with api.service.database.read() as transaction:
+        return list(hash_chain.read(AdministrationLog(transaction).lines()))
+
+
+def test_pages_and_the_api_write_who_did_what_and_no_secret(each_api: Api) -> None:
+    key = each_api.key(Role.ADMINISTRATOR)
+    browser = Browser(each_api)
+    browser.sign_in(key)
+    token = browser.token()
+    form = {"token": token, "label": "Ward", "role": "coordinator"}
+    shown = browser.post("/ui/keys", form)
+    [made] = re.findall(r"ck_[\w-]+", texts(shown))
+    [ward] = re.findall(r"/ui/keys/(\w+)/revoke", shown.text.partition("Ward</td>")[2])[
+        :1
+    ]
+    rotated = browser.post(f"/ui/keys/{ward}/rotate", {"token": token})
+    browser.post(f"/ui/keys/{ward}/revoke", {"token": token})
+    session = each_api.open(Dummy(), PARTS, about={"title": "hush"}).join(A)
+    each_api.send("DELETE", session.path, session.key)
+    _, signed_in, *acts, opener, deleted = logged(each_api)
+    own = signed_in["actor"]
+    assert [
+        (each["event"], each["actor"], each["label"], each.get("key")) for each in acts
+    ] == [
+        (event, own, "tests", ward)
+        for event in ("key-made", "key-rotated", "key-revoked")
+    ]
+    assert (acts[0]["made_for"], acts[0]["role"]) == ("Ward", "coordinator")
+    assert (deleted["event"], deleted["session"]) == ("session-deleted", session.id)
+    assert (deleted["actor"], deleted["label"]) == (opener["key"], "tests")
+    text = json.dumps(logged(each_api))
+    secrets = {
+        made,
+        key,
+        session.key,
+        *session.tokens.values(),
+        *browser.cookies.values(),
+    }
+    secrets |= set(re.findall(r"ck_[\w-]+", texts(rotated)))
+    assert not [secret for secret in {*secrets, token, "hush"} if secret in text]
+
+
+def test_strangers_who_guess_keys_fill_no_table(api: Api) -> None:
+    key = api.key()
+    with api.service.database.write() as transaction:
+        auth = AuthService(transaction, api.clock)
+        known = auth.key_of(key)
+        auth.revoke(known or "")
+    before = len(logged(api))
+    browser = Browser(api)
+    for number in range(30):
+        assert browser.sign_in(f"ck_guess{number}").status_code == 401
+    assert browser.sign_in(key).status_code == 401
+    assert len(logged(api)) == before
+    api.clock.forward(30)
+    keep(api)
+    unknown, revoked = logged(api)[before:]
+    assert (unknown["event"], unknown["actor"]) == ("sign-in-refused", "stranger")
+    assert (unknown["count"], "credential" in unknown) == (30, False)
+    assert unknown["since"] < unknown["at"]
+    assert (revoked["count"], revoked["credential"]) == (1, known)
+    keep(api)
+    assert len(logged(api)) == before + 2
+
+
+def test_lines_that_are_written_at_once_are_one_chain(each_api: Api) -> None:
+    database, now = each_api.service.database, each_api.clock.now()
+
+    def write(number: int) -> None:
+        database.transact(
+            lambda transaction: AdministrationLog(transaction).append(
+                Act.BACKUP_MADE, SERVICE, now, blobs=number
+            )
+        )
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(12)))
+    assert {each["blobs"] for each in logged(each_api)} == set(range(12))
+
+
+# The command
+
+
+def over(api: Api, folder: Path) -> Callable[..., Result]:
+    """Run commands over the database of an analyst."""
+    url = api.service.database.engine.url.render_as_string(hide_password=False)
+    here = {"COTERIE_DATABASE_URL": url, "COTERIE_DATA_DIR": str(folder / "data")}
+    return lambda *words, **env: CliRunner().invoke(main, words, env={**here, **env})
+
+
+@pytest.fixture
+def run(tmp_path: Path, api: Api) -> Callable[..., Result]:
+    return over(api, tmp_path)
+
+
+def read(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_command_prints_all_logs_by_time_from_a_time_on(
+    each_api: Api, tmp_path: Path
+) -> None:
+    api, run = each_api, over(each_api, tmp_path)
+    session = api.open(Dummy(), PARTS).join().finish()
+    api.clock.forward(86_400)
+    api.send("DELETE", session.path, session.key)
+    found = read(run("audit", "--json"))
+    assert [each["at"] for each in found] == sorted(each["at"] for each in found)
+    events = [(each["log"], each["event"]) for each in found]
+    assert ("administration", "key-made") in events
+    assert ("session", "opened") in events
+    late = read(run("audit", "--json", "--since", "2026-03-02"))
+    assert [(each["event"], each.get("id")) for each in late] == [
+        ("session-deleted", None),
+        ("deleted", session.id),
+    ]
+    plain = run("audit", "--since", "2026-03-02T00:00").stdout.splitlines()
+    assert "session-deleted" in plain[0]
+    assert session.id in plain[1]
+    assert run("audit", "--since", "soon").exit_code == 2
+
+
+@pytest.mark.parametrize("table", [AdministrationLine, AuditLine])
+def test_a_line_that_was_changed_fails_the_command_and_is_named(
+    api: Api, run: Callable[..., Result], table: Any
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    api.send("POST", f"{session.path}/cancel", session.key)
+    run("key", "create")
+    with api.service.database.write() as transaction:
+        first = sa.update(table).where(table.number == 1)
+        transaction.execute(
+            first.values(line=sa.func.replace(table.line, "tests", "x"))
+        )
+        transaction.execute(
+            first.values(line=sa.func.replace(table.line, "opened", "x"))
+        )
+    failed = run("audit", "--json")
+    assert failed.exit_code == 3
+    assert "Line 2 does not follow" in failed.stderr
+    assert failed.stdout
+    other = "administration" if table is AuditLine else "session"
+    assert other in failed.stdout
+
+
+def test_what_commands_do_is_written_under_the_login(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    made = json.loads(run("key", "create", "--label", "ward", "--json").stdout)
+    run("key", "rotate", made["id"])
+    run("backup", str(tmp_path / "copy"))
+    run("key", "revoke", made["id"])
+    found = read(run("audit", "--json"))
+    assert [each["event"] for each in found] == [
+        "key-made",
+        "key-rotated",
+        "backup-made",
+        "key-revoked",
+    ]
+    assert {each["actor"] for each in found} == {"command"}
+    assert len({each["label"] for each in found}) == 1
+
+
+def test_a_restored_analyst_goes_on_with_the_log(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    run("key", "create")
+    run("backup", str(tmp_path / "copy"))
+    folder = str(tmp_path / "elsewhere")
+    fresh = {"COTERIE_DATABASE_URL": "", "COTERIE_DATA_DIR": folder}
+    assert run("restore", str(tmp_path / "copy"), **fresh).exit_code == 0
+    events = [each["event"] for each in read(run("audit", "--json", **fresh))]
+    assert events == ["key-made", "restored"]

@@ -1,0 +1,288 @@
+"""Lists: the session that somebody looks for is on the first page, for each reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from support.browsing import Browser, texts, tree
+
+from analyst_service.auth.service import Role
+from analyst_service.models import Credential, Member, Principal, Session, table
+from clustering_protocols import simulation
+from clustering_protocols.errors import VersionMismatch
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import SessionPage
+from party_sdk.cli.listing import delete, list_sessions
+from party_sdk.client import AnalystClient
+from party_sdk.coordinator import Coordinator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.in_process import Api
+
+PARTS = simulation.split(
+    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
+)
+A, B = PARTS.layout.names
+OWNERS, EACH = 40, 20
+
+
+def copy(api: Api, owners: int, each: int) -> None:
+    """Copy the rows of the one session for many owners, an hour older each."""
+    tables = [table(kind) for kind in (Principal, Credential, Session, Member)]
+    with api.service.database.write() as transaction:
+        run = transaction.execute
+        principal, key, one, members = (
+            [dict(row) for row in run(sa.select(t)).mappings()] for t in tables
+        )
+        rows: list[list[dict[str, Any]]] = [[], [], [], []]
+        hour = timedelta(hours=1)
+        for owner in range(owners):
+            of = {"id": f"p{owner}"}
+            rows[0].append(principal[0] | of | {"subject": f"p{owner}"})
+            digest = {"secret_digest": f"{owner:064}", "label": f"Institute {owner}"}
+            rows[1].append(key[0] | of | digest | {"principal_id": f"p{owner}"})
+            for number in range(each):
+                name = f"s-{number}"
+                at = one[0]["changed_at"] - (1 + owner * each + number) * hour
+                ended = {"owner_id": f"p{owner}", "name": name, "state": "completed"}
+                ended |= {"id": f"{name}.p{owner}", "changed_at": at, "created_at": at}
+                rows[2].append(one[0] | ended)
+                rows[3] += [m | {"session_id": f"{name}.p{owner}"} for m in members]
+        for where, what in zip(tables, rows, strict=True):
+            run(sa.insert(where), what)
+
+
+def commanding(api: Api, key: str, home: Path) -> Callable[..., Result]:
+    """Run the commands that list and delete, over the API."""
+    coordinator = Coordinator("", key, home=home, transport=api.transport())
+    return lambda command, *words, **more: CliRunner().invoke(
+        command, words, obj=lambda: coordinator, **more
+    )
+
+
+def listed(api: Api, key: str, **query: Any) -> list[str]:
+    """The ids on all pages, each of which is asked for as the one before says."""
+    found: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        sent = {"limit": 100, **query, "after": after}
+        page = api.send("GET", "/v1/sessions", key, params=sent)
+        assert page.status_code == 200, page.text
+        found += [line["id"] for line in page.json()["sessions"]]
+        after = page.json()["next"]
+    return found
+
+
+@pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.COORDINATOR])
+def test_of_forty_owners_with_twenty_sessions_the_running_one_is_on_page_one(
+    each_api: Api, tmp_path: Path, role: Role
+) -> None:
+    api = each_api
+    session = api.open(Dummy(), PARTS).join(A)
+    copy(api, OWNERS, EACH)
+    api.clock.forward(3600)
+    session.join(B)  # a round opens, and waits
+    session.answer(A, turn=False)
+    key = api.key(role) if role is Role.ADMINISTRATOR else session.key
+    first = api.send("GET", "/v1/sessions", key).json()["sessions"]
+    assert (first[0]["id"], first[0]["state"]) == (session.id, "collecting")
+    assert first[0]["awaited"] == [B]
+    assert first[0]["waiting_since"].startswith("2026-03-01T01:00")
+    assert (first[0]["owner"], first[0]["protocol"]) == ("tests", "dummy")
+    browser = Browser(api)
+    browser.sign_in(key)
+    links = tree(browser.get("/ui/sessions")).iter("a")
+    rows = [a.attrib["href"] for a in links if "/sessions/" in a.attrib["href"]]
+    assert rows[0] == f"/ui/sessions/{session.id}"
+    run = commanding(api, key, tmp_path / "home")
+    lines = run(list_sessions).stdout.splitlines()
+    assert lines[1].split()[:2] == [session.id, "collecting"]
+    assert B in lines[1]
+    if role is Role.ADMINISTRATOR:
+        assert len(lines) == 2 + OWNERS * EACH
+        assert len(first) == 50
+        assert listed(api, key) == [line.split()[0] for line in lines[1:]]
+        assert listed(api, key, state="open") == [session.id]
+        assert listed(api, key, awaited=B) == [session.id]
+        assert listed(api, key, awaited=A) == []
+        twenty = listed(api, key, owner="Institute 7")
+        assert twenty == [f"s-{number}.p7" for number in range(EACH)]
+        assert listed(api, key, owner="p7") == twenty
+        assert "Institute 7" in texts(browser.get("/ui/sessions?owner=Institute+7"))
+    else:
+        assert (len(lines), len(rows)) == (2, 1)
+        assert listed(api, key, owner="Institute 7") == []
+
+
+# Filters
+
+
+def test_every_filter_holds_alone_and_together_for_every_reader(
+    each_api: Api, tmp_path: Path
+) -> None:
+    api = each_api
+    waits = api.open(Dummy(), PARTS)
+    api.clock.forward(86_400)
+    ended = api.open(Dummy(), PARTS).join()
+    api.send("POST", f"{ended.path}/cancel", ended.key)
+    api.clock.forward(86_400)
+    late = api.open(Dummy(), PARTS).join(A)
+    api.clock.forward(3600)
+    key, all_ = api.key(Role.ADMINISTRATOR), [late.id, ended.id, waits.id]
+    middle = "2026-03-02T00:00:00Z"
+    expected: list[tuple[dict[str, str], list[str]]] = [
+        ({}, all_),
+        ({"state": "open"}, [late.id, waits.id]),
+        ({"state": "over"}, [ended.id]),
+        ({"state": "cancelled"}, [ended.id]),
+        ({"state": "completed"}, []),
+        ({"awaited": A}, [waits.id]),
+        ({"awaited": B}, [late.id, waits.id]),
+        ({"awaited": B, "since": middle}, [late.id]),
+        ({"since": middle}, [late.id, ended.id]),
+        ({"older": middle}, [waits.id]),
+        ({"since": middle, "older": "2026-03-02T00:00:01Z"}, [ended.id]),
+    ]
+    run = commanding(api, key, tmp_path / "home")
+    browser = Browser(api)
+    browser.sign_in(key)
+    for filters, ids in expected:
+        renamed = {"since": "changed_since", "older": "changed_before"}
+        query = {renamed.get(name, name): text for name, text in filters.items()}
+        assert listed(api, key, limit=1, **query) == ids, filters
+        words = [word for name, text in filters.items() for word in (f"--{name}", text)]
+        done = run(list_sessions, "--json", *words)
+        assert done.exit_code == 0, (done.output, done.exception)
+        said = json.loads(done.stdout)
+        assert [line["id"] for line in said] == ids, filters
+        form = "&".join(f"{name}={text}" for name, text in filters.items())
+        shown = texts(browser.get(f"/ui/sessions?{form}&after=&owner="))
+        assert {each for each in all_ if each in shown} == set(ids), filters
+    assert "1 more" not in run(list_sessions, "--limit", "2").stdout
+    assert len(run(list_sessions, "--limit", "2").stdout.splitlines()) == 3
+    assert "No session fits" in run(list_sessions, "--state", "failed").stderr
+    assert late.id in texts(browser.get("/ui/sessions?since=2h"))
+    assert late.id not in texts(browser.get("/ui/sessions?older=2h"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"after": "s-1"},  # of a release that listed by id
+        {"after": "1~"},
+        {"after": f"{'9' * 18}~s-1"},
+        {"state": "stuck"},
+        {"owner": "a\0"},
+        {"owner": "x" * 201},
+        {"awaited": "A B"},
+        {"changed_since": "2026-03-01T00:00:00"},
+        {"changed_since": "0001-01-01T00:00:00+14:00"},
+        {"changed_before": "9999-12-31T23:59:59-14:00"},
+    ],
+)
+def test_a_filter_that_fits_nothing_is_refused(
+    shared_api: Api, query: dict[str, str]
+) -> None:
+    refusal = shared_api.send("GET", "/v1/sessions", shared_api.key(), params=query)
+    assert refusal.status_code == 422
+    assert refusal.json()["type"] == Problem.INVALID_PARAMETERS.urn
+
+
+def test_a_page_says_which_time_it_cannot_read(api: Api) -> None:
+    browser = Browser(api)
+    browser.sign_in(api.key())
+    refused = browser.get("/ui/sessions?since=soon")
+    assert refused.status_code == 422
+    assert "since: give a date (2026-11-01)" in texts(refused)
+
+
+# Pages
+
+
+def test_a_session_that_moves_between_two_pages_hides_no_other(each_api: Api) -> None:
+    api = each_api
+    first = api.open(Dummy(), PARTS)
+    others = [api.open(Dummy(), PARTS) for _ in range(4)]
+    ids = [each.id for each in (first, *others)]  # all of one moment
+    key, query = api.key(Role.ADMINISTRATOR), {"limit": "2"}
+    page = api.send("GET", "/v1/sessions", key, params=query).json()
+    seen = [line["id"] for line in page["sessions"]]
+    api.clock.forward(1)
+    moved = next(each for each in ids if each not in seen)
+    api.send("POST", f"/v1/sessions/{moved}/cancel", key)
+    new = api.open(Dummy(), PARTS)
+    while page["next"]:
+        query["after"] = page["next"]
+        page = api.send("GET", "/v1/sessions", key, params=query).json()
+        seen += [line["id"] for line in page["sessions"]]
+    assert sorted(seen) == sorted(set(ids) - {moved})
+    assert set(listed(api, key)[:2]) == {moved, new.id}
+
+
+def test_a_cursor_tells_a_coordinator_of_no_other_owner(api: Api) -> None:
+    """Two may call their sessions alike, and neither learns of the other."""
+    one = api.open(Dummy(), PARTS)
+    key = api.key()
+    name = one.id
+    assert api.send("PUT", one.path, key, json=one.terms).status_code == 201
+    page = api.send("GET", "/v1/sessions", key, params={"limit": 1}).json()
+    assert page["next"].partition("~")[2] == name
+    assert [line["id"] for line in page["sessions"]] == [name]
+
+
+# The command
+
+
+def test_an_analyst_that_cannot_filter_is_not_believed(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = api.open(Dummy(), PARTS)
+    sent = AnalystClient.sessions
+
+    def older(self: AnalystClient, after: str = "", filters: Any = ()) -> SessionPage:
+        del filters
+        page = sent(self, after)
+        lines = [
+            each.model_copy(update={"waiting_since": None}) for each in page.sessions
+        ]
+        return page.model_copy(update={"sessions": lines})
+
+    monkeypatch.setattr(AnalystClient, "sessions", older)
+    run = commanding(api, session.key, tmp_path / "home")
+    assert session.id in run(list_sessions).stdout
+    refused = run(delete, "--ended-before", "0d", "--yes")
+    assert isinstance(refused.exception, VersionMismatch)
+    assert session.status["state"] == "recruiting"
+
+
+def test_sessions_that_ended_before_a_time_are_deleted_by_one_command(
+    api: Api, tmp_path: Path
+) -> None:
+    old, runs = api.open(Dummy(), PARTS), api.open(Dummy(), PARTS)
+    key = api.key(Role.ADMINISTRATOR)
+    api.send("POST", f"{old.path}/cancel", old.key)
+    api.clock.forward(86_400)
+    late = api.open(Dummy(), PARTS)
+    api.send("POST", f"{late.path}/cancel", late.key)
+    run = commanding(api, key, tmp_path / "home")
+    words = ("--ended-before", "2026-03-02")
+    asked = run(delete, *words, input="n\n")
+    assert "of 1 ended sessions?" in asked.output
+    assert asked.exit_code == 1
+    assert old.status["state"] == "cancelled"
+    assert run(delete, *words, "--yes").exit_code == 0
+    assert set(listed(api, key)) == {runs.id, late.id}
+    assert "No session ended" in run(delete, *words, "--yes").stderr
+    assert run(delete).exit_code == 2
+    assert run(delete, late.id, *words).exit_code == 2
