@@ -65,14 +65,14 @@ def problem_response(
     """Return the document of a problem, and note it."""
     note = request_context.current()
     note.problem = problem.slug
+    told = {"remedy": problem.remedy, **(extra or {})}
     document = ProblemDocument(
         type=problem.urn,
         title=problem.title,
         status=problem.status,
         detail=detail,
-        remedy=problem.remedy,
         request_id=note.request_id,
-        **(extra or {}),
+        **told,
     )
     return JSONResponse(
         document.model_dump(exclude_none=True),
@@ -96,9 +96,9 @@ def _known(request: Request, error: Exception) -> JSONResponse:
     del request
     if not isinstance(error, CoterieError):
         raise error
-    extra = {}
+    extra: dict[str, Any] = {"remedy": error.remedy}
     if isinstance(error, SessionOver):
-        extra = {"state": error.state, "reason": error.reason}
+        extra |= {"state": error.state, "reason": error.reason}
     return problem_response(error.problem, error.detail, extra)
 
 

@@ -109,8 +109,8 @@ def _named(key_id: str) -> Iterator[None]:
         yield
     except NotFound:
         raise NotReady(
-            f"There is no key or token {key_id!r}, or it was revoked: 'coterie key list' "
-            "shows them."
+            f"There is no key or token {key_id!r}, or it was revoked.",
+            remedy="Take an ID of 'coterie key list'.",
         ) from None
 
 
