@@ -19,6 +19,7 @@ from sqlalchemy.exc import (
 from starlette.exceptions import HTTPException
 
 from analyst_service import request_context
+from analyst_service.logs import describe
 from clustering_protocols.errors import CoterieError, SessionOver
 from clustering_protocols.explaining import in_words
 from clustering_protocols.problems import Problem
@@ -131,7 +132,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 
 def _database(request: Request, error: Exception) -> JSONResponse:
     del request
-    log.error("database unavailable: %s", type(error).__name__)
+    log.error("database unavailable: %s", describe(error))
     if is_full(error):
         return problem_response(Problem.STORAGE_FULL, "The database has no room.")
     return problem_response(Problem.UNAVAILABLE, "The database does not answer.")

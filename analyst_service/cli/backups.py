@@ -18,12 +18,13 @@ def backup(folder: Path) -> None:
     The service may work on meanwhile. Keep the folder as secret as the data folder.
     """
     from analyst_service.backup import BackupFailed, back_up
+    from analyst_service.backup_mark import note_backup
     from analyst_service.clock import SystemClock
 
-    settings = read_settings()
+    settings, clock = read_settings(), SystemClock()
     with current_database(settings) as database:
         try:
-            n_blobs = back_up(database, settings, folder, _show, SystemClock())
+            n_blobs = back_up(database, settings, folder, _show, clock)
         except BackupFailed as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
@@ -31,6 +32,14 @@ def backup(folder: Path) -> None:
                 f"{folder} cannot be written: {error.strerror}."
             ) from None
     click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
+    try:
+        note_backup(settings, clock.now())
+    except OSError as error:
+        click.echo(
+            f"Warning: {settings.backup_mark} cannot be written ({error.strerror}): "
+            "/metrics will not know of this backup.",
+            err=True,
+        )
 
 
 @click.command()

@@ -128,6 +128,8 @@ async def store(
     before is read all the same, for it may not be what it says it is.
     """
     admitted = await admit(service, Arriving(caller, place, body.announced))
+    if isinstance(admitted, Asked):
+        service.require_room(body.length)
     draft = service.blobs.draft()
     try:
         last = await receive(body.pieces, draft, body.length)

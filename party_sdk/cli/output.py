@@ -236,6 +236,12 @@ def progress_line(status: SessionStatus) -> str:
     """Return where a session stands in one line."""
     if status.over:
         return " ".join([status.state + ":" * bool(status.reason), *_reason(status)])
+    short = ". The analyst has no room left: its administrator has to make some"
+    return f"{_standing(status)}{short * status.short_of_room}"
+
+
+def _standing(status: SessionStatus) -> str:
+    """Return for whom a session waits that goes on."""
     awaited = ", ".join(status.awaited) or "the analyst"
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
     if status.state == SessionState.RECRUITING:
