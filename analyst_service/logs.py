@@ -29,7 +29,7 @@ def describe(error: BaseException) -> str:
     database, and comes before any statement.
     """
     if isinstance(error, OwnWords):
-        return str(error)
+        return f"{type(error).__name__}: {error}"
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
     return f"{type(error).__name__}{_code(error)}{where}"
