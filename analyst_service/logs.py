@@ -37,8 +37,8 @@ def describe(error: BaseException) -> str:
 
 def _code(error: BaseException) -> str:
     cause = getattr(error, "orig", None)  # of SQLAlchemy's: what the driver raised
-    if isinstance(error, OSError) and error.errno in errno.errorcode:
-        return f" {errno.errorcode[error.errno]}"
+    if isinstance(error, OSError) and error.errno is not None:
+        return f" {errno.errorcode.get(error.errno, f'errno {error.errno}')}"
     for name, shown in (("sqlstate", "SQLSTATE "), ("sqlite_errorname", "")):
         if code := getattr(cause, name, None):
             return f" {shown}{code}"

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from analyst_service.blobs import BlobStore
+from analyst_service.checks import LoggedCheck
 from analyst_service.clock import Clock
 from analyst_service.database import Database
-from analyst_service.health.changes import LoggedCheck
 from analyst_service.identity import load_identity
 from analyst_service.metrics import Metrics
 from analyst_service.rate_limit import Rates

@@ -6,8 +6,6 @@ import ssl
 from datetime import UTC, datetime
 from typing import Final
 
-from cryptography import x509
-
 from clustering_protocols.errors import CertificateRefused
 
 # OpenSSL's numbers of what a verification ends with (X509_V_ERR_…)
@@ -71,6 +69,8 @@ def _ended(host: str, port: int) -> str:
 
 def _end_of_shown(host: str, port: int) -> datetime | None:
     """Return when the certificate that a host shows ends; None if it cannot be asked."""
+    from cryptography import x509  # nobody else here needs it
+
     try:
         shown = ssl.get_server_certificate((host, port), timeout=_LOOK_SECONDS)
         return x509.load_pem_x509_certificate(shown.encode()).not_valid_after_utc
