@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, Final
@@ -13,7 +14,9 @@ from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
+from analyst_service.backup_mark import last_backup
 from analyst_service.catalogue.endpoints import router as catalogue
+from analyst_service.certificates import end_if_readable
 from analyst_service.clock import Clock
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.dashboard.keys import router as keys_pages
@@ -30,7 +33,15 @@ from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.landing import router as landing
 from analyst_service.members.endpoints import router as members
-from analyst_service.metrics import FreeSpace, Metrics, Readiness, SessionGauges
+from analyst_service.metrics import (
+    CertificateDays,
+    FreeSpace,
+    LastBackup,
+    LongestWaits,
+    Metrics,
+    Readiness,
+    SessionGauges,
+)
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
@@ -42,7 +53,7 @@ from analyst_service.results.endpoints import router as results
 from analyst_service.retention.endpoints import router as retention
 from analyst_service.retention.sweeper import Sweeper
 from analyst_service.sessions.endpoints import router as sessions
-from analyst_service.sessions.service import count_sessions
+from analyst_service.sessions.service import count_sessions, longest_waits
 from analyst_service.settings import Settings
 
 ROUTERS = (
@@ -72,8 +83,15 @@ _TOLD_TO_COLLECTORS: Final[TelemetryConfig] = {
 }
 
 
-def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
-    """Return the application; database and driver live while it runs."""
+def create_app(
+    settings: Settings,
+    clock: Clock | None = None,
+    certificate_ends: datetime | None = None,
+) -> FastAPI:
+    """Return the application; database and driver live while it runs.
+
+    ``certificate_ends``: when the certificate does that this process shows itself.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -91,6 +109,9 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
             SessionGauges(partial(count_sessions, database)),
             FreeSpace(blobs.free_bytes),
             Readiness(service.is_ready),
+            LongestWaits(partial(longest_waits, database, service.clock)),
+            CertificateDays(shown_ends, service.clock),
+            LastBackup(partial(last_backup, settings)),
         )
         for each in standing:
             metrics.registry.register(each)
@@ -101,6 +122,9 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
             for each in standing:
                 metrics.registry.unregister(each)
             database.close()
+
+    def shown_ends() -> datetime | None:
+        return certificate_ends or end_if_readable(settings.certificate_file)
 
     metrics = Metrics()
     app = FastAPI(

@@ -19,6 +19,7 @@ from sqlalchemy.exc import (
 from starlette.exceptions import HTTPException
 
 from analyst_service import request_context
+from analyst_service.logs import describe
 from clustering_protocols.errors import CoterieError, SessionOver
 from clustering_protocols.explaining import in_words
 from clustering_protocols.problems import Problem
@@ -65,14 +66,14 @@ def problem_response(
     """Return the document of a problem, and note it."""
     note = request_context.current()
     note.problem = problem.slug
+    told = {"remedy": problem.remedy, **(extra or {})}
     document = ProblemDocument(
         type=problem.urn,
         title=problem.title,
         status=problem.status,
         detail=detail,
-        remedy=problem.remedy,
         request_id=note.request_id,
-        **(extra or {}),
+        **told,
     )
     return JSONResponse(
         document.model_dump(exclude_none=True),
@@ -96,9 +97,9 @@ def _known(request: Request, error: Exception) -> JSONResponse:
     del request
     if not isinstance(error, CoterieError):
         raise error
-    extra = {}
+    extra: dict[str, Any] = {"remedy": error.remedy}
     if isinstance(error, SessionOver):
-        extra = {"state": error.state, "reason": error.reason}
+        extra |= {"state": error.state, "reason": error.reason}
     return problem_response(error.problem, error.detail, extra)
 
 
@@ -131,7 +132,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 
 def _database(request: Request, error: Exception) -> JSONResponse:
     del request
-    log.error("database unavailable: %s", type(error).__name__)
+    log.error("database unavailable: %s", describe(error))
     if is_full(error):
         return problem_response(Problem.STORAGE_FULL, "The database has no room.")
     return problem_response(Problem.UNAVAILABLE, "The database does not answer.")

@@ -1,11 +1,12 @@
 """Logs, one line per event, as JSON or as text, without values and secrets.
 
-Exceptions are named by kind and place alone: their text, and a traceback's lines, may
-hold a value.
+Exceptions are named by kind, code and place alone: their text, and a traceback's lines,
+may hold a value.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sys
@@ -16,11 +17,35 @@ from typing import Literal
 from analyst_service import request_context
 
 
+class OwnWords(Exception):
+    """An exception whose text is ours, and holds no value: it may be logged."""
+
+
 def describe(error: BaseException) -> str:
-    """Return kind and place of an exception; its text may hold a value."""
+    """Return kind, code and place of an exception; its text may hold a value.
+
+    The code is the SQLSTATE of a database, or the name of the system's errno. A server
+    that lets nobody in gives no code: there its reason is told, which names role and
+    database, and comes before any statement.
+    """
+    if isinstance(error, OwnWords):
+        return f"{type(error).__name__}: {error}"
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
-    return f"{type(error).__name__}{where}"
+    return f"{type(error).__name__}{_code(error)}{where}"
+
+
+def _code(error: BaseException) -> str:
+    cause = getattr(error, "orig", None)  # of SQLAlchemy's: what the driver raised
+    if isinstance(error, OSError) and error.errno is not None:
+        return f" {errno.errorcode.get(error.errno, f'errno {error.errno}')}"
+    for name, shown in (("sqlstate", "SQLSTATE "), ("sqlite_errorname", "")):
+        if code := getattr(cause, name, None):
+            return f" {shown}{code}"
+    if getattr(error, "statement", "") is None and hasattr(cause, "pgconn"):
+        said = str(cause).splitlines()[:1]
+        return "".join(f" ({line.rpartition(' failed: ')[2]})" for line in said)
+    return ""
 
 
 class JsonLines(logging.Formatter):

@@ -6,10 +6,14 @@ No label names a session, a party or a credential.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from analyst_service.clock import Clock
+from clustering_protocols.wire.notices import Way
 
 _STEP_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)
 
@@ -50,8 +54,11 @@ class Metrics:
             buckets=_STEP_BUCKETS,
             registry=self.registry,
         )
-        for outcome in ("Failed", "Crashed"):  # from 0: a first one is an increase
+        # from 0: a first one is an increase
+        for outcome in ("Failed", "Crashed"):
             self.step_seconds.labels(outcome)
+        for way in Way:
+            self.notices.labels(way.value, "given-up")
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""
@@ -82,6 +89,57 @@ class FreeSpace(Collector):
         yield GaugeMetricFamily(
             "coterie_free_bytes", "Room left for blobs.", self._free_bytes()
         )
+
+
+class CertificateDays(Collector):
+    """How long the certificate is valid still that parties are shown."""
+
+    def __init__(self, ends: Callable[[], datetime | None], clock: Clock) -> None:
+        self._ends, self._clock = ends, clock
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figure; nothing where no certificate can be read."""
+        ends = self._ends()
+        if ends is not None:
+            yield GaugeMetricFamily(
+                "coterie_certificate_days",
+                "Days until the certificate ends that parties are shown.",
+                (ends - self._clock.now()) / timedelta(days=1),
+            )
+
+
+class LastBackup(Collector):
+    """When the last backup ended that was made over this data folder."""
+
+    def __init__(self, at: Callable[[], datetime | None]) -> None:
+        self._at = at
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figure; 0 where there was none."""
+        at = self._at()
+        yield GaugeMetricFamily(
+            "coterie_last_backup_timestamp_seconds",
+            "When the last 'coterie backup' ended (POSIX); 0 for never.",
+            0.0 if at is None else at.timestamp(),
+        )
+
+
+class LongestWaits(Collector):
+    """For how long a session has stood still; asks the database when it is scraped."""
+
+    def __init__(self, seconds: Callable[[], Mapping[str, float]]) -> None:
+        self._seconds = seconds
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures."""
+        waits = GaugeMetricFamily(
+            "coterie_longest_wait_seconds",
+            "Seconds since the session moved that has stood longest in a state.",
+            labels=["state"],
+        )
+        for state, seconds in self._seconds().items():
+            waits.add_metric([state], seconds)
+        yield waits
 
 
 class SessionGauges(Collector):

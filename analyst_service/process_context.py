@@ -5,12 +5,16 @@ No web library is imported here: the driver and the sweeper run without any.
 
 from __future__ import annotations
 
+import errno
+import logging
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from analyst_service.administration import Tally
 from analyst_service.blobs import BlobStore
+from analyst_service.checks import LoggedCheck
 from analyst_service.clock import Clock
 from analyst_service.database import Database
 from analyst_service.identity import load_identity
@@ -21,9 +25,11 @@ from analyst_service.settings import Settings
 from analyst_service.together import Together
 from analyst_service.uses import Uses
 from analyst_service.wakeups import Notifier
-from clustering_protocols.errors import InvalidParameters, Unavailable
+from clustering_protocols.errors import InvalidParameters, StorageFull, Unavailable
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import Identities
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,7 @@ class Service:
     uses: Uses = field(default_factory=Uses)
     strangers: Tally = field(default_factory=Tally)
     ready: Recent[None] = field(init=False)
+    room: LoggedCheck = field(init=False)
     figures: Recent[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +60,11 @@ class Service:
         institution = load_identity(self.settings.identity_path)
         object.__setattr__(self, "institution", institution)
         object.__setattr__(self, "rates", Rates(each, burst))
-        object.__setattr__(self, "ready", Recent(self._check_ready))
+        ready = LoggedCheck("ready", self._check_ready)
+        object.__setattr__(self, "ready", Recent(ready))
+        object.__setattr__(
+            self, "room", LoggedCheck("room for uploads", self._check_room)
+        )
         object.__setattr__(self, "figures", Recent(self.metrics.text))
 
     def count(self, credential_id: str) -> None:
@@ -70,6 +81,7 @@ class Service:
     def drain(self) -> None:
         """Let nobody wait here, take no step: this process ends, another goes on."""
         self.draining.set()
+        log.info("not ready: this analyst is about to end")
         self.notifier.notify_all()
 
     def require_ready(self) -> None:
@@ -83,6 +95,26 @@ class Service:
         try:
             self.require_ready()
         except Unavailable:
+            return False
+        return True
+
+    def require_room(self, size: int) -> None:
+        """Raise :class:`StorageFull` where an upload of so many bytes would take the rest.
+
+        The rest is for what follows from uploads: tasks, results and the database.
+        """
+        least = self.settings.least_free_bytes
+        if self.blobs.free_bytes() - size < least:
+            raise StorageFull(
+                f"The analyst has no room: it keeps the last {least:,} bytes of its data "
+                "folder for results."
+            )
+
+    def has_room(self) -> bool:
+        """Return whether the analyst takes uploads."""
+        try:
+            self.require_room(0)
+        except StorageFull:
             return False
         return True
 
@@ -117,6 +149,14 @@ class Service:
         self.check_clock()
         if not self.database.is_current():
             raise Unavailable("The database has the schema of another release.")
-        self.blobs.check()
-        if self.blobs.free_bytes() < self.settings.least_free_bytes:
-            raise Unavailable("The data folder has hardly any room left.")
+        with suppress(StorageFull):  # no reason to fetch results elsewhere
+            self.room()
+        try:
+            self.blobs.check()
+        except OSError as error:
+            raise Unavailable(
+                f"The data folder cannot be written ({errno.errorcode.get(error.errno or 0, 'no errno')})."
+            ) from None
+
+    def _check_room(self) -> None:
+        self.require_room(0)

@@ -73,6 +73,11 @@ class Settings(BaseSettings):
         description="File of the key that signs receipts and audits; by default in the "
         "data folder. All processes of one analyst share it.",
     )
+    certificate_file: Path | None = Field(
+        default=None,
+        description="PEM file of the certificate that a proxy in front shows: its end is a "
+        "figure of /metrics.",
+    )
     max_body_bytes: int = Field(
         default=4 << 30, ge=1 << 10, description="Largest contribution."
     )
@@ -247,7 +252,7 @@ class Settings(BaseSettings):
     least_free_bytes: int = Field(
         default=100 << 20,
         ge=0,
-        description="Below so much room in the data folder /readyz says 503.",
+        description="Room in the data folder that uploads leave for results.",
     )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes that step rounds."
@@ -384,6 +389,11 @@ class Settings(BaseSettings):
     def identity_path(self) -> Path:
         """Return the file of the analyst's identity."""
         return self.identity_file or self.data_dir / "identity.json"
+
+    @property
+    def backup_mark(self) -> Path:
+        """Return the file that says when the last backup ended."""
+        return self.data_dir / "last-backup"
 
     @property
     def blob_place(self) -> BlobPlace:

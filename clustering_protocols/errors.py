@@ -15,14 +15,18 @@ from clustering_protocols.problems import Problem
 
 
 class CoterieError(Exception):
-    """Base of everything that a person can mend; carries its problem and a detail."""
+    """Base of everything that a person can mend; carries its problem and a detail.
+
+    ``remedy``: what to do about this cause, where the problem's own remedy misses it.
+    """
 
     problem: ClassVar[Problem] = Problem.INTERNAL
     _classes: ClassVar[dict[Problem, type[CoterieError]]] = {}
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, *, remedy: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
+        self.remedy = remedy or self.problem.remedy
 
     def __init_subclass__(cls, *, problem: Problem) -> None:
         super().__init_subclass__()
@@ -30,11 +34,11 @@ class CoterieError(Exception):
         CoterieError._classes[problem] = cls
 
     def __str__(self) -> str:
-        return f"{self.problem.title}: {self.detail} {self.problem.remedy}"
+        return f"{self.problem.title}: {self.detail} {self.remedy}"
 
-    def __reduce__(self) -> tuple[type[CoterieError], tuple[str]]:
-        """Cross the border of a worker process with class and detail alone."""
-        return type(self), (self.detail,)
+    def __reduce__(self) -> tuple[type[CoterieError], tuple[str], dict[str, str]]:
+        """Cross the border of a worker process with class, detail and remedy alone."""
+        return type(self), (self.detail,), {"remedy": self.remedy}
 
     @staticmethod
     def of(problem: Problem, detail: str) -> CoterieError:
@@ -173,6 +177,10 @@ class GuardRefused(CoterieError, problem=Problem.GUARD_REFUSED):
 
 class KeyNotAuthentic(CoterieError, problem=Problem.KEY_NOT_AUTHENTIC):
     """A public key without the mark of the session secret."""
+
+
+class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):
+    """An analyst whose TLS certificate does not hold here: nothing was sent to it."""
 
 
 class EnvelopeRefused(CoterieError, problem=Problem.ENVELOPE_REFUSED):

@@ -239,6 +239,13 @@ class Problem(Enum):
         "A key or a signature is not that of whom it is given out for",
         "Stop and tell the coordinator, on a way that the analyst does not control.",
     )
+    CERTIFICATE_REFUSED = Facts(
+        "certificate-refused",
+        403,
+        "The analyst's certificate does not hold",
+        "Nothing was sent. Tell the administrator of the analyst; 'coterie doctor URL' says "
+        "more.",
+    )
     ENVELOPE_REFUSED = Facts(
         "envelope-refused",
         422,

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import httpx
 
-from clustering_protocols.errors import (
-    GuardRefused,
-    InvalidParameters,
-    KeyNotAuthentic,
-    Unavailable,
-)
+from clustering_protocols.errors import GuardRefused, InvalidParameters, Unavailable
+from clustering_protocols.wire import waiting
 from party_sdk._retries import next_delay
 from party_sdk.addresses import mistaken
+from party_sdk.certificates import refusal
 
 OnOutage = Callable[[str], None]
+OnSilence = Callable[[str], None]
 OnResumed = Callable[[float], None]
+
+SILENT_SECONDS: Final = 3.0
+"""After how long without an answer, or a word about it, the operator is told."""
 
 UNREACHABLE: Final = "cannot be reached"
 FULL: Final = "has no room left"
@@ -40,9 +43,22 @@ def usual() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _trusted(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
+def trusted(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
+    """Return whom a client trusts: the authority in a file, or the usual ones.
+
+    Raises
+    ------
+    InvalidParameters
+        If the file holds no certificate.
+    """
     if ca_file is not None:
-        return ssl.create_default_context(cafile=ca_file)
+        try:
+            return ssl.create_default_context(cafile=ca_file)
+        except (OSError, ValueError):
+            raise InvalidParameters(
+                f"{ca_file} holds no certificate in PEM form.",
+                remedy="Name the PEM file of the authority: --ca-file or COTERIE_CA_FILE.",
+            ) from None
     # plain http shows no certificate: there nobody is trusted, and no list is read
     return usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -68,6 +84,9 @@ class Transport:
     on_resumed : callable, optional
         Called with the share of a contribution that the analyst has already, where the
         rest of it is sent now.
+    on_silence : callable, optional
+        Called from another thread with the analyst's host, once a request has waited for
+        :data:`SILENT_SECONDS` and nothing was told of an outage.
     """
 
     takes_pieces = True
@@ -82,6 +101,7 @@ class Transport:
         http: httpx.Client | None = None,
         on_outage: OnOutage | None = None,
         on_resumed: OnResumed | None = None,
+        on_silence: OnSilence | None = None,
     ) -> None:
         if wrong := mistaken(url):
             raise InvalidParameters(wrong)
@@ -98,11 +118,12 @@ class Transport:
         self.patience = patience
         self.on_resumed = on_resumed
         self._on_outage = on_outage
+        self._on_silence = on_silence
         self._outage = ""
         self._http = http or httpx.Client(
             base_url=url,
             timeout=httpx.Timeout(60.0, connect=10.0),
-            verify=_trusted(parts.scheme, ca_file),
+            verify=trusted(parts.scheme, ca_file),
         )
 
     def __enter__(self) -> Self:
@@ -137,7 +158,7 @@ class Transport:
         ------
         Unavailable
             If no such response came while the patience lasted.
-        KeyNotAuthentic
+        CertificateRefused
             If whoever answers at the address shows no certificate that is trusted here.
         """
         request = self._http.build_request(
@@ -149,6 +170,10 @@ class Transport:
             params=params,
         )
         patience = self.patience if patience is None else patience
+        with self._watched(request):
+            return self._send(request, patience)
+
+    def _send(self, request: httpx.Request, patience: float) -> httpx.Response:
         begin = time.monotonic()
         attempt = 0
         while True:
@@ -165,6 +190,24 @@ class Transport:
                 raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {why}.")
             time.sleep(delay)
 
+    @contextmanager
+    def _watched(self, request: httpx.Request) -> Iterator[None]:
+        """Break the silence of a request that nobody answers, and that is not held."""
+        if self._on_silence is None:
+            yield
+            return
+        timer = Timer(SILENT_SECONDS + _held(request), self._break_silence, [request])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _break_silence(self, request: httpx.Request) -> None:
+        if self._on_silence is not None and not self._outage:
+            self._on_silence(request.url.netloc.decode())
+
     def _tell(self, outage: str) -> None:
         """Say what is wrong with the analyst, or that all is well again; once each."""
         if self._on_outage is not None and outage != self._outage:
@@ -172,22 +215,30 @@ class Transport:
         self._outage = outage
 
     def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
-        where = request.url.netloc.decode()
         try:
             return self._http.send(request), ""
         except httpx.TransportError as error:
-            _check_tls(error, where)
+            _check_tls(error, request.url)
+            where = request.url.netloc.decode()
             return None, f"{type(error).__name__} at {where}"
 
 
-def _check_tls(error: BaseException, where: str) -> None:
+def _held(request: httpx.Request) -> float:
+    """Return for how many seconds the analyst may hold a request."""
+    asked = request.url.params.get("wait")
+    if asked is not None:
+        return float(asked)
+    return waiting.seconds_of(request.headers.get("Prefer", "")) or 0.0
+
+
+def _check_tls(error: BaseException, url: httpx.URL) -> None:
     """Give up at once where to try again will not help.
 
     Nothing was sent then: a connection is encrypted before its first byte.
 
     Raises
     ------
-    KeyNotAuthentic
+    CertificateRefused
         If the analyst shows no certificate that is trusted here.
     InvalidParameters
         If whoever listens there does not speak TLS.
@@ -195,13 +246,10 @@ def _check_tls(error: BaseException, where: str) -> None:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            raise KeyNotAuthentic(
-                f"{where} shows a certificate that is not trusted here "
-                f"({cause.verify_message}). If it is of your institution's own authority, "
-                "name that: --ca-file."
-            ) from None
+            raise refusal(cause, url.host, url.port or 443) from None
         if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
             raise InvalidParameters(
-                f"{where} speaks no TLS: is it http:// there, or another port?"
+                f"{url.netloc.decode()} speaks no TLS: is it http:// there, or another "
+                "port?"
             ) from None
         cause = cause.__cause__ or cause.__context__

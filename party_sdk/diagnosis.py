@@ -18,12 +18,15 @@ from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from clustering_protocols.errors import CoterieError
+from clustering_protocols.errors import CoterieError, Internal, Unavailable
+from party_sdk._requests import raise_problem
+from party_sdk._transport import trusted
+from party_sdk.certificates import refusal
 from party_sdk.identities import OwnIdentity
 
 _MOST_SECONDS: Final = 60.0
@@ -114,8 +117,8 @@ def look_at_analyst(
         The clock that is held against the analyst's; by default this machine's.
     """
     parts = urlsplit(url)
-    host, is_tls = parts.hostname or "", parts.scheme == "https"
-    port = parts.port or (443 if is_tls else 80)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
     if proxy is not None:
         shown = urlsplit(proxy)
@@ -130,7 +133,7 @@ def look_at_analyst(
         yield from direct
         if not direct[-1].good:
             return
-    yield from _asked(url, ca_file, now or (lambda: datetime.now(UTC)), is_tls=is_tls)
+    yield from _asked(url, ca_file, now or (lambda: datetime.now(UTC)))
 
 
 def _direct(host: str, port: int) -> Iterator[Finding]:
@@ -160,43 +163,54 @@ def _direct(host: str, port: int) -> Iterator[Finding]:
 
 
 def _asked(
-    url: str, ca_file: Path | None, now: Callable[[], datetime], *, is_tls: bool
+    url: str, ca_file: Path | None, now: Callable[[], datetime]
 ) -> Iterator[Finding]:
     """Yield what an answer of the analyst shows: TLS, who answers, the time."""
-    trusted = ssl.create_default_context(cafile=ca_file) if ca_file else True
+    context = trusted(urlsplit(url).scheme, ca_file)
     begin = now()
     try:
-        answer = httpx.get(f"{url}/v1/identity", verify=trusted, timeout=_PATIENCE)
+        answer = httpx.get(f"{url}/v1/identity", verify=context, timeout=_PATIENCE)
     except httpx.HTTPError as error:
-        yield _refused(error, is_tls=is_tls)
+        yield _refused(error, urlsplit(url))
         return
     end = now()
-    if is_tls:
+    if url.startswith("https"):
         whose = "the authority of --ca-file" if ca_file else "an authority known here"
         yield _good("TLS", f"The certificate is valid, and from {whose}.")
     else:
         yield _good("TLS", "Plain http: for this machine or a protected network alone.")
-    if answer.status_code != httpx.codes.OK or "key" not in answer.text:
-        said = (
-            f"Something answers at {url} (status {answer.status_code}), but no analyst."
-        )
-        remedy = "Check the address; a proxy or a firewall may answer in its place."
-        yield _bad("analyst", said, remedy)
-    else:
-        yield _good("analyst", "An analyst answers.")
+    yield _who_answers(url, answer)
     yield _clock(answer.headers.get("date"), begin, end)
 
 
-def _refused(error: httpx.HTTPError, *, is_tls: bool) -> Finding:
+def _who_answers(url: str, answer: httpx.Response) -> Finding:
+    """Return whether an analyst answers, its proxy in its place, or somebody else."""
+    if answer.status_code == httpx.codes.OK and "key" in answer.text:
+        return _good("analyst", "An analyst answers.")
+    try:
+        raise_problem(answer)
+    except Internal:
+        pass  # no problem of the closed list
+    except Unavailable as error:
+        said = f"The analyst is there, but cannot answer now: {error.detail}"
+        remedy = (
+            "Wait, and try again; if it stays, tell the administrator of the analyst."
+        )
+        return _bad("analyst", said, remedy)
+    except CoterieError as error:
+        return _bad("analyst", f"The analyst refuses: {error.detail}", error.remedy)
+    said = f"Something answers at {url} (status {answer.status_code}), but no analyst."
+    remedy = "Check the address; a proxy or a firewall may answer in its place."
+    return _bad("analyst", said, remedy)
+
+
+def _refused(error: httpx.HTTPError, parts: SplitResult) -> Finding:
+    is_tls = parts.scheme == "https"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            said = f"The certificate is not trusted here: {cause.verify_message}."
-            remedy = (
-                "If it is of your institution's own authority, or your proxy opens TLS, "
-                "name that authority's PEM file: --ca-file."
-            )
-            return _bad("TLS", said, remedy)
+            refused = refusal(cause, parts.hostname or "", parts.port or 443)
+            return _bad("TLS", refused.detail, refused.remedy)
         if isinstance(cause, ssl.SSLError):
             remedy = "Check http:// or https:// and the port; ask the coordinator."
             return _bad("TLS", "What answers there does not speak TLS.", remedy)

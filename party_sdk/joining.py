@@ -103,7 +103,10 @@ def take_slot(
         except KeyNotAuthentic:
             if client.preview(parsed.code).joins == joins:
                 raise
-    raise Unavailable("Others join this slot all the time.")
+    raise Unavailable(
+        "Others join this slot all the time.",
+        remedy="Ask who else runs a command for this slot, and run it once more alone.",
+    )
 
 
 def signed_terms(parsed: Invitation, preview: Preview) -> Terms:

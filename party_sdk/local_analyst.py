@@ -50,10 +50,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     Unavailable
         If it did not start; the last line of its log says why.
     """
-    if find_spec("sqlalchemy") is None:
-        raise InvalidParameters(
-            "An analyst of your own is the service: install coterie[analyst]."
-        )
+    require_service()
     port = _free_port()
     log = private_folder(folder) / "analyst.log"
     write_private(folder / "identity.json", identity.written())
@@ -76,6 +73,15 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
                 process.stdin.close()  # at which it ends
 
 
+def require_service() -> None:
+    """Raise :class:`InvalidParameters` where the service is not installed."""
+    if find_spec("sqlalchemy") is None:
+        raise InvalidParameters(
+            "An analyst of your own is the service, which is not installed here.",
+            remedy="pip install 'coterie[analyst]'",
+        )
+
+
 def _environment(folder: Path) -> dict[str, str]:
     usual = {
         name: value
@@ -94,7 +100,8 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         time.sleep(_LOOK_SECONDS)
     told = log.read_text(errors="replace").strip().splitlines()
     raise Unavailable(
-        f"The analyst did not start: {told[-1] if told else 'nothing is in its log'}"
+        f"The analyst did not start: {told[-1] if told else 'nothing is in its log'}",
+        remedy=f"Read its log: {log}",
     )
 
 

@@ -221,7 +221,10 @@ def _room() -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StorageFull("The blob could not be written.") from None
+            raise StorageFull(
+                "The blob could not be written: no room is left "
+                f"({errno.errorcode[error.errno]})."
+            ) from None
         raise
 
 

@@ -20,12 +20,13 @@ def backup(folder: Path) -> None:
     """
     from analyst_service.administration import Act
     from analyst_service.backup import BackupFailed, back_up
+    from analyst_service.backup_mark import note_backup
     from analyst_service.clock import SystemClock
 
-    settings = read_settings()
+    settings, clock = read_settings(), SystemClock()
     with current_database(settings) as database:
         try:
-            n_blobs = back_up(database, settings, folder, _show, SystemClock())
+            n_blobs = back_up(database, settings, folder, _show, clock)
         except BackupFailed as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
@@ -34,6 +35,14 @@ def backup(folder: Path) -> None:
             ) from None
         note(database, Act.BACKUP_MADE, blobs=n_blobs)
     click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
+    try:
+        note_backup(settings, clock.now())
+    except OSError as error:
+        click.echo(
+            f"Warning: {settings.backup_mark} cannot be written ({error.strerror}): "
+            "/metrics will not know of this backup.",
+            err=True,
+        )
 
 
 @click.command()

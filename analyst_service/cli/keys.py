@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from analyst_service.cli.acting import operator
-from analyst_service.cli.opening import current_database, read_settings
+from analyst_service.cli.opening import current_database, read_identity, read_settings
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session as Transaction
@@ -50,6 +50,16 @@ def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> Non
     with current_database(settings) as database, database.write() as transaction:
         key_id, secret = _auth(transaction).create_key(Role(role), label, seconds)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
+
+
+@key.command("identity")
+def show_identity() -> None:
+    """Make the analyst's own key where there is none; print its public half.
+
+    It signs receipts and audits, and terms name it: all processes of one analyst share
+    the file that COTERIE_IDENTITY_FILE names. One that is there stays as it is.
+    """
+    click.echo(read_identity(read_settings()).key)
 
 
 @key.command("list")
@@ -121,8 +131,9 @@ def _named(key_id: str) -> Iterator[None]:
         yield
     except NotFound:
         raise NotReady(
-            f"There is no key or token {key_id!r}, or it was revoked: 'coterie key list' "
-            "shows keys, with --tokens the tokens of parties."
+            f"There is no key or token {key_id!r}, or it was revoked.",
+            remedy="Take an ID of 'coterie key list', or a token's of 'coterie key list "
+            "--tokens'.",
         ) from None
 
 

@@ -17,6 +17,7 @@ import click
 if TYPE_CHECKING:
     from analyst_service.database import Database
     from analyst_service.settings import Settings
+    from clustering_protocols.secrecy.identities import Institution
 
 _PREFIX: Final = "COTERIE_"
 _FORM: Final = "It has the form postgresql://user@host/name or sqlite:////path/to/file."
@@ -92,13 +93,13 @@ def any_database(settings: Settings) -> Iterator[Database]:
         ) from None
 
 
-def check_identity(settings: Settings) -> None:
-    """Refuse a file that holds no key of an analyst, before anything is served."""
+def read_identity(settings: Settings) -> Institution:
+    """Return the analyst's key, a new one on first use; refuse a file that holds none."""
     from analyst_service.identity import load_identity
     from clustering_protocols.errors import CoterieError
 
     try:
-        load_identity(settings.identity_path)
+        return load_identity(settings.identity_path)
     except (CoterieError, OSError, ValueError):
         raise click.ClickException(
             f"The analyst's key in {settings.identity_path} cannot be read: put back what "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import ssl
+from datetime import datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -12,8 +14,8 @@ import click
 from analyst_service.cli.acting import note
 from analyst_service.cli.opening import (
     any_database,
-    check_identity,
     current_database,
+    read_identity,
     read_settings,
 )
 
@@ -64,8 +66,9 @@ def serve(
     with current_database(settings):
         pass  # it has the schema
     _check_certificate(certificate, private_key)
+    ends = _certificate_end(certificate or settings.certificate_file)
     _check_port(host, port)
-    check_identity(settings)
+    read_identity(settings)
 
     from analyst_service.app import create_app
     from analyst_service.cli.draining import run
@@ -81,7 +84,7 @@ def serve(
     write_logs(log_format, log_level)
     _say_start(host, port, settings, is_tls=certificate is not None)
     run(
-        create_app(settings),
+        create_app(settings, certificate_ends=ends if certificate else None),
         settings.drain_seconds,
         host=host,
         port=port,
@@ -130,6 +133,25 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
             "PEM files that can be read, the key without a passphrase, and the key has "
             "to be the certificate's."
         ) from None
+
+
+def _certificate_end(path: str | Path | None) -> datetime | None:
+    """Return when a certificate ends; warn where that is soon, or was."""
+    from analyst_service.certificates import end_of, warning
+    from analyst_service.clock import SystemClock
+
+    if path is None:
+        return None
+    try:
+        ends = end_of(Path(path))
+    except (OSError, ValueError):
+        raise click.ClickException(
+            f"{path} holds no certificate that can be read. COTERIE_CERTIFICATE_FILE names "
+            "the PEM file that a proxy in front shows."
+        ) from None
+    if told := warning(Path(path), ends, SystemClock().now()):
+        click.echo(f"Warning: {told}", err=True)
+    return ends
 
 
 def _check_port(host: str, port: int) -> None:

@@ -130,6 +130,8 @@ async def store(
     admitted = await admit(
         service, Arriving(caller, place, body.announced, body.length)
     )
+    if isinstance(admitted, Asked):
+        service.require_room(body.length)
     draft = service.blobs.draft()
     try:
         last = await receive(body.pieces, draft, body.length)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
+import resource
+import signal
 import threading
 from concurrent.futures import Future
+from typing import Final
 
 from analyst_service.jobs import worker
+from analyst_service.logs import OwnWords
+
+_REAP_SECONDS: Final = 5.0
 
 
-class WorkerDied(Exception):
-    """A worker process ended before its step did."""
+class WorkerDied(OwnWords):
+    """A worker process ended before its step did; the text says how."""
 
 
 class Process:
@@ -36,6 +42,7 @@ class Process:
         self._lock = threading.Lock()
         self._pending: Future[worker.Outcome] | None = None
         self._is_over = False
+        self._how = ""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -50,12 +57,12 @@ class Process:
         future: Future[worker.Outcome] = Future()
         with self._lock:
             if self._is_over:
-                raise WorkerDied
+                raise WorkerDied(self._how)
             self._pending = future
         try:
             self._channel.send(job)
         except OSError:
-            raise WorkerDied from None
+            raise WorkerDied("The worker process ended before it had a step.") from None
         return future
 
     def end(self) -> None:
@@ -68,11 +75,12 @@ class Process:
     def _listen(self) -> None:
         while (outcome := self._next_outcome()) is not None:
             self._settle().set_result(outcome)
+        self._child.join(_REAP_SECONDS)
         with self._lock:
-            self._is_over = True
+            self._is_over, self._how = True, _how_ended(self._child.exitcode)
             is_waited_for = self._pending is not None
         if is_waited_for:
-            self._settle().set_exception(WorkerDied())
+            self._settle().set_exception(WorkerDied(self._how))
 
     def _next_outcome(self) -> worker.Outcome | None:
         """Return what the process says next, or None if it is dead."""
@@ -89,3 +97,22 @@ class Process:
         if future is None:
             raise RuntimeError("the worker process spoke unasked")
         return future
+
+
+def _how_ended(status: int | None) -> str:
+    """Return how a process ended that was waited for, and what it may have lacked.
+
+    Parameters
+    ----------
+    status : int or None
+        Its exit code; of a signal, minus its number. None if it is not known.
+    """
+    if status is None or status >= 0:
+        return f"The worker process ended with status {status}."
+    number = signal.Signals(-status)
+    by = f"The worker process was killed by signal {number.value} ({number.name})"
+    if number is not signal.SIGKILL:
+        return f"{by}."
+    # in KiB on Linux: the largest that any process of ours held that has ended
+    held = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return f"{by}: short of memory? It held at most {held:,.0f} MiB."

@@ -39,7 +39,7 @@ async def begin(
     admitted = await admit(service, Arriving(caller, place, digest, size))
     if isinstance(admitted, Contribution):
         return Standing.of(admitted)
-    room = service.blobs.free_bytes()
+    room = service.blobs.free_bytes() - service.settings.least_free_bytes
     return await run_in_threadpool(
         _write, service, lambda pieces: pieces.begin(caller, place, digest, size, room)
     )
@@ -57,6 +57,8 @@ async def append(
     What cannot be added is refused before the body is read.
     """
     before = await run_in_threadpool(_check, service, caller, place, piece)
+    if before.offset == piece.offset:
+        service.require_room(piece.length)
     draft = service.blobs.draft()
     try:
         last = await receive(body, draft, piece.length)

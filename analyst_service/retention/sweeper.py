@@ -65,6 +65,7 @@ class Sweeper:
     def _loop(self) -> None:
         while not self._stop.wait(self._seconds):
             try:
+                self._service.is_ready()  # a change is logged, though nobody asks
                 self.turn()
             except Exception as error:  # noqa: BLE001  what it keeps is swept later
                 log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values

@@ -83,10 +83,14 @@ def list_sessions(
 
 @router.get("/{session_id}")
 def get_session(
-    session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
+    session_id: SessionID,
+    caller: CallerDep,
+    sessions: ReadingSessions,
+    service: ServiceDep,
 ) -> SessionStatus:
     """Say where a session stands, who is awaited, since when and until when."""
-    return _read(sessions, caller, sessions.visible(caller, session_id))
+    status = _read(sessions, caller, sessions.visible(caller, session_id))
+    return status.model_copy(update={"short_of_room": not service.has_room()})
 
 
 @router.get(

@@ -112,6 +112,11 @@ class SessionRepository:
         query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
         return dict(self._transaction.execute(query).all())
 
+    def standing_since(self) -> dict[str, datetime]:
+        """Return when the session moved that has stood longest in each state."""
+        query = sa.select(Session.state, sa.func.min(Session.changed_at))
+        return dict(self._transaction.execute(query.group_by(Session.state)).all())
+
     def members(self, session_id: str) -> list[Member]:
         """Return the slots of a session in order."""
         return list(self._transaction.scalars(_MEMBERS, {"session_id": session_id}))

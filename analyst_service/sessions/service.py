@@ -279,6 +279,21 @@ def count_sessions(database: Database) -> tuple[dict[str, int], int]:
     return states, states[SessionState.COLLECTING]
 
 
+def longest_waits(database: Database, clock: Clock) -> dict[str, float]:
+    """Return for how many seconds a session has stood in each state, at most.
+
+    Of the states in which something is waited for; 0 where no session is in one.
+    """
+    with database.read() as transaction:
+        since = SessionRepository(transaction).standing_since()
+    now = clock.now()
+    return {
+        state.value: (now - since.get(state.value, now)).total_seconds()
+        for state in SessionState
+        if state not in OVER
+    }
+
+
 def require_alive(session: Session) -> None:
     """Raise :class:`SessionOver`, with state and reason, if the session has ended."""
     state = SessionState(session.state)

@@ -64,6 +64,12 @@ class SessionStatus(BaseModel):
         description="Whether everybody may read what the clusters are like, in the end.",
     )
 
+    short_of_room: bool = Field(
+        default=False,
+        description="Whether the analyst has hardly any room left: it takes no upload, and "
+        "a step may wait until its administrator has made some.",
+    )
+
     @property
     def awaited(self) -> list[str]:
         """Return the names of the slots for which the session waits."""

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from party_sdk.cli.options import ca_option
 
 if TYPE_CHECKING:
     from party_sdk.coordinator import Coordinator
 
 
 def pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Connect when the command runs, so that its --help needs no analyst."""
+    """Connect when the command runs, so that its --help needs no analyst.
 
+    The command takes ``--ca-file`` too, and not its group alone.
+    """
+
+    @ca_option
     @click.pass_obj
     @functools.wraps(command)
-    def connected(connect: Callable[[], Coordinator], /, **options: Any) -> Any:
-        return command(connect(), **options)
+    def connected(
+        connect: Callable[[Path | None], Coordinator],
+        /,
+        ca_file: Path | None,
+        **options: Any,
+    ) -> Any:
+        return command(connect(ca_file), **options)
 
     return connected

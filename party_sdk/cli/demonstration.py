@@ -37,6 +37,7 @@ from clustering_protocols.terms import Layout
 from party_sdk._files import private_folder, write_private
 from party_sdk.cli.demo_scores import LOCAL, POOLED, Scale, Scores, table_lines
 from party_sdk.cli.heartbeat import Heartbeat
+from party_sdk.local_analyst import require_service
 from party_sdk.tables.columns_of_files import read_column
 
 SEED = 1
@@ -61,6 +62,7 @@ class Experiment:
 
 def show(out: Path, beat: Heartbeat, *, as_json: bool) -> None:
     """Run the demo; print the scores and where the reports are."""
+    require_service()
     begin = time.monotonic()
     contest = _prepare(out.resolve())
     beat.say(f"four parties' files are in {contest.folder / 'data'}")
@@ -161,7 +163,8 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], folder: Path) -> None:
             time.sleep(0.1)
         else:
             return
-    raise Unavailable(f"The analyst did not start; see {folder / 'analyst.log'}.")
+    log = folder / "analyst.log"
+    raise Unavailable("The analyst did not start.", remedy=f"Read its log: {log}")
 
 
 def _run(
@@ -202,8 +205,11 @@ def _run(
     }
     for slot, process in parties.items():
         if process.wait():
-            said = _log(home, slot).read_text().strip()
-            raise Unavailable(f"Party {slot} ended early: {said}")
+            log = _log(home, slot)
+            said = log.read_text().strip().splitlines() or ["it said nothing"]
+            raise Unavailable(
+                f"Party {slot} ended early: {said[-1]}", remedy=f"Read its log: {log}"
+            )
         beat.say(f"{name}: {slot} has its labels")
     beat.now(f"{name}: the same in simulation, and on the pooled data")
     evaluated = simulation.evaluate(
@@ -246,7 +252,10 @@ def _check_same(evaluated: simulation.Evaluated, labels: Path) -> None:
     for slot, outcome in evaluated.simulated.outcomes.items():
         written = np.array(read_column(labels / f"{slot}.csv", "label"), dtype=np.int64)
         if not np.array_equal(written, outcome.labels):
-            raise Unavailable(f"The labels of {slot} differ from the simulation's.")
+            raise Unavailable(
+                f"The labels of {slot} differ from the simulation's.",
+                remedy="This is a defect, or a failing machine: run the demo again.",
+            )
 
 
 def _call(words: list[str], environment: Mapping[str, str]) -> str:
@@ -258,7 +267,11 @@ def _call(words: list[str], environment: Mapping[str, str]) -> str:
         check=False,
     )
     if done.returncode:
-        raise Unavailable(f"'coterie {words[0]}' ended early: {done.stderr.strip()}")
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise Unavailable(
+            f"'coterie {words[0]}' ended early: {said[-1]}",
+            remedy=f"Run 'coterie {words[0]} --help': it says what the command needs.",
+        )
     return done.stdout
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +16,9 @@ from party_sdk.addresses import mistaken
 from party_sdk.cli.invited import read_invitation
 from party_sdk.cli.options import ca_option, home_option
 from party_sdk.cli.output import json_option, say
+
+if TYPE_CHECKING:
+    from party_sdk.diagnosis import Finding
 
 
 @click.command()
@@ -38,20 +44,25 @@ def doctor(
     """
     from party_sdk.diagnosis import look_at_analyst, look_at_home
 
-    found = list(look_at_home(home or default_home()))
+    checks: Iterator[Finding] = look_at_home(home or default_home())
     if invitation is not None:
-        found += look_at_analyst(_address(context, invitation), ca_file=ca_file)
+        address = _address(context, invitation)
+        checks = chain(checks, look_at_analyst(address, ca_file=ca_file))
+    found = []
+    for finding in checks:  # each is said once it is known: some wait for an answer
+        found.append(finding)
+        if not as_json:
+            _show(finding)
     if as_json:
         say(json.dumps([asdict(finding) for finding in found]))
-    else:
-        for finding in found:
-            say(
-                f"{'good ' if finding.good else 'WRONG'}  {finding.check}: {finding.said}"
-            )
-            if finding.remedy:
-                say(f"       What to do: {finding.remedy}")
     if not all(finding.good for finding in found):
         context.exit(1)
+
+
+def _show(finding: Finding) -> None:
+    say(f"{'good ' if finding.good else 'WRONG'}  {finding.check}: {finding.said}")
+    if finding.remedy:
+        say(f"       What to do: {finding.remedy}")
 
 
 def _address(context: click.Context, given: str) -> str:

@@ -44,7 +44,9 @@ home_option = click.option(
 ca_option = click.option(
     "--ca-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="PEM file of your certificate authority, trusted instead of the usual ones.",
+    envvar="COTERIE_CA_FILE",
+    help="PEM file of your certificate authority, trusted instead of the usual ones. "
+    "[COTERIE_CA_FILE]",
 )
 http_option = click.option(
     "--allow-http", is_flag=True, help="Accept plain http beyond this machine."

@@ -27,11 +27,14 @@ _OURS = frozenset(
     {"analyst_service", "clustering_protocols", "coterie_pages", "party_sdk"}
 )
 
+SERVICE_MISSING = "The service is not installed here: pip install 'coterie[analyst]'."
+
 _REFUSED_AT_HOME = frozenset(
     {
         Problem.RISK_NOT_ACCEPTED,
         Problem.GUARD_REFUSED,
         Problem.KEY_NOT_AUTHENTIC,
+        Problem.CERTIFICATE_REFUSED,
         Problem.ENVELOPE_REFUSED,
         Problem.EQUIVOCATION,
         Problem.AGREEMENT_MISMATCH,
@@ -117,6 +120,21 @@ class ExplainedGroup(click.Group):
             return command if isinstance(command, click.Command) else None
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant; name the extra that it needs, if it is one's.
+
+        Raises
+        ------
+        click.ClickException
+            If what the command needs is not installed.
+        """
+        is_known = bool(entry_points(group=_GROUP, name=args[0]))
+        if is_known and self.get_command(ctx, args[0]) is None:
+            raise click.ClickException(f"'coterie {args[0]}': {SERVICE_MISSING}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn a problem into text (or JSON) and an exit code."""
         try:
@@ -131,7 +149,7 @@ class ExplainedGroup(click.Group):
                 say(json.dumps(_as_document(error, code)))
             say(f"{error.problem.title}.", err=True)
             say(f"  {error.detail}", err=True)
-            say(f"  What to do: {error.problem.remedy}", err=True)
+            say(f"  What to do: {error.remedy}", err=True)
             ctx.exit(code)
 
 
@@ -151,7 +169,7 @@ def _as_document(error: CoterieError, code: int) -> Mapping[str, Any]:
         "type": error.problem.urn,
         "title": error.problem.title,
         "detail": error.detail,
-        "remedy": error.problem.remedy,
+        "remedy": error.remedy,
         "exit_code": code,
     }
 
@@ -218,6 +236,12 @@ def progress_line(status: SessionStatus) -> str:
     """Return where a session stands in one line."""
     if status.over:
         return " ".join([status.state + ":" * bool(status.reason), *_reason(status)])
+    short = ". The analyst has no room left: its administrator has to make some"
+    return f"{_standing(status)}{short * status.short_of_room}"
+
+
+def _standing(status: SessionStatus) -> str:
+    """Return for whom a session waits that goes on."""
     awaited = ", ".join(status.awaited) or "the analyst"
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
     if status.state == SessionState.RECRUITING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from party_sdk.cli.options import (
     read_entropy,
 )
 from party_sdk.cli.output import roster_lines, say, show_notes
+from party_sdk.cli.waiting import show_outage, show_resumed, show_silence
 from party_sdk.policy import Policy
 
 if TYPE_CHECKING:
@@ -275,21 +275,10 @@ class PartyOptions:
             patience=self.patience,
             ca_file=self.ca_file,
             allow_http=self.allow_http,
-            on_outage=_show_outage,
-            on_resumed=_show_resumed,
+            on_outage=show_outage,
+            on_resumed=show_resumed,
+            on_silence=show_silence,
         )
-
-
-def _show_outage(outage: str) -> None:
-    at = f"{time.strftime('%H:%M:%S')}"
-    if outage:
-        say(f"The analyst {outage}; trying again since {at}.", err=True)
-    else:
-        say(f"The analyst answers again, at {at}.", err=True)
-
-
-def _show_resumed(share: float) -> None:
-    say(f"Sending a contribution: resumed at {share:.0%}.", err=True)
 
 
 def _meet(roster: Roster, *, is_known: bool) -> bool:

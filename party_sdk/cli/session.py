@@ -34,6 +34,7 @@ from party_sdk.cli.output import (
 from party_sdk.cli.releasing import documents, profile_lines
 from party_sdk.cli.session_pages import export, report
 from party_sdk.cli.standing import result_document, show_status, show_summary
+from party_sdk.cli.waiting import show_outage, show_silence
 from party_sdk.letters import write_letters
 
 if TYPE_CHECKING:
@@ -60,13 +61,20 @@ def session(
 ) -> None:
     """Open, watch and end sessions (for the coordinator)."""
 
-    def connect() -> Coordinator:
+    def connect(own_ca_file: Path | None) -> Coordinator:
         from party_sdk._transport import Transport
         from party_sdk.coordinator import Coordinator
 
         if url is None or key is None:
             raise click.UsageError("Missing option '--url' or '--key'.", ctx)
-        transport = Transport(url, ca_file=ca_file, allow_http=allow_http, patience=30)
+        transport = Transport(
+            url,
+            ca_file=own_ca_file or ca_file,
+            allow_http=allow_http,
+            patience=30,
+            on_outage=show_outage,
+            on_silence=show_silence,
+        )
         return ctx.with_resource(Coordinator(url, key, home=home, transport=transport))
 
     ctx.obj = connect

@@ -18,7 +18,7 @@ from party_sdk.cli.completing import (
 )
 from party_sdk.cli.invited import invited_argument
 from party_sdk.cli.notify import notify_option
-from party_sdk.cli.options import home_option
+from party_sdk.cli.options import ca_option, home_option
 from party_sdk.cli.output import say
 from party_sdk.cli.outputs import force_option
 from party_sdk.cli.party_options import PartyOptions, here_options
@@ -112,7 +112,10 @@ def order(
     help="How many parties run at a time.",
 )
 @home_option
-def serve(inbox: Path | None, parallel: int, home: Path | None) -> None:
+@ca_option
+def serve(
+    inbox: Path | None, parallel: int, home: Path | None, ca_file: Path | None
+) -> None:
     """Run this home's orders, until it is stopped.
 
     What your policy covers runs by itself; the rest waits for you (party list, party
@@ -124,7 +127,11 @@ def serve(inbox: Path | None, parallel: int, home: Path | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     supervisor = Supervisor(
-        home or default_home(), parallel, inbox, lambda line: say(line, err=True)
+        home or default_home(),
+        parallel,
+        inbox,
+        lambda line: say(line, err=True),
+        ca_file=None if ca_file is None else ca_file.absolute(),
     )
     say("Waiting for orders. Ctrl-C stops; nothing is lost by that.", err=True)
     supervisor.run(stop)

@@ -195,20 +195,20 @@ def to(request: Request, path: str) -> RedirectResponse:
 
 def refused(request: Request, error: CoterieError) -> HTMLResponse:
     """Return the page of an error."""
-    return refusal(request, error.problem, error.detail)
+    problem = error.problem
+    told = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
+    return shown(request, told, status=problem.status)
 
 
 def refusal(request: Request, problem: Problem, detail: str) -> HTMLResponse:
     """Return the page of a problem."""
-    told = Refusal(title=problem.title, detail=detail, remedy=problem.remedy)
-    return shown(request, told, status=problem.status)
+    return refused(request, CoterieError.of(problem, detail))
 
 
 def bad(error: CoterieError) -> Notice:
     """Return an error to be shown above the form that it is about."""
-    problem = error.problem
     return Notice(
-        text=f"{problem.title}: {error.detail}", remedy=problem.remedy, good=False
+        text=f"{error.problem.title}: {error.detail}", remedy=error.remedy, good=False
     )
 
 

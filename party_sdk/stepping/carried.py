@@ -69,7 +69,10 @@ class Carried(Transport):
         """
         del headers, params, patience
         if path == _DECLINE:
-            raise Unavailable("This machine has no network.")
+            raise Unavailable(
+                "This machine has no network: what a file asks is answered by a file.",
+                remedy="Tell the coordinator yourself that you do not join.",
+            )
         if (method, path) == ("POST", _JOIN):
             return self._join(dumps(json).encode())
         if method == "PUT":

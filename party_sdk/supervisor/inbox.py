@@ -25,10 +25,12 @@ class Inbox:
     ----------
     folder : Path
     home : Path
+    ca_file : Path, optional
+        PEM file of the authority that orders of these invitations trust.
     """
 
-    def __init__(self, folder: Path, home: Path) -> None:
-        self._folder, self._home = folder, home
+    def __init__(self, folder: Path, home: Path, ca_file: Path | None = None) -> None:
+        self._folder, self._home, self._ca_file = folder, home, ca_file
         self._named: set[tuple[str, int, int]] = set()
 
     def take(self) -> Iterator[str]:
@@ -68,7 +70,8 @@ class Inbox:
         files = OrderFiles(self._home, invitation.session, invitation.slot)
         if not files.exists:
             check_stranger(self._home, invitation)
-            Orders(self._home).place(Order(invitation=str(invitation)))
+            order = Order(invitation=str(invitation), ca_file=self._ca_file)
+            Orders(self._home).place(order)
         elif files.order().invitation != str(invitation):
             raise InvalidParameters(
                 f"there is an order for {invitation.session} {invitation.slot} already, "

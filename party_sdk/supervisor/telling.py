@@ -12,8 +12,9 @@ from party_sdk.supervisor.models import Trouble
 
 def trouble_of(error: CoterieError) -> Trouble:
     """Return an error in the words of the closed list."""
-    problem = error.problem
-    return Trouble(headline=problem.title, detail=error.detail, remedy=problem.remedy)
+    return Trouble(
+        headline=error.problem.title, detail=error.detail, remedy=error.remedy
+    )
 
 
 class Telling:

@@ -86,6 +86,8 @@ class Supervisor:
         others makes room after a ``turn``: nobody waits for good behind another.
     inbox : Path, optional
         A folder of invitations: each is taken and becomes an order.
+    ca_file : Path, optional
+        PEM file of the authority that orders of the inbox trust.
     say : callable, optional
         Called with a line about what happens: no secret, row or value is in it.
     turn, pause : float
@@ -99,12 +101,13 @@ class Supervisor:
         inbox: Path | None = None,
         say: Say | None = None,
         *,
+        ca_file: Path | None = None,
         turn: float = 60.0,
         pause: float = 0.5,
     ) -> None:
         self._home = home
         self._parallel = parallel
-        self._inbox = None if inbox is None else Inbox(inbox, home)
+        self._inbox = None if inbox is None else Inbox(inbox, home, ca_file)
         self._say = say or (lambda _: None)
         self._turn, self._pause = turn, pause
         self._works: dict[Key, _Work] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,18 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from support.in_process import Api
+from support.in_process import Api, in_process
 from support.needs import PROMTOOL
+from support.tls import certificate
+
+from analyst_service.database import Database
+from clustering_protocols.wire.states import OVER, SessionState
 
 from .test_deployment import DOCKER, compose, program
 
 RULES = DOCKER / "alerts.yml"
+WAITS = 'coterie_longest_wait_seconds{job="coterie",instance="a",state="%s"}'
+REQUESTS = 'coterie_requests_total{job="coterie",instance="a",method="GET",route="%s",status="%s"}'
 STEPS = 'coterie_step_seconds_count{job="coterie",instance="a",outcome="%s"}'
 
 
@@ -58,10 +65,14 @@ def test_configuration_and_rules_are_what_prometheus_takes() -> None:
     promtool("check", "rules", RULES)
 
 
-def test_every_figure_that_an_alert_reads_is_told(api: Api) -> None:
+def test_every_figure_that_an_alert_reads_is_told(tmp_path: Path) -> None:
+    certificate(tmp_path)
+    with in_process(tmp_path / "analyst", certificate_file=tmp_path / "tls.pem") as api:
+        api.client.get("/healthz")  # requests are figures once there was one
+        text = api.client.get("/metrics").text
     told = {
         (sample.name, sample.labels.get("outcome"))
-        for family in text_string_to_metric_families(api.client.get("/metrics").text)
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
     assert ("coterie_ready", None) in told
@@ -69,14 +80,27 @@ def test_every_figure_that_an_alert_reads_is_told(api: Api) -> None:
     for outcome in ("Failed", "Crashed"):
         assert ("coterie_step_seconds_count", outcome) in told
     rules = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
+    names = {name for name, _ in told} | {"coterie"}  # the job
     for rule in rules:
-        assert any(name in rule["expr"] for name, _ in told)
+        assert set(re.findall(r"coterie\w*", rule["expr"])) <= names, rule["alert"]
+    waits = {s for s in SessionState if s not in OVER}
+    assert all(
+        f'coterie_longest_wait_seconds{{state="{s}"}} 0.0' in text for s in waits
+    )
+
+
+def test_every_alert_has_a_case_and_a_line_of_the_runbook() -> None:
+    rules = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
+    page = (DOCKER.parent / "docs" / "runbook.md").read_text()
+    names = {rule["alert"] for rule in rules}
+    assert {alert for _, alert, _ in CASES.values()} == names
+    assert all(f"`{name}`" in page for name in names)
 
 
 def test_who_is_not_ready_tells_figures_and_that(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api.service.blobs, "free_bytes", lambda: 0)
+    monkeypatch.setattr(Database, "is_current", lambda _: False)
     api.clock.forward(60)
     assert "coterie_ready 0.0" in api.client.get("/metrics").text
     monkeypatch.undo()
@@ -102,6 +126,49 @@ CASES: dict[str, tuple[dict[str, str], str, str]] = {
         {'coterie_free_bytes{job="coterie",instance="a"}': "2e9x5 9e8x30"},
         "CoterieSpaceLow",
         "20m",
+    ),
+    "all analysts are gone, and their series with them": (
+        {'up{job="coterie",instance="a"}': "1x5 stale"},
+        "CoterieNotReady",
+        "9m",
+    ),
+    "a certificate about to end": (
+        {'coterie_certificate_days{job="coterie",instance="a"}': "20x5 13x90"},
+        "CoterieCertificateEnds",
+        "70m",
+    ),
+    "no backup for two days": (
+        # made at the start, when time() is 0
+        {'coterie_last_backup_timestamp_seconds{job="coterie",instance="a"}': "0x3000"},
+        "CoterieBackupOld",
+        "50h",
+    ),
+    "answers of 5xx": (
+        {
+            REQUESTS % ("/v1/sessions", "200"): "0+95x90",
+            REQUESTS % ("/v1/sessions", "503"): "0x5 0+10x85",
+        },
+        "CoterieServerErrors",
+        "30m",
+    ),
+    "a first notice that is given up": (
+        {
+            'coterie_notices_total{job="coterie",way="mail",outcome="given-up"}': (
+                "0x5 1x30"
+            )
+        },
+        "CoterieNoticesGivenUp",
+        "8m",
+    ),
+    "a session that is awaited for long": (
+        {WAITS % "collecting": "86000x5 86500x30", WAITS % "recruiting": "1e9x40"},
+        "CoterieSessionWaits",
+        "8m",
+    ),
+    "a step that does not end": (
+        {WAITS % "stepping": "3000x5 3700x30"},
+        "CoterieStepsWait",
+        "8m",
     ),
     "a first step that fails": (
         {STEPS % "Failed": "0x5 1x30", STEPS % "Crashed": "0x40"},

@@ -12,9 +12,14 @@ from pathlib import Path
 import pytest
 from support.tls import certificate
 
-from clustering_protocols.errors import KeyNotAuthentic
+from clustering_protocols.errors import (
+    CertificateRefused,
+    InvalidParameters,
+    KeyNotAuthentic,
+)
 from party_sdk._transport import Transport
 from party_sdk.client import AnalystClient
+from party_sdk.diagnosis import look_at_analyst
 
 KEY = '{"key": "' + "0" * 64 + '"}'
 
@@ -60,9 +65,9 @@ def served(folder: Path) -> Iterator[tuple[str, list[str | None]]]:
         server.server_close()
 
 
-def made(folder: Path, host: str = "127.0.0.1") -> Path:
+def made(folder: Path, host: str = "127.0.0.1", days: int = 36_500) -> Path:
     folder.mkdir()
-    certificate(folder, host)
+    certificate(folder, host, days)
     return folder / "tls.pem"
 
 
@@ -95,3 +100,49 @@ def test_whoever_shows_no_trusted_certificate_gets_no_token_and_no_second_try(
     ):
         AnalystClient(transport, "token").identity()
     assert shown == []
+
+
+@pytest.mark.parametrize("trusts_it", [True, False])
+def test_a_certificate_that_has_ended_is_said_with_its_day_and_whom_to_tell(
+    tmp_path: Path, *, trusts_it: bool
+) -> None:
+    ended = made(tmp_path / "ended", days=366)
+    with served(ended.parent) as (url, shown):
+        with (
+            Transport(url, ca_file=ended if trusts_it else None) as transport,
+            pytest.raises(CertificateRefused) as refused,
+        ):
+            AnalystClient(transport, "token").identity()
+        [found] = [
+            each for each in look_at_analyst(url, ca_file=ended) if not each.good
+        ]
+    if trusts_it:
+        assert "ended on 2021-01-01 00:00 UTC" in refused.value.detail
+        assert "administrator" in refused.value.remedy
+        assert (found.said, found.remedy) == (
+            refused.value.detail,
+            refused.value.remedy,
+        )
+        assert "--ca-file" not in str(refused.value)
+    else:
+        assert "COTERIE_CA_FILE" in refused.value.remedy
+    assert "signature" not in str(refused.value)
+    assert shown == []
+
+
+def test_a_certificate_for_another_name_is_no_matter_of_its_authority(
+    tmp_path: Path,
+) -> None:
+    other = made(tmp_path / "other", "10.9.8.7")
+    with (
+        served(other.parent) as (url, _),
+        Transport(url, ca_file=other) as transport,
+        pytest.raises(CertificateRefused, match="is for another name"),
+    ):
+        AnalystClient(transport, "token").identity()
+
+
+def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("nothing")
+    with pytest.raises(InvalidParameters, match=r"ca\.pem holds no certificate"):
+        Transport("https://127.0.0.1:1", ca_file=tmp_path / "ca.pem")

@@ -13,8 +13,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def certificate(folder: Path, host: str = "127.0.0.1") -> ssl.SSLContext:
-    """Write a certificate for a host; return the context that trusts it."""
+def certificate(
+    folder: Path, host: str = "127.0.0.1", days: int = 36_500
+) -> ssl.SSLContext:
+    """Write a certificate for a host, for days from 2020 on; return who trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -26,7 +28,7 @@ def certificate(folder: Path, host: str = "127.0.0.1") -> ssl.SSLContext:
         .public_key(key.public_key())
         .serial_number(1)
         .not_valid_before(now)
-        .not_valid_after(now + dt.timedelta(days=36500))
+        .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(here, critical=False)
         .sign(key, hashes.SHA256())
     )

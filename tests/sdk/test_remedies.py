@@ -1,0 +1,112 @@
+"""A remedy is that of the cause: who reads it at night types what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from support.terminal import Terminal
+
+from clustering_protocols.errors import CoterieError, SessionOver, Unavailable
+from clustering_protocols.problems import Problem
+from party_sdk.cli import main
+
+WITHOUT_THE_SERVICE = """
+import sys
+from importlib import util
+find = util.find_spec
+util.find_spec = lambda name: None if name == "sqlalchemy" else find(name)
+from party_sdk.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_an_error_says_its_own_remedy_or_that_of_its_problem() -> None:
+    general = Unavailable("It is away.")
+    own = Unavailable("It is away.", remedy="Read its log.")
+    assert general.remedy == Problem.UNAVAILABLE.remedy
+    assert str(own).endswith("It is away. Read its log.")
+    again = CoterieError.__reduce__(own)
+    copy = again[0](*again[1])
+    vars(copy).update(again[2])
+    assert (copy.detail, copy.remedy) == (own.detail, own.remedy)
+    assert SessionOver("Over.", "failed").remedy == Problem.SESSION_OVER.remedy
+
+
+@pytest.mark.parametrize("command", ["serve", "key"])
+def test_a_command_whose_extra_is_missing_names_it(command: str) -> None:
+    words = [sys.executable, "-c", WITHOUT_THE_SERVICE, command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"Error: 'coterie {command}': The service is not installed here: pip install "
+        "'coterie[analyst]'.\n"
+    )
+
+
+def test_the_demo_without_the_service_names_the_extra_and_no_address() -> None:
+    words = [sys.executable, "-c", WITHOUT_THE_SERVICE, "demo"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert "What to do: pip install 'coterie[analyst]'" in done.stderr
+    assert "address" not in done.stderr
+    assert "\\u000a" not in done.stderr
+
+
+def test_a_command_that_nobody_has_is_still_no_command(terminal: Terminal) -> None:
+    assert "No such command 'srve'" in terminal("srve", expect=2).stderr
+
+
+def test_a_key_that_is_not_there_is_looked_for_among_keys(
+    terminal: Terminal,
+) -> None:
+    terminal.environment |= {
+        "COTERIE_DATA_DIR": str(terminal.folder / "analyst"),
+        "COTERIE_DATABASE_URL": "",
+    }
+    terminal("migrate")
+    for words in (("key", "revoke", "nobody"), ("key", "rotate", "nobody")):
+        said = terminal(*words, expect=7).stderr
+        assert "coterie key list" in said
+        assert "party list" not in said
+
+
+def commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> list[tuple[tuple[str, ...], click.Command]]:
+    """All commands that run something, with what is typed for them."""
+    if not isinstance(command, click.Group):
+        return [(path, command)]
+    context = click.Context(command)
+    found = [
+        (name, command.get_command(context, name)) for name in command.commands
+    ] or [
+        (name, command.get_command(context, name))
+        for name in command.list_commands(context)
+    ]
+    return [
+        each
+        for name, below in found
+        if below is not None
+        for each in commands(below, (*path, name))
+    ]
+
+
+OTHERS = {("doctor",), ("party", "serve")}  # neither of a session, nor by plain http
+
+
+def test_every_command_that_asks_an_analyst_takes_an_authority() -> None:
+    """Those that accept plain http for it, and all of a coordinator's."""
+    asking = []
+    for path, command in commands(main):
+        options = {name: each for each in command.params for name in each.opts}
+        is_coordinators = path[0] == "session" and "--ca-file" in options
+        if "--allow-http" in options or is_coordinators or path in OTHERS:
+            assert options["--ca-file"].envvar == "COTERIE_CA_FILE", path
+            asking.append(" ".join(path))
+    assert {"session create", "session list", "session show", "party run"} <= set(
+        asking
+    )
+    assert {"doctor", "party join", "party serve", "ui"} <= set(asking)

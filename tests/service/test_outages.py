@@ -1,0 +1,393 @@
+"""What is wrong at night is said: in a line of the log with its cause, and to parties."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from prometheus_client.parser import text_string_to_metric_families
+from support.analyst_process import free_port, wait_for
+from support.tls import certificate
+
+from analyst_service.blobs.files import FileDraft
+from analyst_service.certificates import end_of, warning
+from analyst_service.clock import SystemClock
+from analyst_service.database import Database
+from analyst_service.jobs import worker
+from analyst_service.jobs.driver import Driver
+from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
+from analyst_service.logs import describe
+from analyst_service.retention.sweeper import Sweeper
+from analyst_service.settings import Settings
+from clustering_protocols import simulation
+from clustering_protocols.problems import Problem
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import Layout
+from clustering_protocols.wire.answers import SessionStatus
+from party_sdk.cli import main
+from party_sdk.cli.output import progress_line
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+PARTS = simulation.split(X, Layout.lattice(2), seed=1)
+A, B = PARTS.layout.names
+
+
+def problem_of(response: Any) -> Problem:
+    return Problem.of_slug(response.json()["type"])
+
+
+def figure(api: Api, name: str, **labels: str) -> float:
+    api.clock.forward(1)  # they are worked out once a second
+    text = api.send("GET", "/metrics").text
+    [value] = [
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and sample.labels == labels
+    ]
+    return value
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[str], list[str]]]:
+    """The lines of the log that hold a word, with their levels."""
+
+    def of(word: str) -> list[str]:
+        ours = [r for r in caplog.records if r.name.startswith("analyst_service")]
+        found = [(r.levelname, r.getMessage()) for r in ours]
+        return [f"{level} {said}" for level, said in found if word in said]
+
+    with caplog.at_level(logging.INFO):
+        yield of
+
+
+# The database
+
+
+def raised(work: Callable[[], object]) -> Exception:
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001  which one is what the test asks
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def connect(url: sa.URL, statement: str = "SELECT 1") -> None:
+    engine = sa.create_engine(url.set(drivername="postgresql+psycopg"))
+    try:
+        with engine.connect() as connection:
+            connection.execute(sa.text(statement))
+    finally:
+        engine.dispose()
+
+
+@pytest.mark.postgres
+def test_a_failure_of_the_database_is_logged_with_its_sqlstate(
+    postgres_url: str,
+) -> None:
+    url = sa.make_url(postgres_url)
+    error = raised(lambda: connect(url, "SELECT 'canary' FROM nowhere"))
+    assert describe(error).startswith("ProgrammingError SQLSTATE 42P01 at ")
+    assert "canary" not in describe(error)
+
+
+@pytest.mark.postgres
+def test_a_role_that_the_database_refuses_is_logged_with_the_reason(
+    postgres_url: str, api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
+) -> None:
+    """As after a rotated password: a server tells no SQLSTATE before it lets in."""
+    url = sa.make_url(postgres_url)
+    with Database(Settings(database_url=postgres_url).database).engine.connect() as c:
+        name = f"refused_{os.getpid()}"
+        c.execute(sa.text(f"CREATE ROLE {name} NOLOGIN"))
+        c.commit()
+        refused = url.set(username=name, password="hush")
+        try:
+            error = raised(lambda: connect(refused))
+        finally:
+            c.execute(sa.text(f"DROP ROLE {name}"))
+            c.commit()
+    said = describe(error)
+    assert f'role "{name}" is not permitted to log in' in said
+    assert "hush" not in said
+
+    def away(_: Database) -> bool:
+        raise error
+
+    monkeypatch.setattr(Database, "is_current", away)
+    assert problem_of(api.send("GET", "/readyz")) is Problem.UNAVAILABLE
+    [line] = lines("not ready")
+    assert "is not permitted to log in" in line
+    driver = Driver(api.service)
+    monkeypatch.setattr(Database, "read", away)
+    driver._guarded(driver._close_rounds)
+    [line] = lines("the database is away")
+    assert "is not permitted to log in" in line
+
+
+# Readiness
+
+
+def test_a_change_of_readiness_is_one_line_with_its_reason(
+    api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
+) -> None:
+    def ask(expected: int) -> None:
+        for _ in range(3):
+            api.clock.forward(2)
+            assert api.send("GET", "/readyz").status_code == expected
+
+    ask(200)
+    assert not lines("ready")
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "is_current", lambda _: False)
+        ask(503)
+    ask(200)
+    assert lines("ready") == [
+        "ERROR not ready: The database has the schema of another release.",
+        "INFO ready again",
+    ]
+    api.service.drain()
+    assert lines("about to end") == ["INFO not ready: this analyst is about to end"]
+
+
+def test_a_change_of_readiness_is_logged_though_nobody_asks(
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch, lines: Any
+) -> None:
+    with start_api(sweep_seconds=0.05) as api:
+        monkeypatch.setattr(Database, "is_current", lambda _: False)
+        with Sweeper(api.service):
+            wait_for(lambda: bool(lines("not ready")), 30)
+
+
+def test_a_data_folder_that_cannot_be_written_is_told_with_its_errno(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(FileDraft, "__init__", read_only)
+    api.clock.forward(2)
+    refusal = api.send("GET", "/readyz")
+    assert problem_of(refusal) is Problem.UNAVAILABLE
+    assert "EROFS" in refusal.json()["detail"]
+
+
+# Room
+
+
+def test_below_the_limit_results_are_fetched_and_uploads_refused_with_the_reason(
+    api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
+) -> None:
+    """A folder that all analysts share takes none of them out of the balancer."""
+    ended = api.open(Dummy(), PARTS).join().finish()
+    session = api.open(Dummy(), PARTS, session="second").join()
+    content = session.reply(A)
+    with monkeypatch.context() as patch:
+        least = api.service.settings.least_free_bytes
+        patch.setattr(api.service.blobs, "free_bytes", lambda: least - 1)
+        api.clock.forward(2)
+        assert api.send("GET", "/readyz").status_code == 200
+        assert figure(api, "coterie_ready") == 1
+        refusal = session.put(A, content)
+        assert problem_of(refusal) is Problem.STORAGE_FULL
+        assert "The analyst has no room" in refusal.json()["detail"]
+        assert api.send("GET", ended.path, ended.key).status_code == 200
+        told = status_of(api, session)
+        assert told.short_of_room
+        assert "The analyst has no room left" in progress_line(told)
+        assert len(lines("not room for uploads")) == 1
+    api.clock.forward(2)
+    assert api.send("GET", "/readyz").status_code == 200
+    assert lines("room for uploads again")
+    assert session.put(A, content).status_code == 201
+    assert "room" not in progress_line(status_of(api, session))
+
+
+def status_of(api: Api, session: Any) -> SessionStatus:
+    answer = api.send("GET", session.path, session.key)
+    return SessionStatus.model_validate_json(answer.content)
+
+
+def test_a_step_that_finds_the_disk_full_says_so_and_waits(
+    api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
+) -> None:
+    session = api.open(Dummy(), PARTS).join(turn=False)
+    begin = FileDraft.__init__
+
+    def on_full_device(self: FileDraft, *args: Any) -> None:
+        begin(self, *args)
+        self._file.close()
+        self._file = Path("/dev/full").open("wb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115  fails as a full disk does
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileDraft, "__init__", on_full_device)
+        api.turn()
+    [line] = lines("step of")
+    assert line.startswith("ERROR step of ")
+    assert line.endswith("The blob could not be written: no room is left (ENOSPC).")
+    assert status_of(api, session).state == "stepping"
+
+
+def test_an_error_of_the_system_is_logged_with_its_errno() -> None:
+    error = raised(lambda: Path("/proc/self/nothing/canary").read_text())
+    assert describe(error).startswith("FileNotFoundError ENOENT at ")
+    assert worker.crashed(error).what == describe(error)
+    assert "canary" not in describe(error)
+
+
+# A worker that is killed
+
+
+def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
+    process = Process()
+    try:
+        os.kill(process._child.pid or 0, signal.SIGKILL)
+        process._listener.join(30)
+        with pytest.raises(WorkerDied) as died:
+            process.submit(None)  # type: ignore[arg-type]  # it is never read
+    finally:
+        process.end()
+    said = worker.crashed(died.value).what
+    assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
+    assert said.endswith(" MiB.")
+
+
+def test_how_another_process_ends_is_no_matter_of_memory() -> None:
+    assert _how_ended(-11) == "The worker process was killed by signal 11 (SIGSEGV)."
+    assert _how_ended(1) == "The worker process ended with status 1."
+
+
+# Certificates
+
+
+def ran(folder: Path, *words: object, **variables: str) -> Result:
+    environment = {
+        "COTERIE_DATA_DIR": str(folder / "data"),
+        "COTERIE_DATABASE_URL": "",
+        **variables,
+    }
+    return CliRunner().invoke(main, [str(word) for word in words], env=environment)
+
+
+@pytest.mark.parametrize(("days", "verb"), [(366, "ended"), (7, "ends"), (60, "")])
+def test_a_certificate_near_its_end_is_warned_of(
+    tmp_path: Path, days: int, verb: str
+) -> None:
+    certificate(tmp_path, days=days)
+    path = tmp_path / "tls.pem"
+    ends = end_of(path)
+    now = SystemClock().now() if verb == "ended" else ends - timedelta(days=days)
+    said = warning(path, ends, now)
+    assert (f"{verb} on {ends:%Y-%m-%d}" in said) if verb else said == ""
+
+
+def test_serve_warns_of_a_certificate_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[float] = []
+    monkeypatch.setattr(
+        "analyst_service.cli.draining.run", lambda *_, **__: served.append(1)
+    )
+    certificate(tmp_path, days=366)
+    assert ran(tmp_path, "migrate").exit_code == 0
+    files = (
+        "--certificate",
+        tmp_path / "tls.pem",
+        "--private-key",
+        tmp_path / "tls.key",
+    )
+    port = ("--port", free_port())
+    done = ran(tmp_path, "serve", *port, *files)
+    assert done.exit_code == 0, done.output
+    assert "tls.pem ended on 2021-01-01 00:00 UTC; parties refuse it" in done.stderr
+    shown = {"COTERIE_CERTIFICATE_FILE": str(tmp_path / "tls.pem")}
+    assert "ended on 2021-01-01" in ran(tmp_path, "serve", *port, **shown).stderr
+    assert len(served) == 2
+    shown = {"COTERIE_CERTIFICATE_FILE": str(tmp_path / "tls.key")}
+    done = ran(tmp_path, "serve", *port, **shown)
+    assert done.exit_code == 1
+    assert "COTERIE_CERTIFICATE_FILE" in done.stderr
+
+
+def test_the_days_of_a_certificate_are_a_figure_and_a_renewed_one_is_seen(
+    start_api: StartApi, tmp_path: Path
+) -> None:
+    certificate(tmp_path, days=366)
+    path = tmp_path / "tls.pem"
+    with start_api(certificate_file=path) as api:
+        left = (end_of(path) - api.clock.now()) / timedelta(days=1)
+        assert figure(api, "coterie_certificate_days") == pytest.approx(left, abs=0.01)
+        certificate(tmp_path, days=376)
+        assert figure(api, "coterie_certificate_days") == pytest.approx(
+            left + 10, abs=0.01
+        )
+        path.unlink()
+        api.clock.forward(1)
+        assert "certificate_days{" not in api.send("GET", "/metrics").text
+
+
+# Backups and waits
+
+
+def test_when_the_last_backup_ended_is_a_figure(
+    start_api: StartApi, tmp_path: Path
+) -> None:
+    with start_api() as api:
+        name = "coterie_last_backup_timestamp_seconds"
+        assert figure(api, name) == 0
+        before = SystemClock().now().timestamp() - 1
+        data = str(api.service.settings.data_dir)
+        done = ran(tmp_path, "backup", tmp_path / "monday", COTERIE_DATA_DIR=data)
+        assert done.exit_code == 0, done.output
+        assert before <= figure(api, name) <= SystemClock().now().timestamp()
+        assert not (tmp_path / "monday" / "last-backup").exists()
+        api.service.settings.backup_mark.unlink()
+        api.service.settings.backup_mark.with_name("last-backup.new").mkdir()
+        done = ran(tmp_path, "backup", tmp_path / "tuesday", COTERIE_DATA_DIR=data)
+        assert done.exit_code == 0, "the backup is whole nevertheless"
+        assert "will not know of this backup" in done.stderr
+
+
+def test_how_long_a_session_waits_is_a_figure_of_its_state(api: Api) -> None:
+    name = "coterie_longest_wait_seconds"
+    assert figure(api, name, state="collecting") == 0
+    api.open(Dummy(), PARTS)
+    api.clock.forward(3600)
+    api.open(Dummy(), PARTS, session="second").join()
+    api.clock.forward(60)
+    assert figure(api, name, state="recruiting") == pytest.approx(3660, abs=5)
+    assert figure(api, name, state="collecting") == pytest.approx(60, abs=5)
+    assert figure(api, name, state="choosing") == 0
+
+
+# Keys
+
+
+def test_the_analysts_key_is_made_before_the_first_start(tmp_path: Path) -> None:
+    path = tmp_path / "identity.json"
+    first = ran(tmp_path, "key", "identity", COTERIE_IDENTITY_FILE=str(path))
+    assert first.exit_code == 0, first.output
+    assert len(first.stdout.strip()) == 64
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = ran(tmp_path, "key", "identity", COTERIE_IDENTITY_FILE=str(path))
+    assert again.stdout == first.stdout, "it is never replaced"
+    assert not (tmp_path / "data" / "coterie.db").exists(), "it needs no database"
+    path.write_text("nothing")
+    spoilt = ran(tmp_path, "key", "identity", COTERIE_IDENTITY_FILE=str(path))
+    assert spoilt.exit_code == 1
+    assert "cannot be read" in spoilt.stderr
