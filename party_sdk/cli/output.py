@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 _GROUP = "coterie.commands"
 _OURS = frozenset(
-    {"analyst_service", "clustering_protocols", "coterie_pages", "party_sdk"}
+    {
+        "analyst_service",
+        "clustering_protocols",
+        "coterie_build",
+        "coterie_pages",
+        "party_sdk",
+    }
 )
 
 _REFUSED_AT_HOME = frozenset(

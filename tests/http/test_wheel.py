@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "coterie",
+    "coterie_build",
     "analyst_service",
     "party_sdk",
     "coterie_pages",
