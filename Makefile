@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
-.PHONY: demo test check thorough lint types imports migrations bench lock sbom clean
+.PHONY: demo test check image thorough lint types imports migrations bench lock sbom clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -24,7 +24,11 @@ test: $(READY)
 # What differs between Pythons, at most 90 seconds: `make check PYTHON=python3.13
 # VENV=.venv-3.13`. All modules are imported, and every protocol has a session.
 check: $(READY)
-	$(BIN)/python -m pytest -n $$(getconf _NPROCESSORS_ONLN) --dist worksteal -m every_python
+	COTERIE_TARGET=check $(BIN)/python -m pytest -n $$(getconf _NPROCESSORS_ONLN) --dist worksteal -m every_python
+
+# The environment of docker/Dockerfile, made on this machine: needs the packages.
+image: $(READY)
+	COTERIE_TARGET=image $(BIN)/python -m pytest -n 0 -rP tests/http/test_image.py
 
 # What a change runs a few times, many times and by chance: seeds, kills, races,
 # requests. At most an hour on two idle cores; a failure says how to draw it again.
@@ -53,7 +57,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.evidence
 
 $(RUNS): requirements-build.lock requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	"$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes \
 	  -r requirements-build.lock -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .

@@ -202,7 +202,7 @@ def _run(
     }
     for slot, process in parties.items():
         if process.wait():
-            said = _log(home, slot).read_text().strip()
+            said = _last_line(_log(home, slot).read_text())
             raise Unavailable(f"Party {slot} ended early: {said}")
         beat.say(f"{name}: {slot} has its labels")
     beat.now(f"{name}: the same in simulation, and on the pooled data")
@@ -258,8 +258,14 @@ def _call(words: list[str], environment: Mapping[str, str]) -> str:
         check=False,
     )
     if done.returncode:
-        raise Unavailable(f"'coterie {words[0]}' ended early: {done.stderr.strip()}")
+        said = _last_line(done.stderr)
+        raise Unavailable(f"'coterie {words[0]}' ended early: {said}")
     return done.stdout
+
+
+def _last_line(text: str) -> str:
+    """Return where the reason stands, in an error of a command and in a traceback."""
+    return (text.strip().splitlines() or ["it said nothing"])[-1].strip()
 
 
 def _free_port() -> int:

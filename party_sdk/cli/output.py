@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.errors import CoterieError
+from clustering_protocols.errors import CoterieError, InvalidParameters
 from clustering_protocols.limits import CONTROLS
 from clustering_protocols.problems import Problem
 from clustering_protocols.wire.states import SessionState
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from party_sdk.roster import Roster
 
 _GROUP = "coterie.commands"
-_OURS = frozenset(
-    {
-        "analyst_service",
-        "clustering_protocols",
-        "coterie_build",
-        "coterie_pages",
-        "party_sdk",
-    }
-)
 
 _REFUSED_AT_HOME = frozenset(
     {
@@ -111,15 +102,13 @@ class ExplainedGroup(click.Group):
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None if it or what it needs is not installed."""
+        """Return a command; without its extra one that says so; None if there is none."""
         del ctx
         for found in entry_points(group=_GROUP, name=cmd_name):
             try:
                 command = found.load()
-            except ModuleNotFoundError as missing:
-                if (missing.name or "").partition(".")[0] in _OURS:
-                    raise
-                return None
+            except InvalidParameters as missing:
+                return _refusing(cmd_name, missing)
             return command if isinstance(command, click.Command) else None
         return None
 
@@ -139,6 +128,22 @@ class ExplainedGroup(click.Group):
             say(f"  {error.detail}", err=True)
             say(f"  What to do: {error.problem.remedy}", err=True)
             ctx.exit(code)
+
+
+def _refusing(name: str, missing: InvalidParameters) -> click.Command:
+    """Return a command that is not listed, and says whatever is asked what it lacks."""
+
+    def refuse(**_: object) -> None:
+        raise missing
+
+    return click.Command(
+        name,
+        callback=refuse,
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        add_help_option=False,
+        hidden=True,
+    )
 
 
 def _wrong_usage(error: click.UsageError) -> Mapping[str, Any]:
