@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _GROUP = "coterie.commands"
 
+_OF_PARTIES = frozenset({"duckdb", "pyarrow", "python_calamine"})
 _REFUSED_AT_HOME = frozenset(
     {
         Problem.RISK_NOT_ACCEPTED,
@@ -120,14 +121,27 @@ class ExplainedGroup(click.Group):
             if "--json" in sys.argv:
                 say(json.dumps(_wrong_usage(error)))
             raise
-        except CoterieError as error:
-            code = exit_code(error.problem)
+        except (CoterieError, ModuleNotFoundError) as raised:
+            known = _explained(raised)
+            code = exit_code(known.problem)
             if "--json" in sys.argv:
-                say(json.dumps(_as_document(error, code)))
-            say(f"{error.problem.title}.", err=True)
-            say(f"  {error.detail}", err=True)
-            say(f"  What to do: {error.problem.remedy}", err=True)
+                say(json.dumps(_as_document(known, code)))
+            say(f"{known.problem.title}.", err=True)
+            say(f"  {known.detail}", err=True)
+            say(f"  What to do: {known.problem.remedy}", err=True)
             ctx.exit(code)
+
+
+def _explained(error: CoterieError | ModuleNotFoundError) -> CoterieError:
+    """Return the error of a command; an analyst is installed without what reads tables."""
+    if isinstance(error, CoterieError):
+        return error
+    library = (error.name or "").partition(".")[0]
+    if library not in _OF_PARTIES:
+        raise error
+    return InvalidParameters(
+        f"This command reads tables by {library}. Install it: pip install coterie."
+    )
 
 
 def _refusing(name: str, missing: InvalidParameters) -> click.Command:
