@@ -1,5 +1,5 @@
 # One command per task, the same here and in CI. Each makes what it needs.
-# PYTHON: an interpreter of 3.11 or later.  VENV: where the environment goes.
+# PYTHON: an interpreter of 3.11, 3.12 or 3.13.  VENV: where the environment goes.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
-.PHONY: demo test thorough lint types imports migrations bench lock sbom clean
+.PHONY: demo test check image thorough lint types imports migrations bench lock sbom clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -20,6 +20,15 @@ demo: $(RUNS)
 # worker gets neighbouring tests, which share an analyst, and steals when it is done.
 test: $(READY)
 	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
+
+# What differs between Pythons, at most 90 seconds: `make check PYTHON=python3.13
+# VENV=.venv-3.13`. All modules are imported, and every protocol has a session.
+check: $(READY)
+	COTERIE_TARGET=check $(BIN)/python -m pytest -n $$(getconf _NPROCESSORS_ONLN) --dist worksteal -m every_python
+
+# The environment of docker/Dockerfile, made on this machine: needs the packages.
+image: $(READY)
+	COTERIE_TARGET=image $(BIN)/python -m pytest -n 0 -rP tests/http/test_image.py
 
 # What a change runs a few times, many times and by chance: seeds, kills, races,
 # requests. At most an hour on two idle cores; a failure says how to draw it again.
@@ -47,9 +56,10 @@ migrations: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.evidence
 
-$(RUNS): requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+$(RUNS): requirements-build.lock requirements.lock pyproject.toml
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes \
+	  -r requirements-build.lock -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	touch $@
 
@@ -57,15 +67,23 @@ $(READY): $(RUNS) requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
-# Pins what pyproject.toml asks for, for every platform, with hashes and no addresses:
-# what runs, and then everything, with the same versions of what runs.
-LOCK := uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
+# Pins what pyproject.toml asks for, for every platform, with hashes and no addresses,
+# everything in one version: what makes a wheel, what runs, what an analyst runs, and
+# what a developer needs. An analyst is installed from its lock without dependencies:
+# what reads tables is the parties' (tests/docs/test_locks.py).
+PARTIES := duckdb pyarrow python-calamine
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --quiet
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/$(LOCK) --extra analyst -o requirements.lock
-	$(BIN)/$(LOCK) --all-extras --group test --group lint \
-	  --constraint requirements.lock -o requirements-dev.lock
+	$(BIN)/$(LOCK) --group build -o requirements-build.lock
+	$(BIN)/$(LOCK) pyproject.toml --extra analyst -o requirements.lock
+	$(BIN)/$(LOCK) pyproject.toml --extra analyst --extra objects \
+	  --constraint requirements.lock $(PARTIES:%=--no-emit-package %) \
+	  -o requirements-analyst.lock
+	$(BIN)/$(LOCK) pyproject.toml --all-extras --group test --group lint --group build \
+	  --constraint requirements.lock --constraint requirements-build.lock \
+	  -o requirements-dev.lock
 
 # A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
 sbom: $(READY)
@@ -75,4 +93,4 @@ sbom: $(READY)
 	  --output-reproducible --output-format JSON --output-file dist/sbom.json
 
 clean:
-	rm -rf $(VENV) coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

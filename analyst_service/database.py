@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.clock import Clock, ServerClock, SystemClock
+from coterie_build import find_migrations, find_schema
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -168,22 +168,14 @@ def _alembic(engine: sa.Engine) -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_migrations()))
+    config.set_main_option("script_location", str(find_migrations()))
     config.attributes["engine"] = engine
     return config
 
 
 def head() -> str:
-    """Return the revision of this release: its files begin with it, and are in order."""
-    last = max(path.name for path in (_migrations() / "versions").glob("[0-9]*.py"))
-    return last.partition("_")[0]
-
-
-def _migrations() -> Path:
-    """Return the folder of migrations: inside the wheel, or beside the checkout."""
-    package = Path(__file__).parent
-    inside = package / "alembic"
-    return inside if inside.is_dir() else package.parent / "alembic"
+    """Return the revision that this release needs."""
+    return find_schema()
 
 
 def _ask_whether_connections_live(engine: sa.Engine) -> None:

@@ -344,6 +344,13 @@ class Settings(BaseSettings):
             raise ValueError("Dask is not installed: pip install 'coterie[dask]'")
         return engine
 
+    @field_validator("blob_store")
+    @classmethod
+    def _check_store(cls, address: str) -> str:
+        if address and find_spec("obstore") is None:
+            raise ValueError("obstore is not installed: pip install 'coterie[objects]'")
+        return address
+
     @field_validator("dask_scheduler")
     @classmethod
     def _check_scheduler(cls, address: str) -> str:

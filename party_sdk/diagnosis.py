@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -24,6 +23,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from clustering_protocols.errors import CoterieError, Internal, Unavailable
+from coterie_build import read_build
 from party_sdk._requests import raise_problem
 from party_sdk._transport import trusted
 from party_sdk.certificates import refusal
@@ -58,7 +58,7 @@ class Finding:
 def look_at_home(home: Path) -> Iterator[Finding]:
     """Yield what is found on this machine: versions, permissions, room."""
     here = ".".join(map(str, sys.version_info[:3]))
-    yield _good("versions", f"coterie {version('coterie')}, Python {here}.")
+    yield _good("versions", f"coterie {read_build()}, Python {here}.")
     if not home.exists():
         yield _good("home", f"{home} is made on first use.")
     else:

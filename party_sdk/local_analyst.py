@@ -9,11 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from clustering_protocols.errors import InvalidParameters, Unavailable
+from clustering_protocols.errors import Unavailable
+from clustering_protocols.extras import require_service
 from clustering_protocols.secrecy.identities import Institution
 from party_sdk._files import private_folder, write_private
 
@@ -50,7 +50,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     Unavailable
         If it did not start; the last line of its log says why.
     """
-    require_service()
+    require_service("An analyst of your own is the service")
     port = _free_port()
     log = private_folder(folder) / "analyst.log"
     write_private(folder / "identity.json", identity.written())
@@ -71,15 +71,6 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
         finally:
             if process.stdin is not None:
                 process.stdin.close()  # at which it ends
-
-
-def require_service() -> None:
-    """Raise :class:`InvalidParameters` where the service is not installed."""
-    if find_spec("sqlalchemy") is None:
-        raise InvalidParameters(
-            "An analyst of your own is the service, which is not installed here.",
-            remedy="pip install 'coterie[analyst]'",
-        )
 
 
 def _environment(folder: Path) -> dict[str, str]:

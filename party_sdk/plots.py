@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +11,7 @@ from scipy.sparse import csr_array
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.data import DataSource, sparse_matrix
 from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.extras import require_extra
 from party_sdk.axes import principal_axes
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_POINTS = 20_000
 _MOST_CELLS = 4_000_000
-_MISSING = "Pictures need matplotlib: install coterie[pictures]."
 
 
 class Clustered(Protocol):
@@ -76,10 +75,9 @@ def shown_axes() -> Any:
     InvalidParameters
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError:
-        raise InvalidParameters(_MISSING) from None
+    require_pictures()
+    from matplotlib import pyplot
+
     return pyplot.subplots(figsize=(8, 6))[1]
 
 
@@ -102,8 +100,7 @@ def block_order(result: Clustered) -> tuple[IntArray, IntArray]:
 
 def require_pictures() -> None:
     """Raise :class:`InvalidParameters` where no picture can be drawn."""
-    if find_spec("matplotlib") is None:
-        raise InvalidParameters(_MISSING)
+    require_extra("pictures", "Pictures are drawn by matplotlib", "matplotlib")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -114,10 +111,9 @@ def new_figure(width: float, height: float) -> Figure:
     InvalidParameters
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise InvalidParameters(_MISSING) from None
+    require_pictures()
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height))
 
 

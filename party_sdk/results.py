@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from scipy.sparse import issparse
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
-from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.errors import GuardRefused, InvalidData
+from clustering_protocols.extras import require_extra
 from clustering_protocols.figures import Figures
 from clustering_protocols.profiles import Profile
 from clustering_protocols.recipe import Preparation
@@ -305,10 +305,7 @@ def _write_sheet(table: pa.Table, path: Path) -> None:
 
 def require_excel() -> None:
     """Raise :class:`InvalidParameters` where Excel's files cannot be written."""
-    if find_spec("xlsxwriter") is None:
-        raise InvalidParameters(
-            "Files of Excel are written with XlsxWriter: install coterie[excel]."
-        )
+    require_extra("excel", "Files of Excel are written by XlsxWriter", "xlsxwriter")
 
 
 def workbook(path: Path) -> Any:

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import BaseModel, Field
 
 from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.extras import require_extra
 from party_sdk._files import locked, overwrite_private, private_folder, write_private
 
 _MAGIC: Final = b"coterie-sealed-1\n"
@@ -223,8 +224,7 @@ def passphrase_given() -> str:
 
 def remember(home: Path, passphrase: str) -> None:
     """Keep the passphrase of a home in the system's keyring."""
-    if find_spec("keyring") is None:
-        raise NotReady("The system's keyring needs the extra 'keyring'.")
+    require_extra("keyring", "The system's keyring is read by keyring", "keyring")
     import keyring
 
     keyring.set_password(_SERVICE, str(home.resolve()), passphrase)

@@ -1,18 +1,15 @@
 """The administrator's commands; `coterie` finds them through an entry-point group."""
 
-from importlib.util import find_spec
+from clustering_protocols.extras import require_service
 
 # What a command needs is imported when it runs: these modules are read for every list
 # of commands. It is found now, though: without the extra there are no such commands.
-if find_spec("sqlalchemy") is None:
-    raise ModuleNotFoundError(
-        "The service needs the extra 'analyst'.", name="sqlalchemy"
-    )
+require_service("This command is of the service")
 
-from .auditing import audit
-from .backups import backup, restore
-from .config import config
-from .keys import key
-from .serving import migrate, serve
+from .auditing import audit  # noqa: E402
+from .backups import backup, restore  # noqa: E402
+from .config import config  # noqa: E402
+from .keys import key  # noqa: E402
+from .serving import migrate, serve  # noqa: E402
 
 __all__ = ["audit", "backup", "config", "key", "migrate", "restore", "serve"]

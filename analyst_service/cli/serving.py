@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -106,10 +105,15 @@ def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> Non
 
     from sqlalchemy import make_url
 
+    from coterie_build import read_build
+
+    build = read_build()
     url = make_url(settings.database)
     place = url.database if url.host is None else f"{url.host}/{url.database}"
     fields = {
-        "version": version("coterie"),
+        "version": build.version,
+        "commit": build.commit,
+        "schema": build.schema,
         "address": f"{'https' if is_tls else 'http'}://{host}:{port}",
         "database": f"{url.get_backend_name()} {place}",
         "data_dir": str(settings.data_dir.resolve()),

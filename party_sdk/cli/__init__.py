@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import click
 
-from party_sdk.cli.output import ExplainedGroup
+from party_sdk.cli.output import ExplainedGroup, say
+
+
+def _show_version(context: click.Context, _: click.Parameter, value: object) -> None:
+    if value and not context.resilient_parsing:
+        from coterie_build import read_build
+
+        say(f"coterie, version {read_build()}")
+        context.exit()
 
 
 @click.group(
     cls=ExplainedGroup, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(package_name="coterie")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, the commit and the schema, and exit.",
+)
 def main() -> None:
     """Find clusters over data that institutions may not pool.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from clustering_protocols.extras import require_service
 from party_sdk.cli.output import json_option
 
 
@@ -28,6 +29,7 @@ def demo(out: Path, *, as_json: bool) -> None:
     """
     from party_sdk.cli.heartbeat import Heartbeat
 
+    require_service("The demo starts the service")
     with Heartbeat() as beat:
         beat.now("four tables are cut from one")
         from party_sdk.cli.demonstration import show  # takes seconds on a cold disk

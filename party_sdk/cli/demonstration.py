@@ -37,7 +37,6 @@ from clustering_protocols.terms import Layout
 from party_sdk._files import private_folder, write_private
 from party_sdk.cli.demo_scores import LOCAL, POOLED, Scale, Scores, table_lines
 from party_sdk.cli.heartbeat import Heartbeat
-from party_sdk.local_analyst import require_service
 from party_sdk.tables.columns_of_files import read_column
 
 SEED = 1
@@ -62,7 +61,6 @@ class Experiment:
 
 def show(out: Path, beat: Heartbeat, *, as_json: bool) -> None:
     """Run the demo; print the scores and where the reports are."""
-    require_service()
     begin = time.monotonic()
     contest = _prepare(out.resolve())
     beat.say(f"four parties' files are in {contest.folder / 'data'}")
@@ -206,9 +204,9 @@ def _run(
     for slot, process in parties.items():
         if process.wait():
             log = _log(home, slot)
-            said = log.read_text().strip().splitlines() or ["it said nothing"]
+            said = _last_line(log.read_text())
             raise Unavailable(
-                f"Party {slot} ended early: {said[-1]}", remedy=f"Read its log: {log}"
+                f"Party {slot} ended early: {said}", remedy=f"Read its log: {log}"
             )
         beat.say(f"{name}: {slot} has its labels")
     beat.now(f"{name}: the same in simulation, and on the pooled data")
@@ -267,12 +265,16 @@ def _call(words: list[str], environment: Mapping[str, str]) -> str:
         check=False,
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
         raise Unavailable(
-            f"'coterie {words[0]}' ended early: {said[-1]}",
+            f"'coterie {words[0]}' ended early: {_last_line(done.stderr)}",
             remedy=f"Run 'coterie {words[0]} --help': it says what the command needs.",
         )
     return done.stdout
+
+
+def _last_line(text: str) -> str:
+    """Return where the reason stands, in an error of a command and in a traceback."""
+    return (text.strip().splitlines() or ["it said nothing"])[-1].strip()
 
 
 def _free_port() -> int:

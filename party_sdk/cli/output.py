@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.errors import CoterieError
+from clustering_protocols.errors import CoterieError, InvalidParameters
 from clustering_protocols.limits import CONTROLS
 from clustering_protocols.problems import Problem
 from clustering_protocols.wire.states import SessionState
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
     from party_sdk.roster import Roster
 
 _GROUP = "coterie.commands"
-_OURS = frozenset(
-    {"analyst_service", "clustering_protocols", "coterie_pages", "party_sdk"}
-)
 
-SERVICE_MISSING = "The service is not installed here: pip install 'coterie[analyst]'."
-
+_OF_PARTIES = frozenset({"duckdb", "pyarrow", "python_calamine"})
 _REFUSED_AT_HOME = frozenset(
     {
         Problem.RISK_NOT_ACCEPTED,
@@ -108,32 +104,15 @@ class ExplainedGroup(click.Group):
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None if it or what it needs is not installed."""
+        """Return a command; without its extra one that says so; None if there is none."""
         del ctx
         for found in entry_points(group=_GROUP, name=cmd_name):
             try:
                 command = found.load()
-            except ModuleNotFoundError as missing:
-                if (missing.name or "").partition(".")[0] in _OURS:
-                    raise
-                return None
+            except InvalidParameters as missing:
+                return _refusing(cmd_name, missing)
             return command if isinstance(command, click.Command) else None
         return None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is meant; name the extra that it needs, if it is one's.
-
-        Raises
-        ------
-        click.ClickException
-            If what the command needs is not installed.
-        """
-        is_known = bool(entry_points(group=_GROUP, name=args[0]))
-        if is_known and self.get_command(ctx, args[0]) is None:
-            raise click.ClickException(f"'coterie {args[0]}': {SERVICE_MISSING}")
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn a problem into text (or JSON) and an exit code."""
@@ -143,14 +122,43 @@ class ExplainedGroup(click.Group):
             if "--json" in sys.argv:
                 say(json.dumps(_wrong_usage(error)))
             raise
-        except CoterieError as error:
-            code = exit_code(error.problem)
+        except (CoterieError, ModuleNotFoundError) as raised:
+            known = _explained(raised)
+            code = exit_code(known.problem)
             if "--json" in sys.argv:
-                say(json.dumps(_as_document(error, code)))
-            say(f"{error.problem.title}.", err=True)
-            say(f"  {error.detail}", err=True)
-            say(f"  What to do: {error.remedy}", err=True)
+                say(json.dumps(_as_document(known, code)))
+            say(f"{known.problem.title}.", err=True)
+            say(f"  {known.detail}", err=True)
+            say(f"  What to do: {known.remedy}", err=True)
             ctx.exit(code)
+
+
+def _explained(error: CoterieError | ModuleNotFoundError) -> CoterieError:
+    """Return the error of a command; an analyst is installed without what reads tables."""
+    if isinstance(error, CoterieError):
+        return error
+    library = (error.name or "").partition(".")[0]
+    if library not in _OF_PARTIES:
+        raise error
+    return InvalidParameters(
+        f"This command reads tables by {library}. Install it: pip install coterie."
+    )
+
+
+def _refusing(name: str, missing: InvalidParameters) -> click.Command:
+    """Return a command that is not listed, and says whatever is asked what it lacks."""
+
+    def refuse(**_: object) -> None:
+        raise missing
+
+    return click.Command(
+        name,
+        callback=refuse,
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        add_help_option=False,
+        hidden=True,
+    )
 
 
 def _wrong_usage(error: click.UsageError) -> Mapping[str, Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import webbrowser
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.extras import require_extra
 from party_sdk.cli.output import json_option, say
 from party_sdk.cli.party_options import PartyOptions, here_options
 
@@ -57,7 +56,8 @@ def ui(
     browser, until this command is stopped; orders of 'coterie party' are the same ones.
     Run it again for another link.
     """
-    _check_installed()
+    why = "The desk is served by Starlette and uvicorn"
+    require_extra("ui", why, "starlette", "uvicorn")
     from party_sdk.desk.link_page import write_link_page
     from party_sdk.desk.serving import serve
 
@@ -91,10 +91,3 @@ def _tell(where: Where, *, as_json: bool) -> None:
         "minutes; Ctrl-C there closes it, and nothing is lost by that.",
         err=True,
     )
-
-
-def _check_installed() -> None:
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InvalidParameters(
-            "The desk is served with Starlette and uvicorn: install coterie[ui]."
-        )

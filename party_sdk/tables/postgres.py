@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.extras import require_extra
 from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.text import CopiedSource
 
@@ -26,12 +27,9 @@ def query_source(
     """
     if not query:
         raise InvalidParameters("A database needs a query: --query 'SELECT …'.")
-    try:
-        import psycopg
-    except ModuleNotFoundError:
-        raise InvalidParameters(
-            "PostgreSQL needs psycopg: install coterie[postgres]."
-        ) from None
+    require_extra("postgres", "PostgreSQL is read by psycopg", "psycopg")
+    import psycopg
+
     out = f"COPY ({query.strip().rstrip(';')}) TO STDOUT (FORMAT csv, HEADER)"
     copy = folder / "query.csv"
     try:

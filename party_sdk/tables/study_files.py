@@ -7,7 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.extras import require_extra
 from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.rows_as_text import write_rows
 from party_sdk.tables.text import CopiedSource
@@ -66,12 +67,10 @@ def codebook(path: Path) -> Codebook:
 
 def _reader(path: Path) -> tuple[Any, Any]:
     """Return the library, and its function for a file of this ending."""
-    try:
-        import pyreadstat
-    except ModuleNotFoundError:
-        raise InvalidParameters(
-            "Files of SPSS, SAS and Stata need pyreadstat: install coterie[statistics]."
-        ) from None
+    why = "Files of SPSS, SAS and Stata are read by pyreadstat"
+    require_extra("statistics", why, "pyreadstat")
+    import pyreadstat
+
     return pyreadstat, getattr(pyreadstat, _READERS[path.suffix.lower()])
 
 

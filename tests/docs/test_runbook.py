@@ -48,7 +48,7 @@ SHOWN = {
         "test_below_the_limit_results_are_fetched_and_uploads_refused_with_the_reason"
     ),
     "waiting until": "service/test_sessions.py::test_a_session_shows_who_is_awaited",
-    "The service is not installed here": (
+    "of the service, which is not installed here": (
         "sdk/test_remedies.py::test_a_command_whose_extra_is_missing_names_it"
     ),
     "No valid credential came with the request": (

@@ -16,6 +16,8 @@ from hypothesis.extra import numpy as hnp
 from clustering_protocols import codec
 from clustering_protocols.errors import InvalidArray, Malformed
 
+pytestmark = pytest.mark.every_python
+
 DTYPES = [np.dtype(code) for code in ("<f8", "<f4", "<i8", "<i4", "<u8", "u1")]
 HEADER = {"kind": "example", "values": {"a": [1, -0.5, None, True, "é"], "b": {}}}
 ARRAYS = {

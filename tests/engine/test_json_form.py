@@ -21,6 +21,8 @@ from party_sdk._requests import content_digest
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
+pytestmark = pytest.mark.every_python
+
 PARTS = simulation.split(
     np.random.default_rng(0).normal(size=(400, 3)), Layout.lattice(2), seed=1
 )

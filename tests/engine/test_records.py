@@ -20,6 +20,8 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.records import Record
 
+pytestmark = pytest.mark.every_python
+
 PRIVATE = 73_519_264  # whatever the text of an error or a repr must not hold
 
 

@@ -33,6 +33,8 @@ from clustering_protocols.errors import CoterieError
 from clustering_protocols.profiling import stage as profiling
 from clustering_protocols.records import Record
 
+pytestmark = pytest.mark.every_python
+
 ROOT = Path(clustering_protocols.__path__[0])
 SIDECAR = "vectors.json"
 MAX_BYTES = 4096

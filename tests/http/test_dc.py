@@ -27,6 +27,7 @@ PARAMS = DataCollaboration(n_clusters=3)
 PARTS = simulation.split(X, Layout.lattice(2, 2), seed=1)
 
 
+@pytest.mark.every_python
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:
     crowd = gather(PARAMS, PARTS)
     crowd.start()

@@ -29,6 +29,7 @@ Gather = Callable[..., Crowd]
 pytestmark = on_both_databases
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize("void_attempts", [0, 2])
 def test_http_gives_the_labels_of_the_simulation(
     gather: Gather, void_attempts: int

@@ -19,6 +19,7 @@ X = blocks(60, 24, groups=3)
 PARTS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize(
     "more",
     [

@@ -38,6 +38,7 @@ def params(method: str) -> ProductQuantisation:
     return ProductQuantisation(n_clusters=3, codebook_size=8, alignment=alignment)
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
 def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     gather: Gather, analyst: Analyst, method: str

@@ -27,6 +27,7 @@ COLUMNS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 SHORT = Deadlines(round=5)  # in which the others answer on a busy machine, too
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize("parts", [ROWS, COLUMNS], ids=["rows", "columns"])
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(

@@ -32,6 +32,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize("name", VARIANTS)
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
     gather: Gather, name: str

@@ -27,6 +27,7 @@ PARTS = simulation.split(load_wine().data, Layout.lattice(1, 3), seed=1)
 SAID = within(0.0, 2000.0, PARTS.data, PARTS.layout)
 
 
+@pytest.mark.every_python
 def test_http_gives_the_labels_of_the_simulation_bit_for_bit(gather: Gather) -> None:
     crowd = gather(PARAMS, PARTS)
     run = crowd.simulated()

@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import load_iris
 from support.own_analyst import start_warm
 
-from clustering_protocols import simulation
+from clustering_protocols import extras, simulation
 from clustering_protocols.errors import (
     GuardRefused,
     InvalidData,
@@ -118,9 +118,9 @@ def test_risks_count_where_a_policy_is_given() -> None:
 def test_without_the_service_a_sentence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(local_analyst, "find_spec", {"pandas": True}.get)
+    monkeypatch.setattr(extras, "find_spec", {"pandas": True}.get)
     with (
-        pytest.raises(InvalidParameters, match=r"install coterie\[analyst\]"),
+        pytest.raises(InvalidParameters, match=r"pip install 'coterie\[analyst\]'"),
         local_session(PARAMS, (3, 1)),
     ):
         pass

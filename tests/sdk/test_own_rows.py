@@ -116,5 +116,5 @@ def test_without_matplotlib_a_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     table = pd.DataFrame(COLUMNS)
-    with pytest.raises(InvalidParameters, match=r"install coterie\[pictures\]"):
+    with pytest.raises(InvalidParameters, match=r"pip install 'coterie\[pictures\]'"):
         result_of(table).plot(table)

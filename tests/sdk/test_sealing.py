@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
@@ -286,7 +287,7 @@ def test_the_systems_keyring_keeps_a_passphrase_that_nobody_types(
     ring.errors = SimpleNamespace(KeyringError=OSError)  # type: ignore[attr-defined]  # a module of its own making
     monkeypatch.setitem(sys.modules, "keyring", ring)
     monkeypatch.setitem(sys.modules, "keyring.errors", ring.errors)
-    monkeypatch.setattr(sealing, "find_spec", lambda _: ring)
+    ring.__spec__ = ModuleSpec("keyring", None)
     monkeypatch.delenv("COTERIE_PASSPHRASE")
     coterie(home, "identity", "new", "North")
     assert coterie(home, "seal", "--keyring").exit_code == 0

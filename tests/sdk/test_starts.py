@@ -29,6 +29,7 @@ OURS = {
     "analyst_service",
     "clustering_protocols",
     "coterie",
+    "coterie_build",
     "coterie_pages",
     "party_sdk",
     "support",

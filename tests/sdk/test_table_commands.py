@@ -451,8 +451,8 @@ def test_a_picture_is_tried_before_the_run(
 ) -> None:
     data = table(tmp_path, "a,1", header="id,x")
     try_outputs([tmp_path / "rows.png"], data, force=False)
-    monkeypatch.setattr("party_sdk.plots.find_spec", lambda _: None)
-    with pytest.raises(InvalidParameters, match="Pictures need matplotlib"):
+    monkeypatch.setattr("clustering_protocols.extras.find_spec", lambda _: None)
+    with pytest.raises(InvalidParameters, match="Pictures are drawn by matplotlib"):
         try_outputs([tmp_path / "rows.png"], data, force=False)
 
 

@@ -24,6 +24,13 @@ def on_command(what: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.thorough, pytest.mark.skipif(not NIGHTLY, reason=reason)]
 
 
+def only_in(target: str, what: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of what one target of the Makefile runs: ``what``, plural."""
+    is_left_out = os.environ.get("COTERIE_TARGET") != target
+    reason = f"{what} run in make {target}"
+    return [pytest.mark.skipif(is_left_out, reason=reason)]
+
+
 def thorough(*, ci: int, nightly: int) -> int:
     """Return how often to repeat."""
     return nightly if NIGHTLY else ci

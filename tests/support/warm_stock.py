@@ -32,6 +32,7 @@ OURS = (
     "analyst_service",
     "coterie_pages",
     "coterie",
+    "coterie_build",
 )
 THEIRS = (
     "alembic.command",

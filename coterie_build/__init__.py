@@ -1,0 +1,80 @@
+"""Which build of Coterie this is: its version, its schema and its commit."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+_HERE: Final = Path(__file__).parent
+_GIT: Final = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+_GIT_SECONDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What tells two builds apart.
+
+    Attributes
+    ----------
+    version : str
+        The version of the distribution.
+    schema : str
+        The last revision of the database that it brings along.
+    commit : str or None
+        Twelve digits, with ``-dirty`` where files differ from it; None if unknown.
+    """
+
+    version: str
+    schema: str
+    commit: str | None
+
+    def __str__(self) -> str:
+        commit = "unknown" if self.commit is None else self.commit
+        return f"{self.version} (commit {commit}, schema {self.schema})"
+
+
+def read_build() -> Build:
+    """Return the build that is installed here."""
+    return Build(version=version("coterie"), schema=find_schema(), commit=find_commit())
+
+
+def find_schema() -> str:
+    """Return the last revision: files of migrations begin with it, and are in order."""
+    last = max(path.name for path in (find_migrations() / "versions").glob("[0-9]*.py"))
+    return last.partition("_")[0]
+
+
+def find_migrations() -> Path:
+    """Return the folder of migrations: inside the wheel, or beside the checkout."""
+    service = find_spec("analyst_service")
+    package = Path(service.origin).parent if service and service.origin else _HERE
+    inside = package / "alembic"
+    return inside if inside.is_dir() else package.parent / "alembic"
+
+
+def find_commit() -> str | None:
+    """Return the commit: written down by who built the wheel, or asked of git.
+
+    git is asked in a checkout alone; without git nobody knows.
+    """
+    written = _HERE / "commit"
+    if written.exists():
+        return written.read_text(encoding="ascii").strip()
+    root = _HERE.parent
+    if not (root / ".git").exists():
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(  # noqa: S603  constant words, and no shell
+            ["git", "-C", str(root), *_GIT],  # noqa: S607  whichever git is there
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_GIT_SECONDS,
+        )
+        return done.stdout.strip()
+    return None
