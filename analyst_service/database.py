@@ -107,6 +107,10 @@ class Database:
         """Return whether the schema is the one that this release needs."""
         return self.revision() == head()
 
+    def knows(self, revision: str) -> bool:
+        """Return whether a revision is this release's, or that of one before it."""
+        return revision in _revisions()
+
     def revision(self) -> str | None:
         """Return the revision of the schema; None where there is none."""
         with self.engine.connect() as connection:
@@ -139,9 +143,14 @@ def _alembic(engine: sa.Engine) -> Config:
 
 
 def head() -> str:
-    """Return the revision of this release: its files begin with it, and are in order."""
-    last = max(path.name for path in (_migrations() / "versions").glob("[0-9]*.py"))
-    return last.partition("_")[0]
+    """Return the revision of this release."""
+    return max(_revisions())
+
+
+def _revisions() -> set[str]:
+    """Return all that this release knows: files begin with them, and are in order."""
+    files = (_migrations() / "versions").glob("[0-9]*.py")
+    return {path.name.partition("_")[0] for path in files}
 
 
 def _migrations() -> Path:

@@ -57,7 +57,7 @@ class Problem(Enum):
         "version-mismatch",
         422,
         "The two sides speak different versions",
-        "Install the same release of coterie on both sides.",
+        "Install one release on both sides; a session of an older one has to be opened anew.",
     )
     DIGEST_MISMATCH = Facts(
         "digest-mismatch",

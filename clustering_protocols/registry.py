@@ -302,8 +302,11 @@ def check_terms(terms: Terms) -> Params:
     choice = terms.protocol
     known = protocol(choice.name)
     if known.version != choice.version:
+        is_older = choice.version < known.version
+        remedy = "open it anew" if is_older else "install the session's release here"
         raise VersionMismatch(
-            f"Protocol {choice.name!r} v{choice.version}; v{known.version} is here."
+            f"The session is of protocol {choice.name!r} v{choice.version}; "
+            f"v{known.version} is here: {remedy}."
         )
     params = parse_params(choice.name, choice.params)
     _check_fit(params, terms)

@@ -338,7 +338,14 @@ def read_terms(text: bytes) -> Terms:
         _Versioned, text
     ).coterie  # first: later terms may have more fields
     if version != TERMS_VERSION:
-        raise VersionMismatch(f"Terms v{version}; v{TERMS_VERSION} is read here.")
+        remedy = (
+            "open the session anew"
+            if version < TERMS_VERSION
+            else "install the session's release here"
+        )
+        raise VersionMismatch(
+            f"Terms v{version}; v{TERMS_VERSION} is read here: {remedy}."
+        )
     return read_as(Terms, text)
 
 

@@ -11,6 +11,7 @@ if find_spec("sqlalchemy") is None:
 
 from .backups import backup, restore
 from .keys import key
-from .serving import migrate, serve
+from .migrating import migrate
+from .serving import serve
 
 __all__ = ["backup", "key", "migrate", "restore", "serve"]

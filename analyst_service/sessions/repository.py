@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.audit import Audit, hold
 from analyst_service.models import Contribution, Member, Session, Task, table
 from analyst_service.outbox import Outbox, Standing
-from clustering_protocols.wire.states import Event, SessionState, SlotState, after
+from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState, after
 
 # Queries of most requests, written once: to write one costs more than to send it.
 
@@ -126,6 +126,12 @@ class SessionRepository:
             Session.owner_id == owner_id, Session.name > after_name
         )
         return self._page(query.order_by(Session.name), limit, state)
+
+    def alive(self) -> list[Session]:
+        """Return all sessions that have not ended, by id."""
+        over = [state.value for state in OVER]
+        query = sa.select(Session).where(Session.state.not_in(over))
+        return list(self._transaction.scalars(query.order_by(Session.id)))
 
     def count(self) -> dict[str, int]:
         """Return the number of sessions in each state that has any."""
