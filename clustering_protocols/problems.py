@@ -57,7 +57,7 @@ class Problem(Enum):
         "version-mismatch",
         422,
         "The two sides speak different versions",
-        "Install one release on both sides; a session of an older one has to be opened anew.",
+        "Install the same release on both sides. No release here goes on with a session of an older protocol version: open it anew.",
     )
     DIGEST_MISMATCH = Facts(
         "digest-mismatch",

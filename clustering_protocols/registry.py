@@ -302,11 +302,10 @@ def check_terms(terms: Terms) -> Params:
     choice = terms.protocol
     known = protocol(choice.name)
     if known.version != choice.version:
-        is_older = choice.version < known.version
-        remedy = "open it anew" if is_older else "install the session's release here"
+        whose = "an older" if choice.version < known.version else "a newer"
         raise VersionMismatch(
-            f"The session is of protocol {choice.name!r} v{choice.version}; "
-            f"v{known.version} is here: {remedy}."
+            f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
+            f"release speaks; v{known.version} is here."
         )
     params = parse_params(choice.name, choice.params)
     _check_fit(params, terms)
