@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
-.PHONY: demo test check image thorough lint types imports migrations bench lock sbom clean
+.PHONY: demo test check image thorough golden lint types imports migrations bench lock sbom clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -35,6 +35,11 @@ image: $(READY)
 thorough: $(READY)
 	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest -n auto --dist worksteal -m thorough \
 	  --durations=20
+
+# Compares what sessions send with what is kept of it; tests/README.md says how to write
+# it anew: make golden GOLDEN="llf --write".
+golden: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m support.golden $(GOLDEN)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -240,11 +240,13 @@ def _dump(
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
     with Transaction(engine) as transaction:
         connection = transaction.connection()
+        tables = _tables(connection)
         sums = {
             table.name: _write_table(connection, table, fresh / "tables")
-            for table in _tables(connection)
+            for table in tables
         }
-        digests = RetentionRepository(transaction).live()
+        there = {table.name for table in tables}
+        digests = RetentionRepository(transaction).live(there)
     return {**manifest, "tables": sums}, digests
 
 

@@ -142,6 +142,10 @@ class Database:
         """Return whether the schema is the one that this release needs."""
         return self.revision() == head()
 
+    def knows(self, revision: str) -> bool:
+        """Return whether a revision is this release's, or that of one before it."""
+        return revision in _revisions()
+
     def revision(self) -> str | None:
         """Return the revision of the schema; None where there is none."""
         with self.engine.connect() as connection:
@@ -176,6 +180,12 @@ def _alembic(engine: sa.Engine) -> Config:
 def head() -> str:
     """Return the revision that this release needs."""
     return find_schema()
+
+
+def _revisions() -> set[str]:
+    """Return all that this release knows: files begin with them, and are in order."""
+    files = (find_migrations() / "versions").glob("[0-9]*.py")
+    return {path.name.partition("_")[0] for path in files}
 
 
 def _ask_whether_connections_live(engine: sa.Engine) -> None:

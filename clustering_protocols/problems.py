@@ -57,7 +57,7 @@ class Problem(Enum):
         "version-mismatch",
         422,
         "The two sides speak different versions",
-        "Install the same release of coterie on both sides.",
+        "Install the same release on both sides. No release here goes on with a session of an older protocol version: open it anew.",
     )
     DIGEST_MISMATCH = Facts(
         "digest-mismatch",

@@ -302,8 +302,10 @@ def check_terms(terms: Terms) -> Params:
     choice = terms.protocol
     known = protocol(choice.name)
     if known.version != choice.version:
+        whose = "an older" if choice.version < known.version else "a newer"
         raise VersionMismatch(
-            f"Protocol {choice.name!r} v{choice.version}; v{known.version} is here."
+            f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
+            f"release speaks; v{known.version} is here."
         )
     params = parse_params(choice.name, choice.params)
     _check_fit(params, terms)

@@ -338,7 +338,10 @@ def read_terms(text: bytes) -> Terms:
         _Versioned, text
     ).coterie  # first: later terms may have more fields
     if version != TERMS_VERSION:
-        raise VersionMismatch(f"Terms v{version}; v{TERMS_VERSION} is read here.")
+        whose = "an older" if version < TERMS_VERSION else "a newer"
+        raise VersionMismatch(
+            f"Terms v{version}, which {whose} release writes; v{TERMS_VERSION} is read here."
+        )
     return read_as(Terms, text)
 
 

@@ -10,6 +10,7 @@ from .auditing import audit  # noqa: E402
 from .backups import backup, restore  # noqa: E402
 from .config import config  # noqa: E402
 from .keys import key  # noqa: E402
-from .serving import migrate, serve  # noqa: E402
+from .migrating import migrate  # noqa: E402
+from .serving import serve  # noqa: E402
 
 __all__ = ["audit", "backup", "config", "key", "migrate", "restore", "serve"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from analyst_service.cli.acting import note
-from analyst_service.cli.opening import any_database, current_database, read_settings
+from analyst_service.cli.migrating import end_outdated_sessions
+from analyst_service.cli.opening import any_database, known_database, read_settings
 
 
 @click.command()
@@ -16,7 +17,8 @@ from analyst_service.cli.opening import any_database, current_database, read_set
 def backup(folder: Path) -> None:
     """Write database, blobs and the analyst's key into a new FOLDER.
 
-    The service may work on meanwhile. Keep the folder as secret as the data folder.
+    The service may work on meanwhile. A database of an older release is copied as it
+    is: nothing in it changes. Keep the folder as secret as the data folder.
     """
     from analyst_service.administration import Act
     from analyst_service.backup import BackupFailed, back_up
@@ -24,7 +26,7 @@ def backup(folder: Path) -> None:
     from analyst_service.clock import SystemClock
 
     settings, clock = read_settings(), SystemClock()
-    with current_database(settings) as database:
+    with known_database(settings) as database:
         try:
             n_blobs = back_up(database, settings, folder, _show, clock)
         except BackupFailed as error:
@@ -63,6 +65,7 @@ def restore(folder: Path) -> None:
             n_blobs = bring_back(database, settings, folder, _show)
         except BackupFailed as error:
             raise click.ClickException(str(error)) from None
+        end_outdated_sessions(database)
         note(database, Act.RESTORED, blobs=n_blobs)
     click.echo(f"Restored, with {n_blobs} blobs.", err=True)
 

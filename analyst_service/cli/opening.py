@@ -67,12 +67,37 @@ def misspelt(
 def current_database(settings: Settings) -> Iterator[Database]:
     """Open the database for a while; it must have the schema of this release."""
     with any_database(settings) as database:
+        check_schema(database, database.revision())
         if not database.is_current():
             raise click.ClickException(
-                "The database does not have the schema of this release. "
-                "Run 'coterie migrate' first."
+                "The database has the schema of an older release. Stop the service, "
+                "run 'coterie backup FOLDER', then 'coterie migrate'."
             )
         yield database
+
+
+@contextmanager
+def known_database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while; this release or an older one made its schema."""
+    with any_database(settings) as database:
+        check_schema(database, database.revision())
+        yield database
+
+
+def check_schema(database: Database, revision: str | None) -> None:
+    """Refuse a database without a schema, or with one that this release does not know."""
+    from analyst_service.database import head
+
+    if revision is None:
+        raise click.ClickException(
+            "The database has no schema yet. Run 'coterie migrate' first."
+        )
+    if not database.knows(revision):
+        raise click.ClickException(
+            f"The database has schema {revision} of a newer release; this one knows "
+            f"none after {head()}. Install the newer release. To stay with this one, "
+            "restore a backup that it wrote into an empty analyst ('coterie restore')."
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`coterie serve` and `coterie migrate`."""
+"""`coterie serve`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from analyst_service.cli.acting import note
-from analyst_service.cli.opening import (
-    any_database,
-    current_database,
-    read_identity,
-    read_settings,
-)
+from analyst_service.cli.opening import current_database, read_identity, read_settings
 
 if TYPE_CHECKING:
     from analyst_service.settings import Settings
@@ -175,30 +169,3 @@ def _check_port(host: str, port: int) -> None:
 def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
     is_local = host in {"localhost", "127.0.0.1", "::1"}
     return not (is_local or certificate or settings.trusted_proxies)
-
-
-@click.command()
-def migrate() -> None:
-    """Create the database's schema, or bring it up to this release."""
-    from alembic.util import CommandError
-
-    from analyst_service.administration import Act
-
-    with any_database(read_settings()) as database:
-        before = database.revision()
-        try:
-            database.migrate()
-        except CommandError:
-            raise click.ClickException(
-                "The database has a schema that this release does not know: it is of a "
-                "newer release. Install that one."
-            ) from None
-        after = database.revision()
-        if before != after:
-            note(database, Act.MIGRATED, before=before, after=after)
-    if before == after:
-        click.echo(f"The schema is current: revision {after}.", err=True)
-    elif before is None:
-        click.echo(f"The schema was created: revision {after}.", err=True)
-    else:
-        click.echo(f"The schema went from revision {before} to {after}.", err=True)

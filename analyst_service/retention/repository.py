@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.models import (
+    Base,
     Contribution,
     Invitation,
     Member,
@@ -116,9 +118,11 @@ class RetentionRepository:
         self._transaction.delete(upload)
         return digests
 
-    def live(self) -> set[str]:
-        """Return all digests that a row names."""
-        return set(self._transaction.scalars(_named()))
+    def live(
+        self, tables: Collection[str] = frozenset(Base.metadata.tables)
+    ) -> set[str]:
+        """Return all digests that a row of these tables names; a schema may lack some."""
+        return set(self._transaction.scalars(_named(tables=tables)))
 
     def is_live(self, digest: str) -> bool:
         """Return whether a row names a digest."""
@@ -155,7 +159,10 @@ def _of(
     return sa.and_(*(getattr(table, n) == getattr(upload, n) for n in place))
 
 
-def _named(digest: str | None = None) -> sa.CompoundSelect[Any]:
+def _named(
+    digest: str | None = None,
+    tables: Collection[str] = frozenset(Base.metadata.tables),
+) -> sa.CompoundSelect[Any]:
     """Return the query for all digests that rows name, or for one of them."""
     kept = Session.id == Contribution.session_id, Session.purged_at.is_(None)
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
@@ -172,5 +179,6 @@ def _named(digest: str | None = None) -> sa.CompoundSelect[Any]:
                 column.is_not(None) if digest is None else column == digest, *conditions
             )
             for column, conditions in sources.items()
+            if column.class_.__tablename__ in tables
         )
     )

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.audit import Audit, hold
 from analyst_service.models import Contribution, Member, Session, Task, table
 from analyst_service.outbox import Outbox, Standing
-from clustering_protocols.wire.states import Event, SessionState, after
+from clustering_protocols.wire.states import OVER, Event, SessionState, after
 
 # Queries of most requests, written once: to write one costs more than to send it.
 
@@ -106,6 +106,12 @@ class SessionRepository:
     ) -> Session | None:
         """Return an owner's session as it is now, by its name."""
         return self._one(_BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
+
+    def alive(self) -> list[Session]:
+        """Return all sessions that have not ended, by id."""
+        over = [state.value for state in OVER]
+        query = sa.select(Session).where(Session.state.not_in(over))
+        return list(self._transaction.scalars(query.order_by(Session.id)))
 
     def count(self) -> dict[str, int]:
         """Return the number of sessions in each state that has any."""

@@ -12,12 +12,12 @@ import pytest
 from support.examples import begun, dealt
 from support.raw_rows import contains, numbers, tell_tales
 from support.repeats import some
+from support.sealing import read_before_sealing
 
 from clustering_protocols import codec, packets, registry, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import AgreementMismatch
-from clustering_protocols.secrecy import envelopes
 from clustering_protocols.simulation import Session
 
 SEED = 3
@@ -62,16 +62,9 @@ class Finished(NamedTuple):
 
 @cache
 def finished(example: Example[Any]) -> Finished:
-    sealed: list[bytes] = []
-    seal = envelopes.seal
-
-    def recording(content: bytes, *others: Any) -> bytes:
-        sealed.append(content)
-        return seal(content, *others)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(envelopes, "seal", recording)
-        return Finished(begun(example, SEED, Session).to_the_end(), sealed)
+    with read_before_sealing() as sealed:
+        simulated = begun(example, SEED, Session).to_the_end()
+    return Finished(simulated, [each.content for each in sealed])
 
 
 @cache

@@ -1,0 +1,232 @@
+"""What an earlier release wrote: its database, its blobs, the homes of its parties.
+
+``released/make.py`` wrote the archives with the commands of that release. Every session
+of them is found where it stood: two are over, two are half way, one waits for a party.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from support.databases import BOTH_DATABASES, Databases
+from support.in_process import Api, in_process
+
+from analyst_service.database import Database, head
+from clustering_protocols.errors import VersionMismatch
+from party_sdk.cli import main
+from party_sdk.participant import Party
+from party_sdk.policy import Policy
+
+RELEASED = Path(__file__).parent / "released"
+SLOTS = ("r1c1", "r2c1")
+GOES_ON = {"0.2.0": ["dc-half"], "schema-0016": ["dc-half", "llf-half"]}
+ENDS = {"0.2.0": ["llf-half", "llf-new"], "schema-0016": []}
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def released(release: str, tmp_path: Path) -> Path:
+    """The folder of a release: data folder, homes, tables and held.json."""
+    with tarfile.open(RELEASED / f"{release}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+@pytest.fixture
+def run(released: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run an administrator's command over that data folder."""
+    monkeypatch.setenv("COTERIE_DATA_DIR", str(released / "analyst"))
+    monkeypatch.setenv("COTERIE_DATABASE_URL", "")
+    return lambda *words: CliRunner().invoke(main, words)
+
+
+def held(released: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((released / "held.json").read_text())
+    return found
+
+
+def revision(released: Path) -> str | None:
+    database = Database(f"sqlite:///{released / 'analyst' / 'coterie.db'}")
+    try:
+        return database.revision()
+    finally:
+        database.close()
+
+
+def party(released: Path, api: Api, session: str, slot: str) -> Party:
+    home = released / "homes" / session
+    risks = frozenset(json.loads((home / "risks.json").read_text()))
+    return Party.join(
+        json.loads((home / "invitations.json").read_text())[slot],
+        policy=Policy(accepted_risks=risks, least_known=0),
+        home=home / slot,
+        transport=api.transport(),
+    )
+
+
+def table(released: Path, slot: str) -> Path:
+    return released / "tables" / f"{slot}.csv"
+
+
+def labels_written(released: Path, session: str, slot: str) -> list[int]:
+    """Return the labels that the released command wrote."""
+    path = released / "homes" / session / f"{slot}-labels.csv"
+    with path.open() as file:
+        return [int(line["label"]) for line in csv.DictReader(file)]
+
+
+def to_the_end(released: Path, api: Api, session: str) -> list[list[int]]:
+    """Let both parties go on; return their labels."""
+    with ThreadPoolExecutor() as pool:
+        going = [
+            pool.submit(
+                party(released, api, session, slot).run,
+                table(released, slot),
+                id_column="id",
+            )
+            for slot in SLOTS
+        ]
+        return [each.result(timeout=120).labels.tolist() for each in going]
+
+
+ON_DATABASES = [
+    *(pytest.param("0.2.0", *each.values, marks=each.marks) for each in BOTH_DATABASES),
+    pytest.param("schema-0016", "sqlite"),
+]
+
+
+@pytest.mark.parametrize(("release", "kind"), ON_DATABASES)
+def test_what_a_release_held_is_copied_brought_up_and_goes_on(
+    kind: str,
+    release: str,
+    released: Path,
+    run: Run,
+    databases: Databases,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, key = held(released), held(released)["key"]
+    copied = run("backup", str(released / "monday"))
+    assert copied.exit_code == 0, copied.output
+    with databases.empty(kind, released) as url:
+        monkeypatch.setenv("COTERIE_DATA_DIR", str(released / "new"))
+        monkeypatch.setenv("COTERIE_DATABASE_URL", url)
+        restored = run("restore", str(released / "monday"))
+        assert restored.exit_code == 0, restored.output
+        with in_process(released / "new", url, driven=True) as api:
+            for session, then in before["sessions"].items():
+                now = api.send("GET", f"/v1/sessions/{session}", key).json()
+                check_standing(now, then, ends=session in ENDS[release])
+            for slot in SLOTS:
+                finished = party(released, api, "dc-done", slot).result()
+                written = labels_written(released, "dc-done", slot)
+                assert finished.labels.tolist() == written
+            for session in ("dc-done", "llf-done"):
+                check_readable(released, api, key, session)
+            for session in GOES_ON[release]:
+                done = session.replace("half", "done")
+                expected = [labels_written(released, done, slot) for slot in SLOTS]
+                assert are_alike(to_the_end(released, api, session), expected)
+            if "llf-half" in ENDS[release]:
+                with pytest.raises(VersionMismatch, match="open it anew"):
+                    party(released, api, "llf-half", "r1c1").run(
+                        table(released, "r1c1"), id_column="id"
+                    )
+
+
+def check_standing(now: dict[str, Any], then: dict[str, Any], *, ends: bool) -> None:
+    """A session is as it was, unless it is one that was ended."""
+    if not ends:
+        assert (now["state"], now["round"]) == (then["state"], then["round"])
+        return
+    assert (now["state"], now["reason"]) == ("cancelled", "version-mismatch")
+    assert "of protocol 'llf' v1, which an older release speaks" in now["detail"]
+
+
+def check_readable(released: Path, api: Api, key: str, session: str) -> None:
+    """Its audit and the results of all parties are there as they were."""
+    path = f"/v1/sessions/{session}"
+    assert api.send("GET", f"{path}/audit", key).json()["lines"]
+    for slot in SLOTS:
+        kept = released / "homes" / session / slot / "parties" / session / slot
+        token = json.loads((kept / "identity.json").read_text())["token"]
+        answer = api.send("GET", f"{path}/result", token)
+        assert answer.content == (kept / "result.arrays").read_bytes()
+
+
+def are_alike(found: list[list[int]], expected: list[list[int]]) -> bool:
+    """Return whether two clusterings are the same but for the numbers of clusters."""
+    flat, other = chain(*found), list(chain(*expected))
+    return len({*zip(flat, other, strict=True)}) == len(set(other))
+
+
+@pytest.mark.parametrize("release", ["0.2.0"])
+def test_a_backup_of_an_older_schema_changes_nothing(released: Path, run: Run) -> None:
+    database = released / "analyst" / "coterie.db"
+    schema, rows = revision(released), dump(database)
+    made = run("backup", str(released / "monday"))
+    assert made.exit_code == 0, made.output
+    manifest = json.loads((released / "monday" / "manifest.json").read_text())
+    assert manifest["revision"] == schema == revision(released)
+    assert schema != head()
+    assert dump(database) == rows
+    blobs = {each.name for each in (released / "analyst/blobs").glob("??/*")}
+    copies = {each.name for each in (released / "monday/blobs").glob("??/*")}
+    assert copies
+    assert copies <= blobs
+
+
+def dump(database: Path) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return list(connection.iterdump())
+
+
+@pytest.mark.parametrize("release", ["0.2.0"])
+def test_migrating_names_and_ends_what_cannot_go_on(run: Run) -> None:
+    done = run("migrate")
+    assert done.exit_code == 0, done.output
+    assert f"from revision 0009 to {head()}" in done.output
+    for session, state in (("llf-half", "collecting"), ("llf-new", "recruiting")):
+        assert f"Ended: {session} ({state}). The session is of protocol" in done.output
+    assert "2 open sessions were ended" in done.output
+    assert "dc-half" not in done.output
+    again = run("migrate")
+    assert f"The schema is current: revision {head()}." in again.output
+    assert "Ended" not in again.output
+
+
+@pytest.mark.parametrize("release", ["0.2.0"])
+def test_an_older_schema_is_not_served_and_one_message_says_what_to_do(
+    released: Path, run: Run
+) -> None:
+    refused = run("serve")
+    assert refused.exit_code == 1
+    assert "run 'coterie backup FOLDER', then 'coterie migrate'" in refused.output
+    assert revision(released) == "0009"
+
+
+@pytest.mark.parametrize("release", ["schema-0016"])
+@pytest.mark.parametrize("words", [["serve"], ["migrate"], ["backup", "monday"]])
+def test_a_newer_schema_is_refused_by_all_commands_with_one_message(
+    words: list[str], released: Path, run: Run
+) -> None:
+    with closing(sqlite3.connect(released / "analyst" / "coterie.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    refused = run(*words)
+    assert refused.exit_code == 1
+    assert "schema 9999 of a newer release" in refused.output
+    assert "Install the newer release." in refused.output
+    assert "restore a backup" in refused.output
+    assert "coterie migrate" not in refused.output  # which would lead in a circle
+    assert revision(released) == "9999"

@@ -1,0 +1,50 @@
+"""The sessions of which golden records are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from clustering_protocols import registry
+from clustering_protocols.contract import Example
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.release import Release
+from clustering_protocols.schema import numbers
+
+SEED = 3
+
+
+def cases(protocol: str) -> dict[str, Example[Any]]:
+    """Return the examples of a protocol by number, and what they do not join, by name."""
+    examples = registry.protocol(protocol).examples()
+    numbered = {str(number): each for number, each in enumerate(examples)}
+    return numbered | dict(_joined(protocol, examples))
+
+
+def _joined(protocol: str, examples: Any) -> Iterator[tuple[str, Example[Any]]]:
+    """Yield rows that are aligned, with runs and profiles, where a protocol can."""
+    runs, profiles = Evaluation(n_clusters=(2, 3)), Release(profiles="everybody")
+    if protocol in {"dc", "fccm", "llf", "pqmds"}:
+        aligned = next(each for each in examples if each.missing)
+        yield (
+            "aligned, runs and profiles",
+            _described(replace(aligned, evaluation=runs, release=profiles)),
+        )
+    if protocol == "omnifc":
+        yield (
+            "runs and profiles",
+            _described(replace(examples[0], evaluation=runs, release=profiles)),
+        )
+
+
+def _described(example: Example[Any]) -> Example[Any]:
+    """Return an example with a dictionary, which profiles need."""
+    groups, width = example.layout.n_column_groups, example.X.shape[1]
+    sizes = [width // groups + (i < width % groups) for i in range(groups)]
+    begins = [sum(sizes[:i]) for i in range(groups)]
+    dictionary = [
+        numbers([f"x{b + i}" for i in range(size)], -60.0, 60.0)
+        for b, size in zip(begins, sizes, strict=True)
+    ]
+    return replace(example, dictionary=dictionary)

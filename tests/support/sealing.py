@@ -1,0 +1,32 @@
+"""What parties seal for each other, read before it is sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from clustering_protocols.secrecy import envelopes
+from clustering_protocols.secrecy.envelopes import Binding
+
+
+class Sealed(NamedTuple):
+    """The content of an envelope, and what it is bound to."""
+
+    binding: Binding
+    content: bytes
+
+
+@contextmanager
+def read_before_sealing() -> Iterator[list[Sealed]]:
+    """Collect what is sealed meanwhile, in order."""
+    found: list[Sealed] = []
+    seal = envelopes.seal
+
+    def recording(content: bytes, binding: Binding, *keys: Any) -> bytes:
+        found.append(Sealed(binding, content))
+        return seal(content, binding, *keys)
+
+    with patch.object(envelopes, "seal", recording):
+        yield found
