@@ -185,7 +185,8 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
             "This is not the table with which the party joined: rows, ids, columns or "
             "their order differ."
         )
-    found = principal_axes(*member.clustered(data, result.labels), most=_MOST_POINTS)
+    rows, labels = member.clustered(data, result.labels)
+    found = principal_axes(rows, labels, units=member.units(rows), most=_MOST_POINTS)
     return Points(
         x=tuple(found.places[:, 0].round(4).tolist()),
         y=tuple(found.places[:, 1].round(4).tolist()),

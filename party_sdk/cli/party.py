@@ -338,7 +338,10 @@ def _run(
             from party_sdk.plots import draw
 
             shown, found = member.clustered(data, result.labels)
-            draw(shown, replace(result, labels=found), picture)
+            given = replace(result, labels=found)
+            blocks = result.item_memberships is not None
+            units = None if blocks else member.units(shown)
+            draw(shown, given, picture, units=units)
             say(f"a picture in {picture}", err=True)
     if as_json:
         say(json.dumps(_document(member, result, path)))
