@@ -169,6 +169,7 @@ def create(
     """
     from clustering_protocols import registry
     from clustering_protocols.terms import Guards
+    from party_sdk.advice import USUAL_COLUMNS, check_sizes
 
     if columns is not None and rows is None:
         raise click.UsageError("--columns says nothing without --rows.")
@@ -178,8 +179,9 @@ def create(
     values, runs = read_runs(read_values(params), choose, choose_within)
     agreed = registry.parse_params(protocol, values)
     layout = _layout(slots, row_groups, column_groups)
+    width = columns or sum(len(schema.fields) for schema in dictionary or ())
+    check_sizes(agreed, layout, rows, width or USUAL_COLUMNS, runs)
     if not as_json:
-        width = columns or sum(len(schema.fields) for schema in dictionary or ())
         for line in _costs(agreed, layout, runs, rows, width):
             say(line, err=True)
     opened = coordinator.create_session(
@@ -219,10 +221,13 @@ def _costs(
     columns: int,
 ) -> Iterator[str]:
     """Yield what a session costs beyond the usual: several runs, many rows."""
-    if runs is None and rows is None:
-        return
+    from clustering_protocols import cautions
     from party_sdk import advice, measured
 
+    if columns:
+        widths = advice.widths_of(layout, columns)
+        for sentence in cautions.of_session(params, layout, widths):
+            yield f"warning: {sentence}"
     if runs is not None:
         yield measured.rounds_line(params, layout, runs)
     yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)
