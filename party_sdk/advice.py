@@ -183,8 +183,13 @@ def _shortest(
     situation: Situation, judged: Sequence[tuple[Method, Sequence[str]]]
 ) -> Sequence[str]:
     """Return the reasons against the way that is nearest to fit."""
-    near = [why for way, why in judged if situation.partitioning in way.partitionings]
-    return min(near or [why for _, why in judged], key=len)
+    near = [each for each in judged if situation.partitioning in each[0].partitionings]
+
+    def distance(each: tuple[Method, Sequence[str]]) -> tuple[int, bool]:
+        way, why = each
+        return len(why), situation.shape not in {None, *way.shapes}
+
+    return min(near or judged, key=distance)[1]
 
 
 def _reasons(situation: Situation, layout: Layout, name: str, way: Method) -> list[str]:

@@ -136,11 +136,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             return ()
         least, largest = _NARROW_FIDELITY[params.algorithm]
         held = " or ".join(map(str, narrow))
-        return (
+        sentence = (
             f"Parties with {held} columns leave one dimension out (dimensions "
             f"'all_but_one'): fidelity was {least} to {largest} on five such sets. With "
-            "dimensions 'all' it is 1.",
+            "dimensions 'all' it is 1."
         )
+        return (sentence,)
 
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""

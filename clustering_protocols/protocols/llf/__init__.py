@@ -119,11 +119,12 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         stays = layout.n_row_groups > 1 and params.small_clusters == "stay"
         if not small or params.fuzzy or not stays:
             return ()
-        return (
+        sentence = (
             f"Small clusters keep their place: {small} of {len(sizes)} have fewer than "
             f"{params.min_cluster_rows} rows (min_cluster_rows, small_clusters). Plain "
-            "k-means would move them.",
+            "k-means would move them."
         )
+        return (sentence,)
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""

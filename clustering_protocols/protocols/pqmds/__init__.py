@@ -113,11 +113,12 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         least = 2**0.5 * n_codes / params.privacy.epsilon  # of laplace noise
         if least <= _CODES:
             return ()
-        return (
+        sentence = (
             f"Noise of {n_codes} codes under ε = {params.privacy.epsilon:g} deviates by "
             f"{least:.2g} of their range, more than codes can: clusters are lost. Raise "
-            "epsilon, or send fewer codes (sub_dim, coordinates).",
+            "epsilon, or send fewer codes (sub_dim, coordinates)."
         )
+        return (sentence,)
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
