@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from clustering_protocols import cautions, registry
 from clustering_protocols.terms import Terms
-from party_sdk.results import Result
+
+if TYPE_CHECKING:
+    from party_sdk.results import Result
 
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:

@@ -169,7 +169,6 @@ def create(
     """
     from clustering_protocols import registry
     from clustering_protocols.terms import Guards
-    from party_sdk.advice import USUAL_COLUMNS, check_sizes
 
     if columns is not None and rows is None:
         raise click.UsageError("--columns says nothing without --rows.")
@@ -180,7 +179,10 @@ def create(
     agreed = registry.parse_params(protocol, values)
     layout = _layout(slots, row_groups, column_groups)
     width = columns or sum(len(schema.fields) for schema in dictionary or ())
-    check_sizes(agreed, layout, rows, width or USUAL_COLUMNS, runs)
+    if rows is not None:
+        from party_sdk.advice import USUAL_COLUMNS, check_sizes
+
+        check_sizes(agreed, layout, rows, width or USUAL_COLUMNS, runs)
     if not as_json:
         for line in _costs(agreed, layout, runs, rows, width):
             say(line, err=True)
@@ -221,6 +223,8 @@ def _costs(
     columns: int,
 ) -> Iterator[str]:
     """Yield what a session costs beyond the usual: several runs, many rows."""
+    if runs is None and rows is None:
+        return
     from clustering_protocols import cautions
     from party_sdk import advice, measured
 

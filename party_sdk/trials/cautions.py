@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols import cautions, registry
+from clustering_protocols import cautions
 from clustering_protocols.simulation import Simulated
 
 _LOSSLESS = 0.95
@@ -14,9 +14,7 @@ def simulated_cautions(simulated: Simulated, fidelity: float | None) -> list[str
     What its terms let expect is said where fidelity shows it, or is not known.
     """
     session = simulated.trace.session
-    params = registry.runs_of(session.params, session.terms.evaluation)
-    run = params[simulated.chosen]
-    layout = session.layout
+    run, layout = session.runs[simulated.chosen], session.layout
     found: list[str] = []
     if fidelity is None or fidelity < _LOSSLESS:
         groups = map(layout.column_group, range(layout.n_column_groups))
