@@ -31,6 +31,15 @@ def of_session(params: Params, layout: Layout, widths: Sequence[int]) -> list[st
     return list(known.cautions(params, layout, widths))
 
 
+def _all_coincide(known: frozenset[str], figures: Figures | None) -> bool:
+    """Return whether one cluster has all rows, or memberships are alike in all."""
+    if figures is None or figures.n_clusters == 1:
+        return figures is not None
+    if figures.inertia is None and figures.criterion is None:
+        return False  # figures that were held back
+    return "partition_coefficient" in known and figures.partition_coefficient is None
+
+
 def of_result(
     params: Params,
     *,
@@ -57,8 +66,7 @@ def of_result(
     alike = int(report.get("n_coinciding") or 0)
     found = []
     if k is not None and k > 1:
-        is_one = figures is not None and figures.n_clusters == 1
-        if alike >= k - 1 or is_one:
+        if alike >= k - 1 or _all_coincide(known.figures(params, layout), figures):
             found.append(
                 f"All {k} clusters coincide: labels tell nothing. {known.apart}"
             )

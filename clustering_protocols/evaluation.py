@@ -83,7 +83,7 @@ class Evaluation(Section):
         for rule in cast("Sequence[Rule]", (self.choose,)) if named else USUAL:
             if any(getattr(run, rule) is not None for run in runs):
                 return rule
-        if runs and all(run.n_clusters == 1 for run in runs):
+        if not named and runs and all(run.n_clusters == 1 for run in runs):
             return USUAL[0]  # clusters of all runs coincide: the first counts
         asked = self.choose if named else f"any of {', '.join(USUAL)}"
         raise InvalidParameters(f"choose: no run of this session has {asked}.")

@@ -57,14 +57,14 @@ def of_rows(
     n_clusters = int(np.count_nonzero(counts))
     others: dict[str, float | None] = {}
     if memberships is not None:
-        others = _of_memberships(X, memberships, n_clusters)
+        others = _of_memberships(X, memberships, labels)
     if silhouette and formulas.comparable(n_clusters, len(labels)):
         others["silhouette"] = _silhouette(X, labels, counts)
     return formulas.of_sums(around_means.of(ArrayRows(X), labels), **others, **run)
 
 
 def _of_memberships(
-    X: FloatArray, U: FloatArray, n_clusters: int
+    X: FloatArray, U: FloatArray, labels: IntArray
 ) -> dict[str, float | None]:
     """Return partition coefficient and Xie-Beni."""
     n, k = U.shape
@@ -81,7 +81,7 @@ def _of_memberships(
     there = weights > 0
     return {
         "partition_coefficient": formulas.partition_coefficient(
-            weights.sum(), n, n_clusters
+            weights.sum(), n, np.bincount(labels, minlength=k)
         ),
         "xie_beni": formulas.xie_beni(
             compactness, n, formulas.separations(means[there])

@@ -14,6 +14,8 @@ import numpy as np
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
 
+_ALIKE: Final = 1e-3
+"""How little the mean squared membership exceeds that of rows in all clusters alike."""
 _COINCIDING: Final = 1e6
 """A Xie-Beni from which centroids lie nearer than a thousandth of the rows' deviation."""
 
@@ -152,18 +154,20 @@ def xie_beni(compactness: float, n_rows: float, between: FloatArray) -> float | 
 
 
 def partition_coefficient(
-    squares: float, n_rows: float, n_clusters: int
+    squares: float, n_rows: float, sizes: IntArray
 ) -> float | None:
     """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1].
 
-    None where all rows belong most to one cluster, which would be the best or the worst.
+    None where clusters coincide: all rows belong most to one, or to all of them alike.
 
     Parameters
     ----------
-    n_clusters : int
-        Clusters to which some row belongs most.
+    sizes : int64 array of shape (k,)
+        How many rows belong most to each cluster.
     """
-    return min(squares / n_rows, 1.0) if n_clusters > 1 else None
+    found, k = min(squares / n_rows, 1.0), len(sizes)
+    alike = k > 1 and found * k < 1 + _ALIKE
+    return None if alike or np.count_nonzero(sizes) < 2 else found
 
 
 def mean_silhouette(total: float, n_rows: float) -> float:

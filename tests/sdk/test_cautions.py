@@ -55,7 +55,7 @@ def test_co_clusters_of_counts_that_coincide_are_warned_of() -> None:
         pd.DataFrame(part, columns=[f"w{place}-{i}" for i in range(4)])
         for place, part in enumerate(np.hsplit(counts, 3))
     ]
-    params = CoClustering(n_clusters=3, lambda_u=50.0)
+    params = CoClustering(n_clusters=3, lambda_u=50.0, r_max=9.0)
     with pytest.warns(UserWarning, match="All 3 clusters coincide.*binary"):
         session = simulate(params, frames, "columns")
     assert session.figures is not None
@@ -91,7 +91,7 @@ def test_clusters_that_kept_their_place_are_warned_of() -> None:
 
 
 def test_clusters_that_still_moved_are_warned_of() -> None:
-    params = LosslessFederated(n_clusters=6, max_iter=1)
+    params = LosslessFederated(n_clusters=6, max_iter=1, min_cluster_rows=1)
     with pytest.warns(UserWarning, match="still moved after 1 updates: raise max_iter"):
         simulate(params, WIDE, (3, 1))
 
@@ -175,7 +175,7 @@ def test_sizes_are_held_against_the_protocol_s_own_checks(
 
 def test_factors_may_be_more_than_columns() -> None:
     X, _ = make_blobs(80, 3, centers=7, random_state=3)
-    params = OmniFC(n_clusters=7, algorithm="nmf", n_init=2)
+    params = OmniFC(n_clusters=7, algorithm="nmf", n_init=2, features="distance_rows")
     session = simulate(params, X, (3, 1))
     assert session.fidelity is not None
 

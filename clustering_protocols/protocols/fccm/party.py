@@ -104,7 +104,7 @@ def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
         n_clusters=n_clusters,
         criterion=float(known.criteria[best]),
         partition_coefficient=partition_coefficient(
-            float(np.square(U).sum()), len(U), n_clusters
+            float(np.square(U).sum()), len(U), _sizes(U)
         ),
         n_iter=int(known.n_iterations[best]),
         converged=bool(known.moved[best] <= params.tol),
