@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from clustering_protocols import registry
-from clustering_protocols.agreements import Agreement, Line
+from clustering_protocols.agreements import Agreement, Member
 from clustering_protocols.contract import Params, SessionContext
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.terms import Layout, read_terms
@@ -45,8 +46,9 @@ def check_planned(
         ),
     )
     heights = spread(rows, layout.n_row_groups)
+    planned: Any = Member.model_construct  # nobody signs a plan
     roster = tuple(
-        Line.model_construct(
+        planned(
             slot=slot.name,
             n_rows=max(1, heights[slot.row]),
             n_columns=max(1, widths[slot.column]),
