@@ -22,11 +22,12 @@ def simulated_cautions(simulated: Simulated, fidelity: float | None) -> list[str
         here = "" if fidelity is None else f" Here it is {fidelity:.2f}."
         found += [f"{said}{here}" for said in cautions.of_session(run, layout, widths)]
     for outcome in simulated.outcomes.values():
+        sizes = outcome.cluster_sizes
         found += cautions.of_result(
             run,
             layout=layout,
             report=outcome.report,
             figures=outcome.figures[outcome.chosen] if outcome.figures else None,
-            sizes=outcome.cluster_sizes,
+            sizes=None if sizes is None else sizes.tolist(),
         )
     return list(dict.fromkeys(found))
