@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-_BUNDLED = frozenset({"iris", "wine", "breast_cancer", "digits"})
+BUNDLED = frozenset({"iris", "wine", "breast_cancer", "digits"})
 # Sets that scikit-learn does not bundle, and what they are called at their source.
 SOURCES = {
     "heart": "UCI: Statlog (Heart)",
@@ -32,7 +32,7 @@ class MissingDataError(Exception):
 
 def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return features and classes of a set; MissingDataError says how to get it."""
-    if name in _BUNDLED:
+    if name in BUNDLED:
         from sklearn import datasets as bundled
 
         bunch = getattr(bundled, f"load_{name}")()

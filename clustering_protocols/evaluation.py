@@ -83,13 +83,16 @@ class Evaluation(Section):
         for rule in cast("Sequence[Rule]", (self.choose,)) if named else USUAL:
             if any(getattr(run, rule) is not None for run in runs):
                 return rule
+        if not named and runs and all(run.n_clusters == 1 for run in runs):
+            return USUAL[0]  # clusters of all runs coincide: the first counts
         asked = self.choose if named else f"any of {', '.join(USUAL)}"
         raise InvalidParameters(f"choose: no run of this session has {asked}.")
 
     def best(self, runs: Sequence[Figures]) -> int:
         """Return the number of the run that the rule chooses.
 
-        Among those that have its figure: none compares one cluster with others.
+        Among those that have its figure: none compares one cluster with others. The
+        first where all runs have one cluster.
 
         Raises
         ------
@@ -100,4 +103,4 @@ class Evaluation(Section):
         values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
         known = {run: value for run, value in values.items() if value is not None}
         sign = 1 if rule in LEAST_IS_BEST else -1
-        return min(known, key=lambda run: (sign * known[run], run))
+        return min(known, key=lambda run: (sign * known[run], run), default=0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from clustering_protocols import registry
+from clustering_protocols import cautions, registry
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.recipe import Plan
 from clustering_protocols.release import Release
@@ -92,6 +92,7 @@ def sheet_of(
         steps=steps_of(terms),
         runs="" if terms.evaluation is None else runs_sentence(terms.evaluation),
         release="" if terms.release is None else release_sentence(terms.release),
+        cautions=tuple(cautions.of_terms(terms)),
         dictionary=tuple(_dictionary(terms, slot)),
         join_within=terms.deadlines.recruiting,
         answer_within=terms.deadlines.round,

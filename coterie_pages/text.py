@@ -28,6 +28,8 @@ def sheet_lines(sheet: TermsSheet) -> Iterator[str]:
     yield from _heading("What is done")
     for told in _method(sheet):
         yield from _wrapped(told)
+    for sentence in sheet.cautions:
+        yield from _wrapped(f"Warning: {sentence}")
     yield from _section("Who learns what", (f"{e.who}: {e.what}" for e in sheet.learns))
     yield from _section(
         "What remains possible: every risk that you accept by joining",

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols import registry
+from clustering_protocols import cautions, registry
 from clustering_protocols.contract import Params
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.planned import check_planned, spread
 from clustering_protocols.sizing import Extent
 from clustering_protocols.suitability import (
     Exposure,
@@ -74,6 +76,7 @@ class Fit:
     """A way that fits, with all that follows from it.
 
     large: what a session of so many rows takes, where that is much.
+    cautions: what may spoil its result.
     """
 
     protocol: str
@@ -86,6 +89,7 @@ class Fit:
     figures: Sequence[Figure]
     command: str
     large: Sequence[str] = ()
+    cautions: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +183,13 @@ def _shortest(
     situation: Situation, judged: Sequence[tuple[Method, Sequence[str]]]
 ) -> Sequence[str]:
     """Return the reasons against the way that is nearest to fit."""
-    near = [why for way, why in judged if situation.partitioning in way.partitionings]
-    return min(near or [why for _, why in judged], key=len)
+    near = [each for each in judged if situation.partitioning in each[0].partitionings]
+
+    def distance(each: tuple[Method, Sequence[str]]) -> tuple[int, bool]:
+        way, why = each
+        return len(why), situation.shape not in {None, *way.shapes}
+
+    return min(near or judged, key=distance)[1]
 
 
 def _reasons(situation: Situation, layout: Layout, name: str, way: Method) -> list[str]:
@@ -196,8 +205,10 @@ def _reasons(situation: Situation, layout: Layout, name: str, way: Method) -> li
         )
         params = way.parameters(situation.n_clusters)
     try:
-        registry.protocol(name).check(registry.parse_params(name, params), layout)
-    except InvalidParameters as refused:
+        agreed = registry.parse_params(name, params)
+        registry.protocol(name).check(agreed, layout)
+        check_sizes(agreed, layout, situation.rows, situation.columns)
+    except (InvalidParameters, ProtocolFailed) as refused:
         found.append(refused.detail)
     return found
 
@@ -245,7 +256,36 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
         figures=figures(name, way.name, situation.partitioning),
         command=command(name, given, layout),
         large=large(params, layout, situation.rows, situation.columns),
+        cautions=cautions.of_session(
+            params, layout, widths_of(layout, situation.columns)
+        ),
     )
+
+
+def check_sizes(
+    params: Params,
+    layout: Layout,
+    rows: int | None,
+    columns: int,
+    evaluation: Evaluation | None = None,
+) -> None:
+    """Refuse sizes that the session would refuse; without rows nothing is known.
+
+    Raises
+    ------
+    ProtocolFailed, InvalidParameters
+    """
+    if rows is not None:
+        widths = widths_of(layout, columns)
+        check_planned(params, layout, rows=rows, widths=widths, evaluation=evaluation)
+
+
+def widths_of(layout: Layout, columns: int) -> list[int]:
+    """Return the columns of each group; of the usual number, no group has fewer."""
+    groups = layout.n_column_groups
+    if columns == USUAL_COLUMNS:
+        return [-(-columns // groups)] * groups
+    return spread(columns, groups)
 
 
 def large(params: Params, layout: Layout, rows: int | None, columns: int) -> list[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clustering_protocols.arrays import IntArray
+import numpy as np
+
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.data import DataSource, keep_rows
 from clustering_protocols.errors import (
@@ -18,6 +20,11 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.preparation.arrival import Arrival, arrive, shares_rows
 from clustering_protocols.preparation.filling.stage import prepared
+from clustering_protocols.preparation.statistics.by_leader import (
+    Moments,
+    PooledMoments,
+    measure,
+)
 from clustering_protocols.recipe import Preparation, check_fields, whole_rows
 from clustering_protocols.registry import check_terms
 from clustering_protocols.schema import Schema
@@ -28,6 +35,10 @@ from party_sdk.client import AnalystClient
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from party_sdk.tables import IdColumns
+
+
+UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
+"""Scalings of protocols that keep a column's own unit."""
 
 
 class Agreed(NamedTuple):
@@ -105,6 +116,33 @@ def clustered(
     if rows is not None:
         data, labels = keep_rows(data, rows), labels[rows]
     return prepared(plan, data, memory), labels
+
+
+def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> FloatArray:
+    """Return by what the session divided each clustered column (m,) of a slot.
+
+    By pooled moments where the session had them, else by those of the party's own rows.
+
+    Parameters
+    ----------
+    data : DataSource
+        The slot's rows as the columns that were clustered.
+    """
+    scaling = getattr(check_terms(terms), "scaling", "standard")
+    if scaling in UNSCALED:
+        return np.ones(len(data.columns))
+    pooled: Moments | None = memory.get(PooledMoments)
+    if scaling == "minmax":
+        declared = terms.bounds(slot)
+        if declared is not None and np.isfinite(declared).all():
+            return declared.high - declared.low
+        if pooled is None or not len(pooled.minimum):
+            pooled = measure(data, moments=False, ranges=True)
+        return pooled.maximum - pooled.minimum
+    if pooled is None or not len(pooled.deviations):
+        pooled = measure(data, moments=True, ranges=False)
+    plan = terms.plan(slot)
+    return pooled.spread if plan is None else plan.units(pooled.spread)
 
 
 @contextmanager

@@ -23,16 +23,25 @@ class Axes(NamedTuple):
     explained: tuple[float, float]
 
 
-def principal_axes(data: DataSource, labels: IntArray, *, most: int) -> Axes:
-    """Return standardised rows on the axes along which they spread most.
+def principal_axes(
+    data: DataSource,
+    labels: IntArray,
+    *,
+    units: FloatArray | None = None,
+    most: int,
+) -> Axes:
+    """Return rows on the axes along which they vary most.
 
     Parameters
     ----------
+    units : float64 array of shape (m,), optional
+        By what each column is divided; its own standard deviation by default.
     most : int
         Of larger tables so many rows at most, evenly spread over the table.
     """
     X, shown = _some_rows(data, labels, most)
-    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    units = X.std(axis=0) if units is None else units
+    Z = (X - X.mean(axis=0)) / np.where(units > 0, units, 1.0)
     _, strengths, axes = np.linalg.svd(Z, full_matrices=False)
     width = min(2, len(axes))
     places = np.zeros((len(Z), 2))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine, enrolment, packets
 from clustering_protocols.agreements import Member
-from clustering_protocols.arrays import IntArray
+from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.blocks import LocalEngine
 from clustering_protocols.contract import Outcome
 from clustering_protocols.data import DataSource
@@ -43,6 +43,7 @@ from party_sdk.arriving import (
     clustered,
     open_by,
     telling_refusals,
+    units_of,
 )
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
@@ -363,6 +364,11 @@ class Party:
         """
         memory = self.folder.load_standing().answered.after
         return clustered(self.terms, self.invitation.slot, memory, data, labels)
+
+    def units(self, data: DataSource) -> FloatArray:
+        """Return by what the session divided each column (m,) of clustered rows."""
+        memory = self.folder.load_standing().answered.after
+        return units_of(self.terms, self.invitation.slot, memory, data)
 
     def result(
         self,

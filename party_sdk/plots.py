@@ -40,10 +40,16 @@ class Clustered(Protocol):
         ...
 
 
-def draw(data: DataSource, result: Clustered, path: Path) -> Path:
+def draw(
+    data: DataSource,
+    result: Clustered,
+    path: Path,
+    *,
+    units: FloatArray | None = None,
+) -> Path:
     """Write a picture of a result, by the ending of the path (png, svg, pdf).
 
-    See :func:`draw_on` for what is drawn.
+    See :func:`draw_on` for what is drawn, and for ``units``.
 
     Raises
     ------
@@ -51,20 +57,27 @@ def draw(data: DataSource, result: Clustered, path: Path) -> Path:
         If matplotlib is not installed, or does not know the ending.
     """
     figure = new_figure(8, 6)
-    draw_on(figure.subplots(), data, result)
+    draw_on(figure.subplots(), data, result, units)
     return save(figure, path)
 
 
-def draw_on(axes: Any, data: DataSource, result: Clustered) -> None:
+def draw_on(
+    axes: Any, data: DataSource, result: Clustered, units: FloatArray | None = None
+) -> None:
     """Draw a result on axes of matplotlib.
 
     Where items were clustered too: the matrix, objects and items sorted by cluster.
     Otherwise the rows on their two principal axes, coloured by cluster.
+
+    Parameters
+    ----------
+    units : float64 array of shape (m,), optional
+        By what each column of rows is divided; its own standard deviation by default.
     """
     if result.item_memberships is not None:
         _draw_blocks(axes, data, result, result.item_memberships)
     else:
-        _draw_points(axes, data, result.labels)
+        _draw_points(axes, data, result.labels, units)
 
 
 def shown_axes() -> Any:
@@ -142,8 +155,10 @@ def _draw_blocks(axes: Any, data: DataSource, result: Clustered, W: FloatArray) 
     axes.set(xlabel="items, by cluster", ylabel="objects, by cluster")
 
 
-def _draw_points(axes: Any, data: DataSource, labels: IntArray) -> None:
-    points, shown, _ = principal_axes(data, labels, most=_MOST_POINTS)
+def _draw_points(
+    axes: Any, data: DataSource, labels: IntArray, units: FloatArray | None
+) -> None:
+    points, shown, _ = principal_axes(data, labels, units=units, most=_MOST_POINTS)
     for cluster in np.unique(shown):
         there = shown == cluster
         axes.scatter(*points[there].T, s=8, label=_named(int(cluster)))

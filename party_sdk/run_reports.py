@@ -15,6 +15,7 @@ from coterie_pages.terms import sheet_of, versions_of
 from party_sdk.identities import Acquaintances
 from party_sdk.own_share import oddities
 from party_sdk.reported import expected, seats_of
+from party_sdk.result_cautions import result_cautions
 from party_sdk.resume_checks import data_digest
 from party_sdk.roster import Roster
 
@@ -111,7 +112,10 @@ def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
         "runs": tuple(runs_of(terms, result)),
         "sizes": sizes,
         "own_sizes": own,
-        "odd": tuple(oddities(own, sizes)) if sizes else (),
+        "odd": (
+            *(oddities(own, sizes) if sizes else ()),
+            *result_cautions(terms, result),
+        ),
         "without": len(result.labels) - sum(own),
         "centroids": matrix_of(result.centroids, result.columns),
         "profiles": result.profiles,
@@ -185,7 +189,8 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
             "This is not the table with which the party joined: rows, ids, columns or "
             "their order differ."
         )
-    found = principal_axes(*member.clustered(data, result.labels), most=_MOST_POINTS)
+    rows, labels = member.clustered(data, result.labels)
+    found = principal_axes(rows, labels, units=member.units(rows), most=_MOST_POINTS)
     return Points(
         x=tuple(found.places[:, 0].round(4).tolist()),
         y=tuple(found.places[:, 1].round(4).tolist()),

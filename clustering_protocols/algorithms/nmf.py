@@ -17,8 +17,12 @@ def nmf(A: FloatArray, n_components: int, max_iter: int, seed: int) -> FloatArra
     ----------
     A : float64 array of shape (n, width)
         Non-negative.
+    n_components : int
+        Where there are more than rows or columns, the factors start at random numbers:
+        no decomposition has so many parts.
     """
-    model = NMF(n_components, init="nndsvda", max_iter=max_iter, random_state=seed)
+    init = "nndsvda" if n_components <= min(A.shape) else "random"
+    model = NMF(n_components, init=init, max_iter=max_iter, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter is the caller's
         W: FloatArray = model.fit_transform(A)

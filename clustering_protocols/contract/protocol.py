@@ -182,6 +182,8 @@ class ClusteringProtocol(ABC, Generic[P]):
         Those choices that say only whether an answer may leave, never what is in it.
     methods : tuple of Method
         What it is good for: empty for a protocol that nobody should be advised to use.
+    apart : str
+        What keeps clusters from coinciding.
     """
 
     title: ClassVar[str]
@@ -194,6 +196,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     choices: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()
+    apart: ClassVar[str] = "Ask for fewer clusters."
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:
@@ -242,6 +245,26 @@ class ClusteringProtocol(ABC, Generic[P]):
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
+
+    def cautions(
+        self, params: P, layout: Layout, widths: Sequence[int]
+    ) -> Sequence[str]:
+        """Return what spoils the result of such a session, as sentences; usually none.
+
+        Parameters
+        ----------
+        widths : sequence of int
+            Columns of each column group.
+        """
+        del params, layout, widths
+        return ()
+
+    def cautions_of(
+        self, params: P, layout: Layout, sizes: Sequence[int]
+    ) -> Sequence[str]:
+        """Return what the rows of each cluster show of a result, as sentences."""
+        del params, layout, sizes
+        return ()
 
     def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that several runs bring beside those of one."""

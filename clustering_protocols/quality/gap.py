@@ -4,17 +4,17 @@ R. Tibshirani, G. Walther, T. Hastie, "Estimating the number of clusters in a da
 via the gap statistic", 2001. With W_k the inertia of k clusters, and W_k* that of rows
 drawn uniformly from the box around X along its principal axes (their variant b):
 
-    gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B),
+    gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B).
 
-and the number of clusters is the smallest k with gap(k) ≥ gap(k') - s_k', k' the next
-number. That of one cluster is always computed: it may be the answer.
+That of one cluster is always computed: it may be the answer. The paper's rule, the
+smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1), says one of clusters whose pairs are no
+clusters; so one is compared with all other numbers here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,8 @@ from clustering_protocols.figures import Figures
 
 REFERENCES: Final = 10
 """B: how many sets of rows without clusters are drawn."""
+STABLE: Final = 0.95
+"""Clusterings of halves that agree so well, by Rand index, have found clusters."""
 _STARTS: Final = 2
 _MAX_ITER: Final = 30  # rows without clusters take long to rest, and move little
 _ROUNDING: Final = 1e-12
@@ -77,37 +79,19 @@ def gaps(
     return told
 
 
-def number_of_clusters(found: Sequence[Gap]) -> int | None:
-    """Return the smallest k with gap(k) ≥ gap(k') - s_k', k' the next; None of none.
-
-    The last number if no other is: then more would have to be tried.
-    """
-    for own, following in pairwise(found):
-        if own.gap >= following.gap - following.error:
-            return own.n_clusters
-    return found[-1].n_clusters if found else None
-
-
 def says_one(runs: Sequence[Figures]) -> bool | None:
-    """Return whether one cluster is the answer, given the figures of runs by ascending k.
+    """Return whether one cluster is the answer, given the figures of several runs.
 
-    None where the figures do not tell.
+    It is if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: the first
+    step alone would say so of clusters whose halves are no clusters. None where the
+    figures do not tell.
     """
     more = [run for run in runs if run.gap is not None and run.n_clusters > 1]
-    if not more or more[0].gap_of_one is None:
+    if not more or (of_one := more[0].gap_of_one) is None:
         return None
-    told = [
-        Gap(n_clusters=1, gap=more[0].gap_of_one, error=0.0),
-        *(
-            Gap(
-                n_clusters=run.n_clusters,
-                gap=run.gap or 0.0,
-                error=run.gap_error or 0.0,
-            )
-            for run in more
-        ),
-    ]
-    return number_of_clusters(told) == 1
+    if any(run.stability is not None and run.stability >= STABLE for run in more):
+        return False
+    return all(of_one >= (run.gap or 0.0) - (run.gap_error or 0.0) for run in more)
 
 
 def _inertias(

@@ -54,16 +54,18 @@ def of_rows(
     if not len(labels):
         raise ValueError("no row belongs to a cluster")
     counts = np.bincount(labels)
+    n_clusters = int(np.count_nonzero(counts))
     others: dict[str, float | None] = {}
     if memberships is not None:
-        others = _of_memberships(X, memberships)
-    n_clusters = int(np.count_nonzero(counts))
+        others = _of_memberships(X, memberships, labels)
     if silhouette and formulas.comparable(n_clusters, len(labels)):
         others["silhouette"] = _silhouette(X, labels, counts)
     return formulas.of_sums(around_means.of(ArrayRows(X), labels), **others, **run)
 
 
-def _of_memberships(X: FloatArray, U: FloatArray) -> dict[str, float | None]:
+def _of_memberships(
+    X: FloatArray, U: FloatArray, labels: IntArray
+) -> dict[str, float | None]:
     """Return partition coefficient and Xie-Beni."""
     n, k = U.shape
     total, weights = np.zeros((k, X.shape[1])), np.zeros(k)
@@ -78,7 +80,9 @@ def _of_memberships(X: FloatArray, U: FloatArray) -> dict[str, float | None]:
         compactness += float((np.square(U[rows]) * D).sum())
     there = weights > 0
     return {
-        "partition_coefficient": formulas.partition_coefficient(weights.sum(), n),
+        "partition_coefficient": formulas.partition_coefficient(
+            weights.sum(), n, np.bincount(labels, minlength=k)
+        ),
         "xie_beni": formulas.xie_beni(
             compactness, n, formulas.separations(means[there])
         ),

@@ -7,12 +7,17 @@ many clusters as rows, what compares clusters is not defined (None).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.figures import Figures
+
+_ALIKE: Final = 1e-3
+"""How little the mean squared membership exceeds that of rows in all clusters alike."""
+_COINCIDING: Final = 1e6
+"""A Xie-Beni from which centroids lie nearer than a thousandth of the rows' deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,7 +137,7 @@ def xie_beni(compactness: float, n_rows: float, between: FloatArray) -> float | 
     """Return Σ_c Σ_i μ_ci² ‖x_i - v_c‖² / (n · min ‖v_c - v_l‖²).
 
     X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. None for one
-    cluster, or where two centroids coincide.
+    cluster, or where two centroids coincide but for rounding.
 
     Parameters
     ----------
@@ -144,12 +149,25 @@ def xie_beni(compactness: float, n_rows: float, between: FloatArray) -> float | 
     nearest = float(_others(between).min())
     if not 0.0 < nearest < np.inf:
         return None
-    return max(compactness, 0.0) / (n_rows * nearest)
+    found = max(compactness, 0.0) / (n_rows * nearest)
+    return found if found < _COINCIDING else None
 
 
-def partition_coefficient(squares: float, n_rows: float) -> float:
-    """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1]."""
-    return min(squares / n_rows, 1.0)
+def partition_coefficient(
+    squares: float, n_rows: float, sizes: IntArray
+) -> float | None:
+    """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1].
+
+    None where clusters coincide: all rows belong most to one, or to all of them alike.
+
+    Parameters
+    ----------
+    sizes : int64 array of shape (k,)
+        How many rows belong most to each cluster.
+    """
+    found, k = min(squares / n_rows, 1.0), len(sizes)
+    alike = k > 1 and found * k < 1 + _ALIKE
+    return None if alike or np.count_nonzero(sizes) < 2 else found
 
 
 def mean_silhouette(total: float, n_rows: float) -> float:

@@ -117,11 +117,23 @@ class SlotLine(Value):
     expected: str = ""
 
 
+class DraftedField(Value):
+    """A column of a table from which a dictionary is drafted, and whether it is taken.
+
+    kind: its type, as the table shows it.
+    """
+
+    name: str
+    kind: str
+    taken: bool
+
+
 class ColumnsLine(Value):
     """What is said of the columns of one group; ``number`` counts from 1.
 
     file: of a dictionary; table: of one's own, from which one is drafted; ids: the
-    columns of that which name rows; levels: whether words become levels.
+    columns of that which name rows; levels: whether words become levels; fields: the
+    columns of the table; listed: of which table, and ids, these are.
     """
 
     number: int = Field(ge=1)
@@ -129,6 +141,8 @@ class ColumnsLine(Value):
     table: str = ""
     ids: str = ""
     levels: bool = False
+    fields: tuple[DraftedField, ...] = ()
+    listed: str = ""
     wrong: str = ""
 
 

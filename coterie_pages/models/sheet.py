@@ -141,6 +141,7 @@ class TermsSheet(Value):
     steps: tuple[Step, ...]
     runs: str = ""
     release: str = ""
+    cautions: tuple[str, ...] = ()
     dictionary: tuple[Fields, ...] = ()
     join_within: int
     answer_within: int

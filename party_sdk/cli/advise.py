@@ -147,6 +147,7 @@ def _fit_document(fit: Fit) -> dict[str, Any]:
         ],
         "dial": fit.way.dial,
         "large": list(fit.large),
+        "cautions": list(fit.cautions),
         "command": fit.command,
     }
 
@@ -186,6 +187,7 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
     facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
     facts += [("size", sentence) for sentence in fit.large]
+    facts += [("warning", sentence) for sentence in fit.cautions]
     told = in_words(fit.figures)
     return [*facts, *([("fidelity", told)] if told else [])]
 

@@ -13,6 +13,7 @@ from clustering_protocols.quality.gap import says_one
 from clustering_protocols.simulation import ANALYST, Cost
 from party_sdk.cli.cases import Case
 from party_sdk.cli.trial import evaluate
+from party_sdk.trials.cautions import simulated_cautions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Tried:
         The figure that chose it; None of one run.
     truth, pooled_truth : mapping of str to float
         Agreement with the true classes, where they are known.
+    warnings : sequence of str
+        What may have spoilt the result.
     """
 
     case: Case
@@ -46,6 +49,7 @@ class Tried:
     pooled_truth: Mapping[str, float]
     rounds: int
     costs: Mapping[str, Cost]
+    warnings: Sequence[str] = ()
 
     @property
     def no_clusters(self) -> bool | None:
@@ -106,6 +110,7 @@ def tried(case: Case, evaluated: simulation.Evaluated) -> Tried:
         pooled_truth=_agreement(classes, evaluated.pooled),
         rounds=simulated.rounds,
         costs=simulated.costs,
+        warnings=simulated_cautions(simulated, evaluated.fidelity),
     )
 
 
@@ -144,6 +149,7 @@ def document(result: Tried) -> dict[str, Any]:
         "chosen": result.lanes[result.chosen].n_clusters,
         "chosen_by": result.rule,
         "no_clusters": result.no_clusters,
+        "warnings": list(result.warnings),
         "fidelity": result.fidelity,
         **(
             {name: dict(found) for name, found in truth.items()} if result.truth else {}

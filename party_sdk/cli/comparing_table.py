@@ -112,6 +112,9 @@ def notes(
     if rules:
         yield f"* the run that counts: the best by {' or '.join(rules)}"
     yield from without_clusters(done)
+    for result in done:
+        for sentence in result.warnings:
+            yield f"warning: {_name(result)}: {sentence}"
     yield from several_runs(results)
     yield from left_out(others)
 

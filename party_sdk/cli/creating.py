@@ -178,8 +178,12 @@ def create(
     values, runs = read_runs(read_values(params), choose, choose_within)
     agreed = registry.parse_params(protocol, values)
     layout = _layout(slots, row_groups, column_groups)
+    width = columns or sum(len(schema.fields) for schema in dictionary or ())
+    if rows is not None:
+        from party_sdk.advice import USUAL_COLUMNS, check_sizes
+
+        check_sizes(agreed, layout, rows, width or USUAL_COLUMNS, runs)
     if not as_json:
-        width = columns or sum(len(schema.fields) for schema in dictionary or ())
         for line in _costs(agreed, layout, runs, rows, width):
             say(line, err=True)
     opened = coordinator.create_session(
@@ -221,8 +225,13 @@ def _costs(
     """Yield what a session costs beyond the usual: several runs, many rows."""
     if runs is None and rows is None:
         return
+    from clustering_protocols import cautions
     from party_sdk import advice, measured
 
+    if columns:
+        widths = advice.widths_of(layout, columns)
+        for sentence in cautions.of_session(params, layout, widths):
+            yield f"warning: {sentence}"
     if runs is not None:
         yield measured.rounds_line(params, layout, runs)
     yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)

@@ -324,6 +324,8 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
+    from party_sdk.result_cautions import result_cautions
+
     keep_others([labels, picture], member.folder.path, force=force)
     with member.arriving():
         data = rows.open(member.agreed)
@@ -338,7 +340,10 @@ def _run(
             from party_sdk.plots import draw
 
             shown, found = member.clustered(data, result.labels)
-            draw(shown, replace(result, labels=found), picture)
+            given = replace(result, labels=found)
+            blocks = result.item_memberships is not None
+            units = None if blocks else member.units(shown)
+            draw(shown, given, picture, units=units)
             say(f"a picture in {picture}", err=True)
     if as_json:
         say(json.dumps(_document(member, result, path)))
@@ -350,7 +355,10 @@ def _run(
         say(f"rows of all parties per cluster: {all_}; yours: {yours}")
         for sentence in oddities(own, sizes):
             say(f"warning: {sentence}", err=True)
-    for line in report_lines(result.report):
+    for sentence in result_cautions(member.terms, result):
+        say(f"warning: {sentence}", err=True)
+    told = {k: v for k, v in result.report.items() if k != "n_coinciding"}
+    for line in report_lines(told):
         say(line)
     for line in chain(_runs_of(member, result), profile_lines(result.profiles)):
         say(line)

@@ -59,8 +59,8 @@ def simulate(
         source = table.source
         write_labels(labels, evaluated.labels, source.ids, source.naming, {})
     report = _report(evaluated, table.classes)
-    report["warnings"] = table.source.report.warnings
     result = tried(case, evaluated)
+    report["warnings"] = [*table.source.report.warnings, *result.warnings]
     return Trial(report={**document(result), **report}, runs=_runs(result))
 
 

@@ -29,7 +29,8 @@ def table(context: click.Context, file: str, how: How, *, as_json: bool) -> None
     """Say how FILE is read, or what is wrong with it and where. Nothing is sent.
 
     With --schema: whether it is what the dictionary describes. FILE may be
-    postgresql://… with --query. Ends with 5 if there are problems.
+    postgresql://… with --query. Ends with 5 if there are problems, and without --schema
+    if there are gaps or words: 'run' refuses them unless the terms describe them.
     """
     from party_sdk.tables import examine
 
@@ -37,7 +38,8 @@ def table(context: click.Context, file: str, how: How, *, as_json: bool) -> None
     if read is not None and (same := read.same_ids()):
         report = report.model_copy(update={"warnings": (*report.warnings, same)})
     show_report(report, as_json=as_json)
-    if report.problems:
+    unfit = read is not None and bool(read.unfit) and how.schema is None
+    if report.problems or unfit:
         context.exit(INPUT_UNUSABLE)
 
 
@@ -107,7 +109,9 @@ def _print(report: CheckReport) -> None:
     width = max((len(column.name) for column in report.columns), default=0)
     for column in report.columns:
         gaps = f"{column.missing} missing" if column.missing else ""
-        say(f"  {column.name:{width}}  {column.type:8}  {gaps}".rstrip())
+        low, high = column.range
+        extent = f"{low} to {high}" if low else ""
+        say(f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip())
     for warning in report.warnings:
         say(f"warning: {warning}")
     for problem in report.problems:

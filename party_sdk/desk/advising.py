@@ -133,7 +133,7 @@ def _card(fit: Fit, answers: Mapping[str, Any], root: str) -> FitCard:
         rounds=way.rounds.sentence,
         dial=way.dial,
         measured=in_words(fit.figures),
-        large=tuple(fit.large),
+        large=(*fit.large, *fit.cautions),
         figures=tuple(
             Expected(set=each.set, mean=each.mean, least=each.least, seeds=each.seeds)
             for each in fit.figures

@@ -17,6 +17,7 @@ from coterie_pages.words import figure
 from party_sdk.advice import layout_of, situation_of
 from party_sdk.desk.coordinating import numbered
 from party_sdk.desk.drafts import PARAM, Draft, Place
+from party_sdk.desk.table_drafts import TableDraft
 from party_sdk.identities import Acquaintances
 from party_sdk.questions import QUESTIONS
 from party_sdk.supervisor.clock import now
@@ -215,11 +216,14 @@ def _places(draft: Draft) -> list[Place]:
 def _columns(draft: Draft, places: list[Place]) -> Iterator[ColumnsLine]:
     groups = {place.column for place in places if place.column.isdigit()}
     for number in range(1, 1 + min(_MOST_COLUMNS, max(1, len(groups)))):
+        drafted = TableDraft.of(draft.form, number, draft.tables).shown()
         yield ColumnsLine(
             number=number,
             file=draft.one(f"dictionary.{number}"),
             table=draft.one(f"table.{number}"),
             ids=draft.one(f"ids.{number}"),
             levels=bool(draft.one(f"levels.{number}")),
+            fields=drafted.fields,
+            listed=drafted.listed,
             wrong=draft.wrong.get(f"dictionary.{number}", ""),
         )

@@ -19,6 +19,7 @@ from clustering_protocols.terms import About, Guards, Layout
 from coterie_pages.fields import parameters_of
 from party_sdk.desk.answers import Form
 from party_sdk.desk.coordinating import numbered
+from party_sdk.desk.table_drafts import TableDraft
 from party_sdk.identities import Acquaintances
 from party_sdk.session_values import (
     layout_of,
@@ -214,8 +215,7 @@ class Draft:
         return [found[number] for number in groups if number in found]
 
     def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
-        from party_sdk.tables import How
-        from party_sdk.tables.dictionaries import infer, read_schema
+        from party_sdk.tables.dictionaries import read_schema
 
         file, table = self.one(f"dictionary.{number}"), self.one(f"table.{number}")
         if file and table:
@@ -224,10 +224,7 @@ class Draft:
             return read_schema(self.path(file))
         if not table:
             return None
-        ids = [name.strip() for name in self.one(f"ids.{number}").split(",")]
-        how = How(id_column=[name for name in ids if name] or None)
-        levels = bool(self.one(f"levels.{number}"))
-        schema, left = infer(str(self.path(table)), how, lambda *_: levels)
+        schema, left = TableDraft.of(self.form, number, self.tables).dictionary()
         left_out += left
         return schema
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,7 +23,7 @@ from party_sdk.supervisor import Order, OrderedTable
 from party_sdk.told import check_address
 
 if TYPE_CHECKING:
-    from party_sdk.tables import CheckReport, Table
+    from party_sdk.tables import CheckReport
 
 _MOST_FILES: Final = 200
 _ENDINGS: Final = frozenset(
@@ -202,10 +201,10 @@ def _read(kept: Kept, chosen: Chosen) -> dict[str, Any]:
     named = table.named()
     dictionary = agreed_in(terms, kept.slot).dictionary
     names = column_names(Path(table.path), list(table.csv))
-    look, read = examine(table.path, named.how)
+    look, _ = examine(table.path, named.how)
     report = named.checked(terms, kept.slot) if chosen.checked else look
     described = None if dictionary is None else dictionary.names
-    columns = _choices(names, chosen, look, read, described)
+    columns = _choices(names, chosen, look, described)
     return {
         "n_rows": look.rows,
         "dialect": {name: _shown(value) for name, value in look.dialect.items()},
@@ -236,15 +235,13 @@ def _choices(
     names: Sequence[str],
     chosen: Chosen,
     look: CheckReport,
-    read: Table | None,
     described: Sequence[str] | None,
 ) -> Iterator[ColumnChoice]:
     known = {column.name: column for column in look.columns}
-    # before the ids are named, a range could be one of ids
-    ranges = _ranges(read) if read is not None and chosen.checked else {}
     for name in names:
         column = known.get(name)
-        low, high = ranges.get(name, ("", ""))
+        # before the ids are named, a range could be one of ids
+        low, high = column.range if column and chosen.checked else ("", "")
         yield ColumnChoice(
             name=name,
             kind="" if column is None else column.type,
@@ -261,22 +258,6 @@ def _role(name: str, chosen: Chosen, described: Sequence[str] | None) -> Any:
     if described is not None:
         return "in" if name in described else "out"
     return "in" if chosen.columns is None or name in chosen.columns else "out"
-
-
-def _ranges(read: Table) -> dict[str, tuple[str, str]]:
-    """Return the least and the largest value of each column of numbers."""
-    kinds = {column.name: column.type for column in read.report.columns}
-    low = np.full(len(read.columns), np.inf)
-    high = -low
-    for batch in read.batches():
-        low = np.fmin(low, np.fmin.reduce(batch, axis=0, initial=np.inf))
-        high = np.fmax(high, np.fmax.reduce(batch, axis=0, initial=-np.inf))
-    found = zip(read.columns, low.tolist(), high.tolist(), strict=True)
-    return {
-        name: (f"{least:.6g}", f"{most:.6g}")
-        for name, least, most in found
-        if least <= most and kinds.get(name) in {"number", "integer"}
-    }
 
 
 def _files(folder: Path) -> Iterator[TableFile]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,13 +16,16 @@ from pyarrow import compute, types
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.schema import Field, Schema, day_number, normal
 from party_sdk.tables.kinds import BOOLEANS, Kind
-from party_sdk.tables.report import form
+from party_sdk.tables.report import HEADER, form
 
 _YES_AND_NO: Final = BOOLEANS | {
     "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "1": 1.0, "0": 0.0,
     "ja": 1.0, "nein": 0.0, "oui": 1.0, "non": 0.0,
 }  # fmt: skip
 """Spellings of a column that the dictionary calls boolean."""
+
+
+_DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,10 @@ class Column:
     def is_described(self) -> bool:
         """Return whether it is known what number each cell is."""
         return self.field is not None or self.type not in {"words", "date"}
+
+    def heads(self, text: str) -> bool:
+        """Return whether a cell repeats the column's name."""
+        return normal(text) == self.name
 
     @property
     def spellings(self) -> Mapping[str, float] | None:
@@ -194,7 +202,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
         if math.isnan(day) and text not in column.codes
     ]
     rows = np.flatnonzero(np.isin(places, wrong)).tolist()
-    bad = [Bad(row, f"{form(said[int(places[row])])!r} is no date") for row in rows]
+    bad = [Bad(row, _no(column, said[int(places[row])], "date")) for row in rows]
     return lookup[places], bad
 
 
@@ -203,6 +211,30 @@ def _day(text: str) -> float:
         return float(day_number(text[:10]))
     except ValueError:
         return math.nan
+
+
+def shown_days(cells: pa.Array) -> FloatArray:
+    """Return dates that no dictionary describes as days, NaN of what shows no date.
+
+    The day comes first unless that cannot be: which of the two does not matter to a code.
+    """
+    if types.is_date(cells.type) or types.is_timestamp(cells.type):
+        return _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
+    coded = texts(cells).dictionary_encode()
+    table = [_any_day(text) for text in coded.dictionary.to_pylist()]
+    lookup = np.array([*table, math.nan])
+    found: FloatArray = lookup[
+        coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    ]
+    return found
+
+
+def _any_day(text: str) -> float:
+    if (found := _DAY_FIRST.match(text.strip())) is None:
+        return _day(text.strip())
+    first, second, year = (int(part) for part in found.groups())
+    day, month = (second, first) if second > 12 else (first, second)
+    return _day(f"{year:04}-{month:02}-{day:02}")
 
 
 def _presence(column: Column, cells: pa.Array) -> FloatArray:
@@ -226,7 +258,7 @@ def _parsed(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
     except pa.ArrowInvalid:
         found = [(None if t is None else _float(t), t) for t in given.to_pylist()]
     bad = [
-        Bad(row, f"{form(text)!r} is no number")
+        Bad(row, _no(column, text, "number"))
         for row, (value, text) in enumerate(found)
         if text is not None and value is None
     ]
@@ -254,7 +286,14 @@ def _spelled(
     return lookup[places], bad
 
 
+def _no(column: Column, text: str, what: str) -> str:
+    """Return what a cell is not, unless it is the name of its column."""
+    return HEADER if column.heads(text) else f"{form(text)!r} is no {what}"
+
+
 def _not_among(column: Column, text: str) -> str:
+    if column.heads(text):
+        return HEADER
     if column.type == "boolean":
         return f"{form(text)!r} is neither yes nor no"
     near = [level for level in column.spellings or () if _alike(level, text)]

@@ -143,7 +143,7 @@ def detect(text: str, said: Dialect) -> Dialect:
     text : str
         Whole lines from the beginning of a file.
     """
-    lines = [line.rstrip("\n") for line in _lines(text)]
+    lines = [line.rstrip("\n") for line in lines_of(text)]
     skip = _lines_before(lines) if said.skip is None else said.skip
     delimiter = said.delimiter or _told(lines) or _delimiter(lines[skip:], said.quote)
     found = replace(said, skip=skip, delimiter=delimiter)
@@ -154,20 +154,20 @@ def detect(text: str, said: Dialect) -> Dialect:
 
 def records(text: str, dialect: Dialect) -> list[list[str]]:
     """Return the cells of a text's lines, the names of columns first."""
-    lines = _lines(text)[dialect.skip or 0 :]
+    lines = lines_of(text)[dialect.skip or 0 :]
     reader = csv.reader(
         lines, delimiter=dialect.delimiter or ",", quotechar=dialect.quote
     )
-    return [cells for cells in _whole(reader) if cells]
+    return [cells for cells in whole_rows(reader) if cells]
 
 
-def _whole(rows: Iterable[list[str]]) -> Iterator[list[str]]:
+def whole_rows(rows: Iterable[list[str]]) -> Iterator[list[str]]:
     """Yield rows up to a huge field: the reader of the whole file names its line."""
     with suppress(csv.Error):
         yield from rows
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Return the lines of a text, whichever way they end."""
     return list(io.StringIO(text, newline=None))
 
@@ -196,10 +196,13 @@ def _delimiter(lines: Sequence[str], quote: str) -> str:
             widths = [len(cells) for cells in reader if cells]
         except csv.Error:
             continue
-        if not widths or widths[0] < 2:
+        if not widths:
             continue
-        alike = sum(width == widths[0] for width in widths) / len(widths)
-        scores[delimiter] = (alike >= 0.5, alike > 0.9, widths[0])
+        usual, count = Counter(widths).most_common(1)[0]  # a title may be the first
+        if usual < 2:
+            continue
+        alike = count / len(widths)
+        scores[delimiter] = (alike >= 0.5, alike > 0.9, usual)
     return max(scores, key=lambda d: scores[d], default=",")
 
 

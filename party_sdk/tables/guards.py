@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.errors import InvalidParameters
@@ -144,15 +145,26 @@ class Watch:
 
     @property
     def has_totals(self) -> bool:
-        """Return whether the last row is the sum of the others, in every column."""
+        """Return whether the last row is the sum of the others, in half of its columns.
+
+        And above all of them in two, or in the only one that it has.
+        """
         given = ~np.isnan(self._last)
         if self.n_rows < _LEAST_ROWS or not given.any():
             return False
         with np.errstate(over="ignore", invalid="ignore"):
             others = self._sums - np.nan_to_num(self._last)
             equal = np.isclose(self._last, others, rtol=1e-9, atol=0)
-        above = np.abs(self._last) > self._largest
-        return bool(equal[given].all() and above[given].any())
+        above = equal & (np.abs(self._last) > self._largest)
+        enough = min(2, np.count_nonzero(given))
+        return bool(equal[given].mean() >= 0.5 and above[given].sum() >= enough)
+
+    @property
+    def naming(self) -> frozenset[str]:
+        """Return the columns whose values may be ids: they rise, or by one and the same."""
+        rising = self._rising & (self.n_rows >= 2 * _LEAST_ROWS)
+        pairs = zip(self._columns, rising, strict=True)
+        return frozenset([*self.running, *(c.name for c, rises in pairs if rises)])
 
     def warnings(self) -> list[str]:
         """Return what an operator should look at, as sentences."""
@@ -222,6 +234,16 @@ def _against_field(column: Column, x: FloatArray, tell: Any) -> None:
     tell(x > most, "above the dictionary's maximum")
 
 
-def is_total(text: object) -> bool:
-    """Return whether a row's name says that it sums up the others."""
-    return str(text).strip().rstrip(":").casefold() in _TOTAL_WORDS
+def totals(texts: pa.Array) -> IntArray:
+    """Return the places of texts that say that their row sums up the others."""
+    coded = texts.dictionary_encode()
+    words = [str(text or "") for text in coded.dictionary.to_pylist()]
+    named = [
+        place
+        for place, text in enumerate(words)
+        if text.strip().rstrip(":").casefold() in _TOTAL_WORDS
+    ]
+    if not named:
+        return np.empty(0, np.int64)
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(np.isin(codes, named))

@@ -44,7 +44,7 @@ def guess(cells: Iterable[str], dialect: Dialect) -> Kind:
     if 2 * len(numbers) > len(given) or (numbers and len(given) < 3):
         whole = all(_INTEGER.fullmatch(value) for value in numbers)
         return "integer" if whole else "number"
-    if 2 * sum(_DATE.fullmatch(value) is not None for value in given) > len(given):
+    if 2 * sum(map(is_date, given)) > len(given):
         return "date"
     return "words"
 
@@ -78,6 +78,11 @@ def ambiguous(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
         what = "Every number with a comma has three digits behind it"
         return [f"{what}: read as a decimal comma (--csv decimal=.)."]
     return []
+
+
+def is_date(cell: str) -> bool:
+    """Return whether a cell looks like a date."""
+    return _DATE.fullmatch(cell.strip()) is not None
 
 
 def is_number(cell: str, dialect: Dialect) -> bool:

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.recipe import Preparation
 from party_sdk.tables import guards
-from party_sdk.tables.columns import Bad, Column, id_texts, numbers
+from party_sdk.tables.code_warnings import code_warnings
+from party_sdk.tables.codes import as_date
+from party_sdk.tables.columns import Bad, Column, id_texts, numbers, shown_days, texts
 from party_sdk.tables.names import UNNAMED
 from party_sdk.tables.report import (
+    HEADER,
     CheckReport,
     ColumnReport,
     Findings,
@@ -44,6 +48,9 @@ class Reading:
         self._spool = Spool(len(columns))
         self._watch = guards.Watch(columns)
         self._ids: list[pa.Array] = []
+        self._totals: list[int] = []
+        self._named_totals: dict[str, list[int]] = {}
+        self._dates: dict[str, list[FloatArray]] = {}
         self._wrong: dict[tuple[int, str], str] = {}  # what is wrong with a cell
         self._more = 0
         self._gaps: list[tuple[int, str, str]] = []
@@ -57,6 +64,8 @@ class Reading:
                 self._ids.append(named_rows)
                 for row in np.flatnonzero(empty).tolist():
                     self._note(begin + row, ", ".join(self._naming), "no id")
+                self._note_names(begin, ids, named_rows)
+            self._see_texts(begin, cells)
             X = self._numbers(begin, cells)
             spread = guards.Spread.of(X)
             for row, place, what in guards.misfits(
@@ -85,6 +94,24 @@ class Reading:
             self._wrong.setdefault((row, name), what)
         else:
             self._more += 1
+
+    def _note_names(self, begin: int, ids: Sequence[pa.Array], named: pa.Array) -> None:
+        """Keep the rows whose ids are no ids: of totals, or the names of the columns."""
+        first = texts(ids[0])
+        rows = guards.totals(named if len(ids) == 1 else first)
+        self._totals += (begin + rows).tolist()
+        headed = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])
+        for row in compute.indices_nonzero(headed).to_pylist():
+            self._note(begin + row, self._naming[0], HEADER)
+
+    def _see_texts(self, begin: int, cells: Sequence[pa.Array]) -> None:
+        """Keep what undescribed columns show: words that name totals, and days."""
+        for column, piece in zip(self._columns, cells, strict=True):
+            if column.type == "words":
+                rows = (begin + guards.totals(texts(piece))).tolist()
+                self._named_totals.setdefault(column.name, []).extend(rows)
+            elif column.kind == "date" and column.field is None:
+                self._dates.setdefault(column.name, []).append(shown_days(piece))
 
     def _note_gaps(self, begin: int, X: Any) -> None:
         if len(self._gaps) >= 10:
@@ -128,13 +155,22 @@ class Reading:
             findings.add("there are no rows below the names of columns")
         if guards.RUNNING not in self._allow:
             self._add_row_numbers(findings)
+        if guards.TOTALS not in self._allow:
+            for line in self._source.places.of(self._rows_of_totals()):
+                findings.add(
+                    f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
+                    line=line,
+                )
+
+    def _rows_of_totals(self) -> list[int]:
+        """Return the rows that their id calls totals, and the last if it is one.
+
+        It is by its numbers, or by a word that no other row of its column holds.
+        """
         last = self._spool.n_rows - 1
-        named_total = any(guards.is_total(piece[-1]) for piece in self._ids[-1:])
-        if guards.TOTALS not in self._allow and (named_total or self._watch.has_totals):
-            findings.add(
-                f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
-                line=self._source.places.of([last])[0],
-            )
+        lonely = any(rows == [last] for rows in self._named_totals.values())
+        at_end = [last] if lonely or self._watch.has_totals else []
+        return sorted({*self._totals, *at_end})
 
     def _add_row_numbers(self, findings: Findings) -> None:
         remedy = (
@@ -164,13 +200,12 @@ class Reading:
     def _report(
         self, file: Path | None, findings: Findings, unfit: Findings
     ) -> CheckReport:
-        columns = tuple(
-            ColumnReport(name=column.name, type=column.type, missing=int(missing))
-            for column, missing in zip(self._columns, self._watch.missing, strict=True)
-        )
+        columns = tuple(map(self._column, range(len(self._columns))))
         warnings = [*self._source.names.warnings, *self._source.warnings]
         if self._spool.n_rows:
             warnings += self._watch.warnings()
+            dates = {name: np.concatenate(days) for name, days in self._dates.items()}
+            warnings += code_warnings(self._columns, self._spool, dates)
         if unfit:
             told = sentences(unfit, self._source.places.word)
             agreed = "no other" if self._prepared else "no"
@@ -186,6 +221,21 @@ class Reading:
             problems=tuple(findings.shown),
             more_problems=findings.more,
             warnings=tuple(warnings),
+        )
+
+    def _column(self, place: int) -> ColumnReport:
+        """Return how a column is read, with its range unless it may name the rows."""
+        column, watch = self._columns[place], self._watch
+        least, largest = watch.low[place], watch.high[place]
+        shown: dict[str, Any] = {}
+        if np.isfinite([least, largest]).all() and column.name not in watch.naming:
+            if column.is_date:
+                shown = {"least": as_date(least), "largest": as_date(largest)}
+            elif column.is_numeric:
+                shown = {"least": float(least), "largest": float(largest)}
+        missing = int(watch.missing[place])
+        return ColumnReport(
+            name=column.name, type=column.type, missing=missing, **shown
         )
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from clustering_protocols.errors import InvalidData
 
 MOST_SHOWN: Final = 10
+HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
 
 
@@ -32,13 +33,30 @@ class Finding(BaseModel):
 
 
 class ColumnReport(BaseModel):
-    """How one column is read: its name, its type, and how many values it lacks."""
+    """How one column is read: its name, its type, and how many values it lacks.
+
+    least, largest: of numbers, and of dates as ISO 8601 writes them; None of a column
+    that may name the rows.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     type: str
     missing: int = 0
+    least: float | str | None = None
+    largest: float | str | None = None
+
+    @property
+    def range(self) -> tuple[str, str]:
+        """Return the least and the largest value for people; empty where not known."""
+        if self.least is None or self.largest is None:
+            return "", ""
+        low, high = (
+            each if isinstance(each, str) else f"{each:.6g}"
+            for each in (self.least, self.largest)
+        )
+        return low, high
 
 
 class CheckReport(BaseModel):
@@ -87,11 +105,17 @@ class Findings:
     def __init__(self) -> None:
         self.shown: list[Finding] = []
         self.more = 0
+        self._headers: set[int | None] = set()
 
     def add(
         self, what: str, line: int | None = None, column: str | None = None
     ) -> None:
-        """Add one finding."""
+        """Add one finding; a second header counts once a line, whatever its columns."""
+        if what == HEADER:
+            column = None
+            if line in self._headers:
+                return
+            self._headers.add(line)
         if len(self.shown) < MOST_SHOWN:
             self.shown.append(Finding(what=what, line=line, column=column))
         else:

@@ -29,8 +29,9 @@ from party_sdk.tables.dialect import Dialect, detect, records
 from party_sdk.tables.kinds import ambiguous, columns_of, guess, in_thousands, is_number
 from party_sdk.tables.names import Names
 from party_sdk.tables.places import Lines, Places, Rows
-from party_sdk.tables.report import Findings, form
+from party_sdk.tables.report import HEADER, Findings, form
 from party_sdk.tables.source import Again, Cells
+from party_sdk.tables.titles import below_titles
 
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _PIECE: Final = 1 << 20
@@ -67,6 +68,9 @@ class TextSource:
         self._path, self._folder = path, folder
         self._longest = max(map(len, head.splitlines()), default=0)
         self.dialect = detect(text, replace(said, encoding=encoding))
+        told: list[str] = []
+        if said.skip is None:
+            self.dialect, told = below_titles(text, self.dialect)
         rows = records(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
@@ -86,6 +90,7 @@ class TextSource:
             if kind == "words" and in_thousands(column, self.dialect)
         ]
         self.warnings: Sequence[str] = [
+            *told,
             *ambiguous(cells, self.dialect),
             *(f"{name!r}: {_SEPARATED}." for name in separated),
         ]
@@ -348,6 +353,8 @@ def _cell(path: Path, at: int, dialect: Dialect) -> str:
 
 def _no_value(column: Column, cell: str, dialect: Dialect) -> str:
     """Return what a cell is not, and what may help, with its form alone."""
+    if column.heads(cell):
+        return HEADER
     shape = form(cell.strip())
     if column.is_date:
         if dialect.dates is None and any(c in cell for c in "/-."):

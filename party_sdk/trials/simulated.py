@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from clustering_protocols.simulation import Cost, Simulated
 from clustering_protocols.terms import Layout
 from party_sdk.results import Result, naming_of
 from party_sdk.tables import IdColumns, open_table
+from party_sdk.trials.cautions import simulated_cautions
 from party_sdk.trials.dealing import Dealt, deal
 from party_sdk.trials.gaps import Rule, as_list, read_preparation
 from party_sdk.trials.layouts import Said, layout_of_one
@@ -56,6 +58,8 @@ class SimulatedSession:
     rounds : int
     costs : mapping of role to Cost
         Seconds and bytes sent of the analyst and of each party.
+    warnings : tuple of str
+        What may have spoilt the result; each was a ``UserWarning`` of :func:`simulate`.
     """
 
     layout: Layout
@@ -68,6 +72,7 @@ class SimulatedSession:
     rounds: int
     costs: Mapping[str, Cost] = field(repr=False)
     whole: Whole = field(repr=False)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -152,6 +157,12 @@ def simulate(
     ------
     CoterieError
         With what a session of these parties would end with.
+
+    Warns
+    -----
+    UserWarning
+        Of what may have spoilt the result: clusters that coincide, that kept their place
+        or still moved, parties of few columns that leave a dimension out, much noise.
     """
     fields = as_list(dictionary)
     agreed = Agreed(
@@ -204,7 +215,10 @@ def simulate(
     numbers = [
         getattr(run, "n_clusters", None) for run in registry.runs_of(params, evaluation)
     ]
-    return _told(held, simulated, _whole(held, simulated, named=named), numbers)
+    told = _told(held, simulated, _whole(held, simulated, named=named), numbers)
+    for sentence in told.warnings:
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    return told
 
 
 def _is_named(source: DataSource) -> bool:
@@ -232,6 +246,7 @@ def _told(
     labels: IntArray | list[IntArray] = whole.labels
     if isinstance(held, Brought):
         labels = [outcome.labels for outcome in outcomes]
+    fidelity = _fidelity(held, simulated)
     return SimulatedSession(
         layout=held.parts.layout,
         results=tuple(_result(held, simulated, slot) for slot in names),
@@ -239,10 +254,11 @@ def _told(
         n_clusters=numbers[simulated.chosen],
         figures=simulated.figures[simulated.chosen] if simulated.figures else None,
         quality=quality_table(numbers, simulated.figures),
-        fidelity=_fidelity(held, simulated),
+        fidelity=fidelity,
         rounds=simulated.rounds,
         costs=simulated.costs,
         whole=whole,
+        warnings=tuple(simulated_cautions(simulated, fidelity)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 from support.analyst_process import Analyst
 from support.browsing import texts, tree
@@ -286,7 +287,7 @@ def test_a_table_that_changed_meanwhile_opens_nothing(
 ) -> None:
     table = desk.desk.tables / "pilot.csv"
     table.write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
-    review = desk.post(NEW, plan(table_1="pilot.csv", ids_1="id"))
+    review = drafted(desk, "a", "b", ids_1="id")
     assert "number" in texts(review)
     table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
     before = len(coordinator.sessions())
@@ -296,17 +297,58 @@ def test_a_table_that_changed_meanwhile_opens_nothing(
     made = invitations(desk.post(NEW, {**hidden(page), "do": "open"}))
     terms = coordinator.session(made[0].session).terms
     assert terms.dictionary is not None
-    assert [field.name for field in terms.dictionary[0].fields] == ["a", "c"]
+    assert [field.name for field in terms.dictionary[0].fields] == ["a"], (
+        "a column that nobody ticked is not taken"
+    )
+
+
+def drafted(desk: DeskBrowser, *fields: str, **changed: Any) -> httpx.Response:
+    """Look at the terms with these fields of a table ticked, once they are listed."""
+    said = {"table_1": "pilot.csv", **changed}
+    listed = hidden(desk.post(NEW, plan(**said)))["listed.1"]
+    return desk.post(NEW, plan(**said, listed_1=listed, field_1=list(fields)))
+
+
+def ticks(page: httpx.Response) -> dict[str, bool]:
+    """Return the fields that a page lists, and whether each is ticked."""
+    return {
+        each.attrib["value"]: "checked" in each.attrib
+        for each in tree(page).iter("input")
+        if each.attrib.get("name") == "field.1"
+    }
+
+
+def test_a_dictionary_takes_no_field_silently(desk: DeskBrowser) -> None:
+    rows = "\n".join(f"p{n},{n / 7},{n % 2},w{n % 2}" for n in range(9))
+    table = desk.desk.tables / "pilot.csv"
+    table.write_text(f"id,hba1c,died,ward\n{rows}")
+    page = desk.post(NEW, plan(table_1="pilot.csv", ids_1="id"))
+    assert ticks(page) == {"hba1c": True, "died": True, "ward": False}
+    assert "Tick the fields to cluster" in texts(page)
+    review = drafted(desk, "hba1c", ids_1="id")
+    assert "digest" in hidden(review)
+    assert "died" in texts(review), "it is said what is left out"
+    assert "a ticked field" not in texts(review)
+    form = {**hidden(review), "do": "form"}
+    assert ticks(desk.post(NEW, form)) == {"hba1c": True, "died": False, "ward": False}
+    none = drafted(desk, ids_1="id")
+    assert "No field is ticked" in texts(none)
+    table.rename(table.with_name("other.csv"))
+    other = desk.post(NEW, {**form, "do": "review", "table.1": "other.csv"})
+    assert "Tick the fields to cluster" in texts(other), "another table is listed anew"
 
 
 def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) -> None:
     rows = "\n".join(f"{n / 7},{'secret-word' if n % 2 else 'other'}" for n in range(9))
     (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
-    page = desk.post(NEW, plan(table_1="pilot.csv"))
+    page = drafted(desk, "a")
     assert "secret-word" not in page.text
     assert "left out" in texts(page)
-    ticked = desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes"))
+    ticked = drafted(desk, "a", "ward")
     assert "secret-word" in ticked.text
+    listed = desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes"))
+    assert ticks(listed) == {"a": True, "ward": True}
+    assert "secret-word" not in listed.text
 
 
 def test_invitations_are_written_into_a_folder_for_this_user_alone(

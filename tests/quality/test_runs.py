@@ -21,7 +21,7 @@ from clustering_protocols.figures import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.quality.gap import Gap, gaps, number_of_clusters, says_one
+from clustering_protocols.quality.gap import Gap, gaps, says_one
 from clustering_protocols.quality.stability import agreement, stability
 from clustering_protocols.terms import Layout
 
@@ -87,8 +87,8 @@ def test_rows_without_structure_are_one_cluster(kind: str) -> None:
             else draw.normal(size=(200, 3))
         )
         X = X @ draw.normal(size=(3, 3)) if kind == "correlated" else X
-        said.append(number_of_clusters(gaps(X, [2], rng(100 + seed))))
-    assert said.count(1) >= 19
+        said.append(says_one(runs_of(gaps(X, [2], rng(100 + seed)))))
+    assert said.count(True) >= 19
 
 
 @pytest.mark.parametrize("name", ["iris", "xclara"])
@@ -99,19 +99,52 @@ def test_rows_with_clusters_are_not_one(name: str) -> None:
         pytest.skip(str(missing))
     X = X[rng().permutation(len(X))[:600]]
     found = gaps((X - X.mean(axis=0)) / X.std(axis=0), [2, 3, 4], rng())
-    assert number_of_clusters(found) != 1
+    assert says_one(runs_of(found)) is False
 
 
-def test_the_rule_is_the_first_that_the_next_does_not_exceed() -> None:
-    def told(*values: float, error: float = 0.1) -> int | None:
-        return number_of_clusters(
-            [Gap(n_clusters=k, gap=v, error=error) for k, v in enumerate(values, 1)]
+def runs_of(found: list[Gap]) -> list[Figures]:
+    """Return the figures of runs that have these gaps, the first of one cluster."""
+    return [
+        Figures(
+            n_clusters=each.n_clusters,
+            gap=each.gap,
+            gap_error=each.error,
+            gap_of_one=found[0].gap,
+        )
+        for each in found[1:]
+    ]
+
+
+def test_one_cluster_is_compared_with_every_other_number() -> None:
+    def said(*values: float, stability: float | None = None) -> bool | None:
+        return says_one(
+            [
+                Figures(
+                    n_clusters=k,
+                    gap=value,
+                    gap_error=0.1,
+                    gap_of_one=0.5,
+                    stability=stability,
+                )
+                for k, value in enumerate(values, 2)
+            ]
         )
 
-    assert told(0.5, 0.59) == 1
-    assert told(0.5, 0.61, 0.7) == 2
-    assert told(0.0, 1.0, 2.0) == 3  # no other is, so the last
-    assert told() is None
+    assert said(0.59) is True
+    assert said(0.61) is False
+    assert said(0.3, 0.4, 1.6) is False, "seven clusters whose pairs are none"
+    assert said(0.3, 0.4, stability=0.94) is True
+    assert said(0.3, 0.4, stability=0.96) is False
+    assert said() is None
+
+
+@pytest.mark.parametrize("k", [4, 7])
+def test_far_clusters_are_not_one_whatever_their_pairs_say(k: int) -> None:
+    turns = np.linspace(0, 2 * np.pi, k, endpoint=False)
+    centres = 5 * np.column_stack([np.cos(turns), np.sin(turns), turns])
+    X, _ = make_blobs(210, centers=centres, cluster_std=0.5, random_state=1)
+    found = gaps((X - X.mean(axis=0)) / X.std(axis=0), range(2, 9), rng())
+    assert says_one(runs_of(found)) is False
 
 
 @pytest.mark.parametrize(
@@ -134,7 +167,8 @@ def test_figures_tell_whether_there_are_clusters() -> None:
     def run(k: int, gap: float | None, of_one: float | None) -> Figures:
         return Figures(n_clusters=k, gap=gap, gap_error=0.1, gap_of_one=of_one)
 
-    assert says_one([run(2, 0.55, 0.5), run(3, 2.0, 0.5)]) is True
+    assert says_one([run(2, 0.55, 0.5), run(3, 2.0, 0.5)]) is False
+    assert says_one([run(2, 0.55, 0.5), run(3, 0.57, 0.5)]) is True
     assert says_one([run(2, 0.65, 0.5)]) is False
     assert says_one([run(1, 0.5, 0.5), run(2, 0.55, 0.5)]) is True
     assert says_one([run(2, None, None)]) is None

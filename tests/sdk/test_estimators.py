@@ -44,6 +44,9 @@ from coterie import (
 )
 from party_sdk.cli import main
 
+pytestmark = pytest.mark.filterwarnings("ignore:Parties with .* columns:UserWarning")
+
+
 X = load_iris().data
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
 FRAME = pd.DataFrame(X, columns=NAMES)

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -29,6 +30,7 @@ from clustering_protocols.recipe import Preparation, Treatment, filling
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.schema import Constraints, Field, Schema
 from clustering_protocols.terms import Guards, Layout, read_terms
+from party_sdk.axes import principal_axes
 from party_sdk.cli import main
 from party_sdk.tables import open_table
 
@@ -202,6 +204,41 @@ def test_new_rows_are_filled_and_labelled_as_those_of_the_session(
         assert found.tolist() == results[slot].labels.tolist()
     found = results["r1c1"].predict(again, id_column="patient")
     assert found.tolist() == results["r2c1"].labels.tolist(), "another's file, by name"
+
+
+@pytest.mark.parametrize("protocol", [DataCollaboration, LosslessFederated])
+def test_own_rows_are_drawn_in_the_units_of_the_session(
+    house: House, protocol: type[Any]
+) -> None:
+    """Indicators count as they did in the session: no bands by sex that are not there."""
+    params = protocol(n_clusters=3)
+    terms = {"dictionary": [SCHEMA], "preparation": [PREPARATION]}
+    session = house.open(f"drawn-{params.protocol}", params, LAYOUT, **terms)
+    results = house.run(session, FRAMES, id_column="patient")
+    member = house.last["r1c1"]
+    rows = open_table(
+        FRAMES[0], id_column="patient", schema=SCHEMA, preparation=PREPARATION
+    )
+    shown, labels = member.clustered(rows, results["r1c1"].labels)
+    units = member.units(shown)
+    [plan] = member.terms.plans
+    prepared = [
+        house.last[slot].clustered(
+            open_table(
+                frame, id_column="patient", schema=SCHEMA, preparation=PREPARATION
+            ),
+            results[slot].labels,
+        )[0]
+        for slot, frame in zip(results, FRAMES, strict=True)
+    ]
+    pooled = np.concatenate([matrix(each) for each in prepared]).std(axis=0)
+    assert units == pytest.approx(plan.units(pooled), rel=1e-6)
+    assert (units[plan.in_units] == 1).all(), "an indicator has its own unit"
+    found = principal_axes(shown, labels, units=units, most=1000)
+    Z = matrix(shown) / units
+    assert np.var(found.places, axis=0).sum() <= np.var(Z, axis=0).sum() + 1e-9
+    expected = PCA(n_components=2).fit_transform(Z)
+    assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
 
 
 def test_rows_that_lack_a_value_are_left_out_where_the_terms_say_so(

@@ -77,13 +77,13 @@ def coterie(*words: object, expect: int = 0, given: str | None = None) -> Ran:
 def test_numbers_with_separators_of_thousands_are_no_words(
     tmp_path: Path, header: str, lines: list[str], times: int
 ) -> None:
-    said = coterie("table", table(tmp_path, *lines, header=header)).output
+    said = coterie("table", table(tmp_path, *lines, header=header), expect=5).output
     assert said.count("'a': thousands are written without separators") == times
 
 
 def test_no_warning_calls_values_equal_that_were_not_read(tmp_path: Path) -> None:
     words = table(tmp_path, "x,red", "y,blue", "z,green", header="id,kind")
-    assert "tells two rows apart" not in coterie("table", words).output
+    assert "tells two rows apart" not in coterie("table", words, expect=5).output
     large = [f"x{n},{10**20 + n},{n % 3}" for n in range(5)]
     said = coterie("table", table(tmp_path, *large, header="id,a,b"), expect=5).output
     assert "loses digits" in said
@@ -215,7 +215,7 @@ def test_a_column_that_the_dictionary_lacks_is_named(tmp_path: Path) -> None:
 def test_a_table_is_described(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     words = ("table", path, "--id-column", "patient", "--csv", "missing=k.A.")
-    report = json.loads(coterie(*words, "--json").stdout)
+    report = json.loads(coterie(*words, "--json", expect=5).stdout)
     assert (report["file"], report["rows"]) == ("ward.csv", 3)
     assert report["dialect"] == {
         "encoding": "utf-8",
@@ -226,13 +226,15 @@ def test_a_table_is_described(tmp_path: Path) -> None:
         "missing": ["k.A."],
     }
     assert [list(column.values()) for column in report["columns"]] == [
-        ["day", "date", 1],
-        ["smoker", "words", 0],
-        ["crp", "number", 1],
-        ["age", "integer", 1],
-        ["sex", "words", 0],
+        ["day", "date", 1, None, None],
+        ["smoker", "words", 0, None, None],
+        ["crp", "number", 1, -9, 1.5],
+        ["age", "integer", 1, 30, 50],
+        ["sex", "words", 0, None, None],
     ]
-    assert "ward.csv: 3 rows" in coterie(*words).output
+    said = coterie(*words, expect=5).output
+    assert "ward.csv: 3 rows" in said
+    assert "crp     number    -9 to 1.5                 1 missing" in said
     problem = "problem: line 4, crp: 'A.A.' is no number"
     assert problem in coterie("table", path, expect=5).output
 
@@ -248,7 +250,7 @@ def test_a_dialect_is_frozen_by_the_operator(tmp_path: Path) -> None:
     words = ("table", path, "--id-column", "id", "--json")
     frozen = ("--csv", "delimiter=|", "--csv", "decimal=.")
     assert not json.loads(coterie(*words).stdout)["problems"]
-    report = json.loads(coterie(*words, *frozen).stdout)
+    report = json.loads(coterie(*words, *frozen, expect=5).stdout)
     assert report["dialect"]["decimal"] == "."
     assert report["columns"][0]["type"] == "words"
     with pytest.raises(InvalidParameters, match="names are encoding, delimiter"):
@@ -262,8 +264,10 @@ def test_a_code_of_no_value_is_told(tmp_path: Path) -> None:
     path = table(tmp_path, "a,1.5", "b,-9", "c,.", header="id,x")
     words = ("table", path, "--id-column", "id", "--json")
     codes = ("--csv", "missing=-9", "--csv", "missing=.")
-    report = json.loads(coterie(*words, *codes).stdout)
-    assert report["columns"] == [{"name": "x", "type": "number", "missing": 2}]
+    report = json.loads(coterie(*words, *codes, expect=5).stdout)
+    [column] = report["columns"]
+    assert (column["name"], column["missing"]) == ("x", 2)
+    assert (column["least"], column["largest"]) == (1.5, 1.5)
 
 
 def test_a_dictionary_is_drafted_and_describes_its_table(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ PLAN: dict[str, Any] = {
 def plan(**changed: Any) -> dict[str, Any]:
     """What the form says; parameters begin with ``param_``."""
     named = {
-        re.sub("^(param|slot|dictionary|table|ids|levels)_", r"\1.", name): value
+        re.sub(
+            "^(param|slot|dictionary|table|ids|levels|listed|field)_", r"\1.", name
+        ): value
         for name, value in changed.items()
     }
     return {**PLAN, **named}

@@ -68,6 +68,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     methods: ClassVar = METHODS
 
+    apart: ClassVar = "Make counts binary, or try other lambda_u and lambda_w."
+
     def check(self, params: CoClustering, layout: Layout) -> None:
         """Refuse split rows, and fewer than three sites."""
         if layout.n_row_groups > 1:

@@ -82,11 +82,6 @@ def criteria(
     return found
 
 
-def partition_coefficient(U: FloatArray) -> float:
-    """Return Σ u² / n of U (n, C): 1 where it is crisp, 1/C where it says nothing."""
-    return min(float(np.square(U).sum()) / len(U), 1.0)
-
-
 def first_memberships(n: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
     """Return U(0) (n, C): uniform numbers, normalised for each object."""
     drawn = rng.random((n, n_clusters))

@@ -14,6 +14,7 @@ from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_mark
 from clustering_protocols.preparation.sums import share
+from clustering_protocols.quality.sums import partition_coefficient
 from clustering_protocols.records import Record
 
 from . import following, kernels, lanes, messages, shifts
@@ -98,10 +99,13 @@ def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
     """Return what the best start came to; no centroids, so no distances to them."""
     params = context.session.params
     U = lanes.part(known.objects, [best], params.n_clusters)
+    n_clusters = int(np.count_nonzero(_sizes(U)))
     return Figures(
-        n_clusters=int(np.count_nonzero(_sizes(U))),
+        n_clusters=n_clusters,
         criterion=float(known.criteria[best]),
-        partition_coefficient=kernels.partition_coefficient(U),
+        partition_coefficient=partition_coefficient(
+            float(np.square(U).sum()), len(U), _sizes(U)
+        ),
         n_iter=int(known.n_iterations[best]),
         converged=bool(known.moved[best] <= params.tol),
     )

@@ -55,6 +55,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     risks: ClassVar = RISKS
     methods: ClassVar = METHODS
 
+    apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
+
     def check(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse layouts split both ways, and parameters that do not fit the split."""
         if layout.n_row_groups > 1 and layout.n_column_groups > 1:
@@ -108,6 +110,21 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         check_widths(session)
         cohort_size.check(session)
+
+    def cautions_of(
+        self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
+    ) -> Sequence[str]:
+        """Say which clusters were too small to move."""
+        small = sum(0 < size < params.min_cluster_rows for size in sizes)
+        stays = layout.n_row_groups > 1 and params.small_clusters == "stay"
+        if not small or params.fuzzy or not stays:
+            return ()
+        sentence = (
+            f"Small clusters keep their place: {small} of {len(sizes)} have fewer than "
+            f"{params.min_cluster_rows} rows (min_cluster_rows, small_clusters). Plain "
+            "k-means would move them."
+        )
+        return (sentence,)
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""

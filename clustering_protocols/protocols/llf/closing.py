@@ -180,7 +180,7 @@ def totals_of(
         compactness, degrees = map(float, total.fuzzy)
         apart = formulas.separations(known.centroids)
         others["partition_coefficient"] = formulas.partition_coefficient(
-            degrees, n_rows
+            degrees, n_rows, sizes
         )
     else:
         compactness, there = float(total.squares.sum()), np.flatnonzero(sizes)

@@ -77,6 +77,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     methods: ClassVar = METHODS
 
+    apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
+
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""
         from . import limits

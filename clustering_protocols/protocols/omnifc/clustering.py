@@ -31,6 +31,9 @@ from clustering_protocols.row_blocks import ArrayRows
 from . import limits
 from .params import OmniFC
 
+_WITHIN = 1 + 1e-6
+"""A distance that equals eps but for quantisation and rounding counts as within it."""
+
 Generators = Callable[[str], np.random.Generator]
 """Gives the generator of ``starts``, ``embedding``, ``factor`` or ``representatives``."""
 
@@ -134,7 +137,8 @@ def clusters(
         return _spectral(params, distances, generators, starts)
     if params.algorithm == "dbscan":
         eps = params.eps or knee(distances, params.min_samples)
-        return Clusters(labels=dbscan(distances, eps, params.min_samples), eps=eps)
+        labels = dbscan(distances, eps * _WITHIN, params.min_samples)
+        return Clusters(labels=labels, eps=eps)
     if params.algorithm == "hierarchical":
         return Clusters(labels=hierarchical(distances, params.k, params.linkage))
     return _kmedoids(params, distances, generators, starts)
@@ -181,7 +185,7 @@ def _of_density(params: OmniFC, X: FloatArray) -> Clusters:
         return Clusters(labels=hdbscan(X, params.min_cluster_size, params.min_samples))
     eps = params.eps or knee_of_rows(X, params.min_samples)
     labels = dbscan_of_rows(
-        X, eps, params.min_samples, limits.neighbor_pairs(params, *X.shape)
+        X, eps * _WITHIN, params.min_samples, limits.neighbor_pairs(params, *X.shape)
     )
     return Clusters(labels=labels, eps=eps)
 

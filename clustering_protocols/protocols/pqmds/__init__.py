@@ -24,6 +24,10 @@ from .params import PqmdsSession, Privacy, ProductQuantisation
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
 
+_CODES = 0.5
+"""The largest deviation of numbers within a range of 1."""
+
+
 class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     """One upload of a few numbers per sub-vector; k-means on all of them."""
 
@@ -92,6 +96,29 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         from . import subspaces
 
         subspaces.check_roster(session)
+
+    def cautions(
+        self, params: ProductQuantisation, layout: Layout, widths: Sequence[int]
+    ) -> Sequence[str]:
+        """Say where noise drowns the codes: they deviate by half their range at most."""
+        from . import subspaces
+
+        if params.privacy.mechanism == "none":
+            return ()
+        n_codes = sum(
+            codes * len(layout.column_group(column))
+            for column, width in enumerate(widths)
+            for _, codes in subspaces.of(params, width)
+        )
+        least = 2**0.5 * n_codes / params.privacy.epsilon  # of laplace noise
+        if least <= _CODES:
+            return ()
+        sentence = (
+            f"Noise of {n_codes} codes under ε = {params.privacy.epsilon:g} deviates by "
+            f"{least:.2g} of their range, more than codes can: clusters are lost. Raise "
+            "epsilon, or send fewer codes (sub_dim, coordinates)."
+        )
+        return (sentence,)
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""

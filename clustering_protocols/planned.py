@@ -1,0 +1,71 @@
+"""A session before it opens: the protocol's own checks of a roster, on planned sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clustering_protocols import registry
+from clustering_protocols.agreements import Agreement, Member
+from clustering_protocols.contract import Params, SessionContext
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.terms import Layout, read_terms
+
+
+def check_planned(
+    params: Params,
+    layout: Layout,
+    *,
+    rows: int,
+    widths: Sequence[int],
+    evaluation: Evaluation | None = None,
+) -> None:
+    """Refuse sizes that the protocol would refuse once all parties have joined.
+
+    Parameters
+    ----------
+    rows : int
+        Of all parties together, spread evenly over the row groups.
+    widths : sequence of int
+        Columns of each column group.
+
+    Raises
+    ------
+    ProtocolFailed, InvalidParameters
+        With what a session of these sizes would end with.
+    """
+    name = registry.name_of(params)
+    text = registry.draw_up(
+        "planned",
+        registry.Proposal(
+            protocol=name,
+            params=registry.chosen(params),
+            layout=layout,
+            evaluation=evaluation,
+            seed=0,
+        ),
+    )
+    heights = spread(rows, layout.n_row_groups)
+    planned: Any = Member.model_construct  # nobody signs a plan
+    roster = tuple(
+        planned(
+            slot=slot.name,
+            n_rows=max(1, heights[slot.row]),
+            n_columns=max(1, widths[slot.column]),
+        )
+        for slot in layout.slots
+    )
+    session: SessionContext[Params] = SessionContext(
+        agreement=Agreement.model_construct(terms=text.decode(), roster=roster),
+        agreement_digest="",
+        terms=read_terms(text),
+        params=params,
+        runs=registry.runs_of(params, evaluation),
+    )
+    registry.protocol(name).check_roster(session)
+
+
+def spread(total: int, groups: int) -> list[int]:
+    """Return a number in so many parts that differ by at most one."""
+    each, more = divmod(total, groups)
+    return [each + (group < more) for group in range(groups)]

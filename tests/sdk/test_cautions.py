@@ -1,0 +1,193 @@
+"""What means little is said: coinciding and small clusters, narrow parties, noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs
+
+from clustering_protocols import cautions, registry
+from clustering_protocols.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.figures import Figures
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.schema import Field, Schema
+from clustering_protocols.suitability import Exposure
+from clustering_protocols.terms import Layout, read_terms
+from coterie_pages.terms import sheet_of
+from coterie_pages.text import sheet_lines
+from party_sdk.advice import Situation, advise, check_sizes
+from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
+from party_sdk.trials.simulated import simulate
+
+ROWS = Layout.lattice(3)
+WIDE, _ = make_blobs(120, 40, centers=3, cluster_std=9.0, random_state=2)
+NARROW, _ = make_blobs(90, 2, centers=6, cluster_std=0.8, random_state=4)
+SMALL, _ = make_blobs([60, 60, 4], 4, cluster_std=0.2, random_state=5)
+
+
+@pytest.mark.parametrize("protocol", ["omnifc", "llf"])
+def test_fuzzy_clusters_that_coincide_are_warned_of(protocol: str) -> None:
+    params = {"small_cohorts": "allow"} if protocol == "llf" else {}
+    found = FederatedFuzzyCMeans(
+        3, protocol=protocol, layout=(3, 1), random_state=0, params=params
+    )
+    with pytest.warns(UserWarning, match="All 3 clusters coincide.*Lower fuzziness"):
+        found.fit(WIDE)
+    figures = found.session_.figures
+    assert figures is not None
+    assert figures.partition_coefficient is None, "one cluster for all is not the best"
+    assert figures.xie_beni is None
+
+
+def test_co_clusters_of_counts_that_coincide_are_warned_of() -> None:
+    counts = np.random.default_rng(0).poisson(0.4, (60, 12)).astype(float)
+    frames = [
+        pd.DataFrame(part, columns=[f"w{place}-{i}" for i in range(4)])
+        for place, part in enumerate(np.hsplit(counts, 3))
+    ]
+    params = CoClustering(n_clusters=3, lambda_u=50.0, r_max=9.0)
+    with pytest.warns(UserWarning, match="All 3 clusters coincide.*binary"):
+        session = simulate(params, frames, "columns")
+    assert session.figures is not None
+    assert session.figures.partition_coefficient is None
+    assert session.warnings
+
+
+def test_where_all_runs_coincide_the_first_counts() -> None:
+    runs = [Figures(n_clusters=1, inertia=2.0) for _ in range(3)]
+    usual = Evaluation(n_clusters=(2, 3, 4))
+    assert usual.best(runs) == 0
+    named = Evaluation(n_clusters=(2, 3, 4), choose="davies_bouldin")
+    with pytest.raises(InvalidParameters, match="no run of this session"):
+        named.best(runs)
+
+
+def test_parties_of_few_columns_are_warned_of_with_the_loss() -> None:
+    with pytest.warns(UserWarning, match="dimensions 'all_but_one'.*Here it is 0"):
+        lost = FederatedKMeans(6, layout=(3, 1), random_state=1).fit(NARROW)
+    assert (lost.fidelity_ or 0) < 0.95
+    all_ = {"dimensions": "all"}
+    kept = FederatedKMeans(6, layout=(3, 1), params=all_, random_state=1).fit(NARROW)
+    assert kept.fidelity_ == 1.0
+    assert kept.session_.warnings == ()
+
+
+def test_clusters_that_kept_their_place_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="Small clusters keep their place"):
+        session = simulate(LosslessFederated(n_clusters=12), SMALL, (3, 1))
+    assert any("fewer than 10 rows" in sentence for sentence in session.warnings)
+    moves = LosslessFederated(n_clusters=12, small_clusters="move")
+    assert simulate(moves, SMALL, (3, 1)).warnings == ()
+
+
+def test_clusters_that_still_moved_are_warned_of() -> None:
+    params = LosslessFederated(n_clusters=6, max_iter=1, min_cluster_rows=1)
+    with pytest.warns(UserWarning, match="still moved after 1 updates: raise max_iter"):
+        simulate(params, WIDE, (3, 1))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "warned"), [(0.5, True), (1.0, True), (500.0, False)]
+)
+def test_noise_larger_than_codes_is_said_before_the_session(
+    epsilon: float, *, warned: bool
+) -> None:
+    params = ProductQuantisation(
+        n_clusters=3, privacy={"mechanism": "laplace", "epsilon": epsilon}
+    )
+    said = cautions.of_session(params, Layout.lattice(1, 2), [4, 4])
+    assert bool(said) is warned
+    assert not warned or "more than codes can" in said[0]
+
+
+def test_the_terms_sheet_warns_of_narrow_parties() -> None:
+    text = draw_up(
+        "narrow",
+        Proposal(
+            protocol="dc",
+            params=registry.chosen(DataCollaboration(n_clusters=3)),
+            layout=ROWS,
+            dictionary=(Schema(fields=(Field(name="x"), Field(name="y"))),),
+            seed=1,
+        ),
+    )
+    sheet = sheet_of(text, read_terms(text), {})
+    assert "dimensions 'all_but_one'" in sheet.cautions[0]
+    said = " ".join(sheet_lines(sheet))
+    assert "Warning: Parties with 2 columns leave one dimension out" in said
+
+
+# Nothing is recommended that then refuses
+
+
+def situation(**said: Any) -> Situation:
+    usual: dict[str, Any] = {
+        "partitioning": "horizontal",
+        "parties": 4,
+        "analyst_sees": Exposure.ROWS,
+    }
+    return Situation(**{**usual, **said})
+
+
+def test_advice_leaves_out_what_would_refuse_so_few_rows() -> None:
+    few = advise(situation(shape="fuzzy", rows=200, columns=30))
+    assert "llf" not in {fit.protocol for fit in few.fits}
+    assert "rows of others" in " ".join(few.others["llf"])
+    many = advise(situation(shape="fuzzy", rows=20_000, columns=30))
+    assert "llf" in {fit.protocol for fit in many.fits}
+
+
+def test_advice_warns_of_narrow_parties() -> None:
+    found = advise(situation(rows=500, columns=2))
+    [dc] = [f for f in found.fits if f.protocol == "dc" and f.way.name == "kmeans"]
+    assert "dimensions 'all_but_one'" in dc.cautions[0]
+
+
+@pytest.mark.parametrize(
+    ("params", "layout", "rows", "columns", "what"),
+    [
+        (DataCollaboration(n_clusters=9), ROWS, 8, 4, "there are 8 rows"),
+        (DataCollaboration(n_clusters=2), Layout.lattice(1, 3), 90, 4, "One column"),
+        (LosslessFederated(n_clusters=2, algorithm="fuzzy_cmeans"), ROWS, 90, 4, "rows"),
+    ],
+)  # fmt: skip
+def test_sizes_are_held_against_the_protocol_s_own_checks(
+    params: Any, layout: Layout, rows: int, columns: int, what: str
+) -> None:
+    with pytest.raises(ProtocolFailed, match=what):
+        check_sizes(params, layout, rows, columns)
+    check_sizes(params, layout, None, columns)
+    check_sizes(params, layout, 900_000, 30)
+
+
+# Crashes
+
+
+def test_factors_may_be_more_than_columns() -> None:
+    X, _ = make_blobs(80, 3, centers=7, random_state=3)
+    params = OmniFC(n_clusters=7, algorithm="nmf", n_init=2, features="distance_rows")
+    session = simulate(params, X, (3, 1))
+    assert session.fidelity is not None
+
+
+@pytest.mark.parametrize("distances", ["all", "landmarks"])
+def test_a_distance_that_equals_eps_is_within_it_split_and_pooled(
+    distances: Any,
+) -> None:
+    grid = 0.1 * np.array([[i, j] for i in range(8) for j in range(8)])
+    grid = np.vstack([grid, grid + 5.3])
+    params = OmniFC(
+        algorithm="dbscan", eps=0.1, min_samples=3, scaling="none", distances=distances
+    )
+    session = simulate(params, grid, (3, 1))
+    assert session.fidelity == 1.0
+    assert len(set(session.labels)) == 2, "each grid is one cluster, with no noise"

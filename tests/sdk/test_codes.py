@@ -1,0 +1,267 @@
+"""Codes among numbers, titles above tables, totals and second headers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from xlsxwriter import Workbook
+
+from clustering_protocols.schema import Field, Schema
+from party_sdk.tables import Dialect, How, examine
+from party_sdk.tables.codes import DATES, lone_values, n_coded
+
+rng = np.random.default_rng(5)
+BMI = rng.normal(28, 3, 300).round(1)
+AGES = rng.integers(25, 90, 300).astype(float)
+PEPTIDE = np.abs(rng.normal(1.1, 0.3, 300)).round(2)
+LIKERT = rng.integers(1, 6, 300).astype(float)
+BORN = rng.integers(-9000, 12_000, 300).astype(float)
+
+
+def coded(x: Any, *codes: float, times: int = 9) -> Any:
+    """Return a column in which some rows hold codes."""
+    given = np.array(x)
+    for place, code in enumerate(codes):
+        given[place * times : (place + 1) * times] = code
+    return given
+
+
+@pytest.mark.parametrize(
+    ("x", "codes"),
+    [
+        (BMI, [999]),
+        (BMI, [99]),
+        (BMI, [-9, -8]),
+        (BMI, [0]),
+        (PEPTIDE, [-9]),
+        (PEPTIDE, [-1]),
+        (AGES, [99]),
+        (AGES, [-9, 999]),
+        (LIKERT, [9]),
+        (LIKERT, [8, 9]),
+        (LIKERT, [7, 99]),
+        (BMI * 1000, [-9]),
+        (BMI, [1e6]),
+        (AGES % 2, [9]),
+    ],
+)
+def test_codes_of_no_value_are_found_with_their_counts(
+    x: Any, codes: list[float]
+) -> None:
+    found = lone_values(coded(x, *codes))
+    assert [(each.value, each.count) for each in found] == [
+        (code, 9) for code in sorted(codes)
+    ]
+
+
+@pytest.mark.parametrize("day", ["1900-01-01", "1901-01-01", "9999-12-31"])
+def test_days_that_stand_for_unknown_are_found(day: str) -> None:
+    code = float(np.datetime64(day).astype(int))
+    assert [each.value for each in lone_values(coded(BORN, code), DATES)] == [code]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        BMI,
+        AGES,
+        LIKERT,
+        PEPTIDE - PEPTIDE.mean(),
+        np.sign(PEPTIDE - 1.1),
+        rng.integers(0, 10, 300).astype(float),
+        rng.poisson(2, 300).astype(float),
+        rng.poisson(0.05, 300).astype(float),
+        rng.lognormal(0, 2, 300),
+        np.clip(rng.normal(0, 1, 300), -1, 1),
+        np.r_[np.arange(101.0), AGES],
+        np.where(rng.random(300) < 0.3, 0, rng.lognormal(5, 1, 300)),
+        np.r_[BMI, 99.4],
+        np.full(300, 99.0),
+        np.full(300, np.nan),
+        np.array([]),
+    ],
+)
+def test_ordinary_columns_hold_no_codes(x: Any) -> None:
+    assert lone_values(x) == []
+
+
+def test_whole_numbers_of_few_values_are_counted() -> None:
+    assert n_coded(LIKERT) == 5
+    assert n_coded(1 + AGES % 2) == 2
+    assert n_coded(AGES % 2) == 0, "0 and 1 are the indicator that a category becomes"
+    assert n_coded(AGES) == n_coded(BMI) == n_coded(LIKERT[:10]) == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "frame", "parquet", "dictionary"])
+def test_a_table_tells_its_codes_with_counts(tmp_path: Path, kind: str) -> None:
+    frame = pd.DataFrame({
+        "id": [f"N{i}" for i in range(300)],
+        "cpep": coded(PEPTIDE, -9),
+        "smoke": LIKERT.astype(int),
+    })  # fmt: skip
+    path: Any = tmp_path / "codes.csv"
+    schema = None
+    if kind == "parquet":
+        path = tmp_path / "codes.parquet"
+        frame.to_parquet(path)
+    elif kind == "frame":
+        path = frame
+    else:
+        frame.to_csv(path, index=False)
+    if kind == "dictionary":
+        schema = Schema(fields=(Field(name="cpep"), Field(name="smoke")))
+    report, _ = examine(path, How(id_column="id", schema=schema))
+    said = " ".join(report.warnings)
+    assert "'cpep': -9 in 9 rows, apart from all others" in said
+    assert "--csv missing=-9" in said
+    assert ("'smoke' (5 values)" in said) is (schema is None)
+    how = How(id_column="id", schema=schema, dialect=Dialect(missing=("-9",)))
+    report, _ = examine(path, how)
+    assert "apart from" not in " ".join(report.warnings)
+
+
+def test_codes_of_a_large_table_are_counted_in_all_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("party_sdk.tables.code_warnings._MOST_ROWS", 100)
+    report, _ = examine(pd.DataFrame({"x": coded(BMI, 999)[::-1]}), How())
+    assert "999 in 9 rows" in report.warnings[0]
+
+
+@pytest.mark.parametrize("written", ["1900-01-01", "01.01.1900", "1/1/1900"])
+def test_a_code_among_dates_needs_no_dictionary(tmp_path: Path, written: str) -> None:
+    days = [str(np.datetime64(int(day), "D")) for day in BORN]
+    days[::20] = [written] * 15
+    path = tmp_path / "born.csv"
+    path.write_text("\n".join(["id,born", *(f"n{i},{d}" for i, d in enumerate(days))]))
+    report, _ = examine(path, How(id_column="id"))
+    assert "'born': 1900-01-01 in 15 rows" in " ".join(report.warnings)
+
+
+# Titles
+
+HEADER = ["id", "age", "bmi"]
+
+
+def sheet(path: Path, *above: list[str], at: int = 0) -> Path:
+    with Workbook(path) as book:
+        written = book.add_worksheet("Auszug 2025")
+        rows: list[list[Any]] = [*above, HEADER]
+        rows += [[f"N{i}", AGES[i], BMI[i]] for i in range(30)]
+        for place, row in enumerate(rows):
+            written.write_row(place, at, row)
+    return path
+
+
+TITLES = {
+    "none": [],
+    "one": [["Diabetes cohort, North Hospital"]],
+    "one and an empty row": [["Diabetes cohort"], []],
+    "several": [["Diabetes cohort"], ["of", ""], [], ["confidential"]],
+    "an empty row": [[]],
+}
+
+
+@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("said", [True, False])
+def test_names_of_a_sheet_stand_below_its_title(
+    tmp_path: Path, name: str, *, said: bool
+) -> None:
+    above = TITLES[name]
+    path = sheet(tmp_path / "t.xlsx", *above, at=2)
+    skip = Dialect(skip=len(above)) if said else Dialect()
+    report, table = examine(path, How(id_column="id", dialect=skip))
+    assert table is not None, report
+    assert (table.columns, table.n_rows) == (("age", "bmi"), 30)
+    assert table.places.of([0]) == [len(above) + 2]
+    told = any("as a title" in warning for warning in report.warnings)
+    assert told is (not said and name not in {"none", "an empty row"})
+
+
+def test_rows_of_a_sheet_are_skipped_as_said(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["Title"], ["of", "two", "words"])
+    report, _ = examine(path, How(dialect=Dialect(skip=1)))
+    assert report.columns[0].name == "of"
+    report, _ = examine(path, How(dialect=Dialect(skip=900)))
+    assert "is empty, or all of it is skipped" in report.problems[0].what
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_names_of_a_text_stand_below_its_title(tmp_path: Path, mark: str) -> None:
+    rows = [HEADER, *([f"N{i}", str(AGES[i]), str(BMI[i])] for i in range(30))]
+    path = tmp_path / "t.csv"
+    lines = ["Diabetes cohort", "", *(mark.join(row) for row in rows)]
+    path.write_text("\n".join(lines))
+    report, table = examine(path, How(id_column="id"))
+    assert table is not None, report
+    assert (table.columns, report.dialect["skip"]) == (("age", "bmi"), 2)
+    assert "Lines 1 to 2 are read as a title" in report.warnings[0]
+
+
+@pytest.mark.parametrize("first", [["N0", "7", "1.5"], ["", "", "x"], ["", "", "3"]])
+def test_a_row_of_values_is_no_header(tmp_path: Path, first: list[str]) -> None:
+    """Names that are mostly empty stay the names: no row of values takes their place."""
+    path = tmp_path / "t.csv"
+    rows = [["only"], *([f"N{i}", str(AGES[i]), str(BMI[i])] for i in range(30))]
+    path.write_text("\n".join(",".join(row) for row in [["", "", first[2]], *rows[1:]]))
+    report, _ = examine(path, How())
+    assert not any("title" in warning for warning in report.warnings)
+
+
+# Totals and second headers
+
+
+def lines(*more: str, middle: str = "") -> str:
+    rows = [f"N{i},{AGES[i]:.0f},{BMI[i]}" for i in range(30)]
+    return "\n".join(
+        ["id,age,bmi", *rows[:15], *filter(None, [middle]), *rows[15:], *more]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (lines("Total,,"), 32),
+        (lines("Summe:,,", "n,3,4.5"), 32),
+        (lines(middle="total,7,8"), 17),
+        (lines(f"x,{AGES[:30].sum():.0f},{BMI[:30].mean()}"), 0),
+        (lines(f"x,{AGES[:30].sum():.0f},{BMI[:30].sum()}"), 32),
+    ],
+)
+def test_rows_of_totals_are_told(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    report, _ = examine(path, How(id_column="id"))
+    found = [each.line for each in report.problems]
+    assert found == ([line] if line else [])
+    report, _ = examine(path, How(id_column="id", allow=["totals-row"]))
+    assert not report.problems
+
+
+def test_a_total_may_stand_in_a_column_that_is_no_id(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(lines("Total,,"))
+    report, _ = examine(path, How())
+    assert [each.line for each in report.problems] == [32]
+    words = ["total", "partial"] * 15
+    frame = pd.DataFrame({"surgery": words[::-1], "bmi": BMI[:30]})
+    assert not examine(frame, How())[0].problems
+
+
+@pytest.mark.parametrize("by", ["text", "frame", "dictionary"])
+def test_a_second_header_is_told_once(tmp_path: Path, by: str) -> None:
+    path: Any = tmp_path / "t.csv"
+    path.write_text(lines(middle="id,age,bmi"))
+    schema = None
+    if by == "frame":
+        path = pd.read_csv(path)
+    if by == "dictionary":
+        schema = Schema(fields=(Field(name="age"), Field(name="bmi")))
+    report, _ = examine(path, How(id_column="id", schema=schema))
+    [found] = report.problems
+    assert found.what == "repeats the names of columns: delete this row"
+    assert found.line == (16 if by == "frame" else 17)
