@@ -55,8 +55,8 @@ OTHER_UNITS: Final = "allow_other_units"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
-        "Go on although means or spreads here are a hundred times from those of all "
-        "rows, as those in other units are."
+        "Go on although columns here lie as far from those of the others as columns in "
+        "other units do."
     ),
 }
 """What a party may decide alone in any protocol."""

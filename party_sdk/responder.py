@@ -53,10 +53,10 @@ class Oversight:
         if answer.notes:
             self.note(answer.notes)
         if self.confirm is None:
-            if answer.asks:
-                raise GuardRefused(answer.asks)
+            if answer.question:
+                raise GuardRefused(answer.question)
         elif not self.confirm(
-            Inspection.of(answer.contribution, answer.notes, answer.asks)
+            Inspection.of(answer.contribution, answer.notes, answer.question)
         ):
             raise GuardRefused("The operator did not let this contribution go.")
 
