@@ -33,6 +33,7 @@ from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.preparation.arrival import Arrived
 from party_sdk._files import locked, private_folder
 from party_sdk.answered import Standing, StandingFiles
+from party_sdk.intersections import Intersections
 from party_sdk.ledger import Ledger
 from party_sdk.profiled import ProfiledRows
 from party_sdk.sealing import SecretFiles
@@ -78,6 +79,7 @@ class PartyFolder:
         self._home = home
         self.spending = Spending(home)
         self.profiled = ProfiledRows(home)
+        self.intersections = Intersections(home)
         self._files = SecretFiles(home)
 
     @property

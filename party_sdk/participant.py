@@ -46,6 +46,7 @@ from party_sdk.arriving import (
 )
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
+from party_sdk.intersections import Intersection
 from party_sdk.invitations import Invitation
 from party_sdk.joining import check_again, first_time, take_slot
 from party_sdk.leaving import check_staying
@@ -222,11 +223,22 @@ class Party:
         check_choices(self.terms.protocol.name, self._choices)
         self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
         self._check_same(digest)
+        self._intersections(arrival).check()
         self.folder.spending.check(
             digest,
             self.folder.use,
             check_terms(self.terms).epsilon_per_person,
             self._policy.epsilon_total,
+        )
+
+    def _intersections(self, arrival: Arrival) -> Intersection:
+        """Return what this session is among those that intersect the table's ids."""
+        return self.folder.intersections.of(
+            self.terms,
+            self.invitation.slot,
+            arrival.data.ids,
+            self.folder.use,
+            self._policy.intersections_limit,
         )
 
     def _check_same(self, digest: str) -> None:
@@ -407,6 +419,7 @@ class Party:
         watch = Watch(client, self.invitation.session, on_progress)
         self._be_told(client)
         party = self._engine(self._agreement(client, watch))
+        self._intersections(arrival).count()
         rounds = Responder(
             folder=self.folder,
             client=client,

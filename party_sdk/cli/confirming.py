@@ -15,20 +15,34 @@ if TYPE_CHECKING:
     from clustering_protocols.terms import Terms
     from coterie_pages.models import Message
     from party_sdk.inspection import ArrayFacts, Inspection
+    from party_sdk.memory import PartyFolder
 
 
 @dataclass
 class Asking:
-    """Asks before each contribution; once for all by which members only agree."""
+    """Asks before each contribution; once for all by which members only agree.
+
+    Attributes
+    ----------
+    folder : PartyFolder, optional
+        Where it is given, nothing is asked but what the protocol asks about, and what
+        follows a contribution that was refused.
+    """
 
     terms: Terms
+    folder: PartyFolder | None = None
     has_agreed: bool = False
 
     def __call__(self, found: Inspection) -> bool:
         """Show a contribution; return whether the operator lets it go."""
-        if not found.only_agrees:
-            for line in inspection_lines(found, self.terms):
+        asks_for_all = self.folder is None or self.folder.is_held
+        if not (found.asks or asks_for_all):
+            return True
+        if found.asks or not found.only_agrees:
+            for line in inspection_lines(found, self.terms) if asks_for_all else ():
                 say(line, err=True)
+            if found.asks:
+                say(found.asks, err=True)
             return click.confirm("Send this?", err=True)
         if not self.has_agreed:
             say(

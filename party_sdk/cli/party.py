@@ -147,7 +147,7 @@ def run(
     users of this machine.
     """
     policy = consent(invitation, policy, here)
-    asked = here.asking(invitation) if confirm else None
+    asked = here.asking(invitation, everything=confirm)
     with here.join(invitation, policy, choices, asked) as member:
         if addresses:
             member.notify(addresses)
@@ -253,7 +253,7 @@ def resume(
     """
     invitation = here.folder(session_id, slot).load_identity().invitation
     policy = consent(invitation, policy, here)
-    asked = here.asking(invitation) if confirm else None
+    asked = here.asking(invitation, everything=confirm)
     with here.rejoin(session_id, slot, policy, choices, asked) as member:
         if remember:
             remember_consent(member, here.home)
@@ -324,9 +324,13 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
+    from party_sdk.id_patterns import id_warnings
+
     keep_others([labels, picture], member.folder.path, force=force)
     with member.arriving():
         data = rows.open(member.agreed)
+    for sentence in id_warnings(member.terms, member.invitation.slot, data):
+        say(f"warning: {sentence}", err=True)
     try:
         result = member.run(data, on_progress=show_progress)
     except KeyboardInterrupt:
@@ -343,6 +347,10 @@ def _run(
     if as_json:
         say(json.dumps(_document(member, result, path)))
         return
+    from party_sdk.run_reports import linked_rows
+
+    if linked := linked_rows(member.terms, member.invitation.slot, result):
+        say(f"linked rows: {linked}")
     say(f"{len(result.labels)} labels in {path}")
     if result.cluster_sizes is not None:
         own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
