@@ -31,6 +31,7 @@ from clustering_protocols.engine import Journal
 from clustering_protocols.errors import NotReady
 from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.preparation.arrival import Arrived
+from clustering_protocols.preparation.statistics.by_leader import OwnMoments
 from party_sdk._files import locked, private_folder
 from party_sdk.answered import Standing, StandingFiles
 from party_sdk.intersections import Intersections
@@ -189,6 +190,15 @@ class PartyFolder:
     def ledger(self) -> Ledger:
         """Return the log of what left this party."""
         return Ledger(self.path / "sent.log")
+
+    def load_moments(self) -> OwnMoments | None:
+        """Return the moments of the own rows, as they were clustered; None before."""
+        path = self.path / "moments.arrays"
+        return OwnMoments.decode(self._files.read(path)) if path.exists() else None
+
+    def save_moments(self, own: OwnMoments) -> None:
+        """Keep the moments of the own rows: new rows are compared with them."""
+        self._files.write(self.path / "moments.arrays", own.encode())
 
     def load_result(self) -> bytes | None:
         """Return the result, once it was fetched."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from clustering_protocols.house import OTHER_UNITS
 from party_sdk.cli.output import say
 
 if TYPE_CHECKING:
@@ -54,6 +56,20 @@ class Asking:
             question = "Send these, now and in later rounds?"
             self.has_agreed = click.confirm(question, err=True)
         return self.has_agreed
+
+
+def agreeing(choices: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return what says yes to new rows in other units: a choice, or who is asked."""
+
+    def agree(doubt: str) -> bool:
+        if choices.get(OTHER_UNITS):
+            return True
+        if not sys.stdin.isatty():
+            return False
+        say(doubt, err=True)
+        return click.confirm("Label them all the same?", err=True)
+
+    return agree
 
 
 def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:

@@ -288,6 +288,7 @@ def inspect(
 @slot_argument
 @data_options
 @labels_option
+@choice_option
 @here_options()
 @json_option
 def predict(
@@ -295,19 +296,26 @@ def predict(
     slot: str,
     rows: GivenTable,
     labels: Path,
+    choices: Mapping[str, Any],
     here: PartyOptions,
     *,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Label new rows at home, where the terms let out what that takes."""
+    """Label new rows at home, where the terms let out what that takes.
+
+    You are asked first where they look like other units than those of the session.
+    """
+    from clustering_protocols.registry import check_choices
+    from party_sdk.cli.confirming import agreeing
     from party_sdk.results import naming_of, write_labels
 
     keep_others([labels], None, force=force)
     with here.rejoin(session_id, slot, Policy()) as member:
+        check_choices(member.terms.protocol.name, choices)
         result = member.result()
         data = rows.open(member.agreed, result.columns)
-        found = result.predict(data)
+        found = result.predict(data, agree=agreeing(choices))
     path = write_labels(labels, found, data.ids, naming_of(data), {})
     if as_json:
         say(json.dumps({"labels": str(path), "n_rows": len(found)}))

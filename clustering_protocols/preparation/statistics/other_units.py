@@ -97,11 +97,10 @@ class Suspect:
     conversion: Conversion | None
     is_named: bool = False
 
-    @property
-    def sentence(self) -> str:
+    def sentence(self, whose: str) -> str:
         """Return what is seen, for the operator's own screen."""
         seen = (
-            f"{self.name!r}: your mean is {self.own:.4g}, that of the others "
+            f"{self.name!r}: your mean is {self.own:.4g}, that of {whose} "
             f"{self.others:.4g}."
         )
         known = self.conversion
@@ -234,12 +233,17 @@ def ask(context: PartyContext, names: Sequence[str], own: Known, pooled: Known) 
     return question(columns, own, others_of(own, pooled))
 
 
-def question(columns: Sequence[Column], own: Known, others: Others) -> str:
-    """Return the question of the columns that are suspect; nothing where none is."""
+def question(
+    columns: Sequence[Column], own: Known, others: Others, whose: str = "the others"
+) -> str:
+    """Return the question of the columns that are suspect; nothing where none is.
+
+    ``whose``: how the operator knows the rows that the own ones are compared with.
+    """
     found = list(suspects(columns, own, others))
     if not found:
         return ""
-    said = [each.sentence for each in found[:_MOST_NAMED]]
+    said = [each.sentence(whose) for each in found[:_MOST_NAMED]]
     if len(found) > _MOST_NAMED:
         said.append(f"{len(found) - _MOST_NAMED} more columns look alike.")
     return (
