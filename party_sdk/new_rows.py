@@ -25,9 +25,12 @@ def own_moments(rows: DataSource) -> OwnMoments:
 
 
 def known_moments(memory: Memory, own: OwnMoments | None) -> Moments | None:
-    """Return the moments of all rows, or of the own ones where those were not pooled."""
+    """Return the moments of the own rows, or the pooled ones where those were not kept.
+
+    A unit that is wrong at another party is in the pooled ones.
+    """
     pooled = memory.get(PooledMoments)
-    return own if pooled is None or not pooled.mean.size else pooled
+    return own or (pooled if pooled is not None and pooled.mean.size else None)
 
 
 def doubt(terms: Terms, slot: str, known: Moments, rows: DataSource) -> str:
@@ -43,4 +46,4 @@ def doubt(terms: Terms, slot: str, known: Moments, rows: DataSource) -> str:
     columns = columns_of(rows.columns, terms.plan(slot), terms.dictionary_of(slot))
     session = Others(known.mean, known.spread)
     found = measure(rows, moments=True, ranges=False)
-    return question(columns, found, session, "the session")
+    return question(columns, found, session, "the session's rows")

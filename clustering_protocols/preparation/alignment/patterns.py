@@ -145,7 +145,7 @@ def _n_fitting(
     for each in ids:
         parts = normal_form(each, steps)
         n += len(parts) == len(forms) and all(
-            form.fullmatch(part.rjust(width, "0"))
+            part and form.fullmatch(part.rjust(width, "0"))
             for form, part, width in zip(forms, parts, widths, strict=True)
         )
     return n
