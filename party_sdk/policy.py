@@ -190,8 +190,14 @@ class Policy:
                 "safety number with them (--confirm-safety-number)."
             )
 
-    def check_rows(self, terms: Terms, n_rows: int) -> None:
-        """Refuse to take part with too few rows; :class:`GuardRefused`."""
+    def check_rows(
+        self, terms: Terms, n_rows: int, *, are_linked: bool = False
+    ) -> None:
+        """Refuse to take part with too few rows; :class:`GuardRefused`.
+
+        ``are_linked``: to rows of others. How many is not told before it is accepted.
+        """
         needed = max(self.minimum_rows, terms.guards.minimum_rows)
         if n_rows < needed:
-            raise GuardRefused(f"'minimum_rows' is {needed}; {n_rows} rows take part.")
+            found = "fewer" if are_linked else str(n_rows)
+            raise GuardRefused(f"'minimum_rows' is {needed}; {found} rows take part.")
