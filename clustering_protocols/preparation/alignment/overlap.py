@@ -26,9 +26,7 @@ def told_share(n_common: int, n_smallest: int, minimum_rows: int) -> str:
     """
     if n_smallest < minimum_rows:
         return f"a part that is not told of a table of fewer than {minimum_rows} ids"
-    least = _STEPS * n_common // n_smallest
-    if least >= _STEPS:
-        return "all of the smallest table"
+    least = min(_STEPS * n_common // n_smallest, _STEPS - 1)
     step = 100 // _STEPS
     return f"{step * least} to {step * (least + 1)} % of the smallest table"
 
