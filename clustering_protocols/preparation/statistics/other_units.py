@@ -38,7 +38,7 @@ from clustering_protocols.schema import Schema
 
 _APART, _DISJOINT = 10.0, 5.0  # the larger and the smaller of both distances
 _FAR: Final = 5.0
-_PER_DISTANCE, _MOST = 0.04, 0.4  # how far the two factors may differ
+_PER_DISTANCE, _MOST = 0.04, 0.3  # how far the two factors may differ
 _WIDE, _WIDE_APART = 30.0, 20.0
 _MOST_NAMED: Final = 5
 
