@@ -292,8 +292,8 @@ def _explained(column: Column, own: _One, others: _One) -> Conversion | None:
     for each in CONVERSIONS:
         named = each.is_named(column.words)
         limits = _NAMED if named else _UNNAMED
-        if most < limits.distance:
-            continue
+        if most < limits.distance or (each.offset and not named):
+            continue  # a shift fits too much: it counts where the name speaks of it
         misfit = _misfit(column, each, own, others, limits)
         key = (not named, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
