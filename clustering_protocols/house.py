@@ -52,16 +52,20 @@ RISKS: Final[Mapping[str, str]] = {
 
 
 OTHER_UNITS: Final = "allow_other_units"
+SMALL_OVERLAP: Final = "allow_small_overlap"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
-        "Go on although means or spreads here are a hundred times from those of all "
-        "rows, as those in other units are."
+        "Go on although columns here lie as far from those of the others as columns in "
+        "other units do."
+    ),
+    SMALL_OVERLAP: (
+        "Go on although fewer rows are common to your row group than the terms expect."
     ),
 }
 """What a party may decide alone in any protocol."""
 
-LIMITS: Final = frozenset({OTHER_UNITS})
+LIMITS: Final = frozenset({OTHER_UNITS, SMALL_OVERLAP})
 """Those that say only whether an answer may leave."""
 
 

@@ -138,6 +138,11 @@ class Field(Described):
         return bool(self.categories or self.constraints.enum)
 
     @property
+    def is_measured(self) -> bool:
+        """Return whether its values are numbers in a unit."""
+        return not self.is_category and self.type in {"number", "integer"}
+
+    @property
     def is_ordinal(self) -> bool:
         """Return whether the order of the field's levels means something."""
         return self.is_category and self.categoriesOrdered

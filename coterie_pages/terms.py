@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from clustering_protocols import cautions, registry
 from clustering_protocols.evaluation import Evaluation
@@ -189,7 +190,7 @@ def _parameters(params: BaseModel, before: str = "") -> Iterator[Parameter]:
         )
         yield Parameter(
             name=f"{before}{name}",
-            value=_value(params.model_dump(mode="json")[name]),
+            value=_value(to_jsonable_python(value)),
             sentence=" ".join((field.description or "").split()),
             usual=usual,
         )

@@ -31,8 +31,10 @@ from clustering_protocols.engine import Journal
 from clustering_protocols.errors import NotReady
 from clustering_protocols.explaining import did_you_mean
 from clustering_protocols.preparation.arrival import Arrived
+from clustering_protocols.preparation.statistics.by_leader import OwnMoments
 from party_sdk._files import locked, private_folder
 from party_sdk.answered import Standing, StandingFiles
+from party_sdk.intersections import Intersections
 from party_sdk.ledger import Ledger
 from party_sdk.profiled import ProfiledRows
 from party_sdk.sealing import SecretFiles
@@ -78,6 +80,7 @@ class PartyFolder:
         self._home = home
         self.spending = Spending(home)
         self.profiled = ProfiledRows(home)
+        self.intersections = Intersections(home)
         self._files = SecretFiles(home)
 
     @property
@@ -187,6 +190,15 @@ class PartyFolder:
     def ledger(self) -> Ledger:
         """Return the log of what left this party."""
         return Ledger(self.path / "sent.log")
+
+    def load_moments(self) -> OwnMoments | None:
+        """Return the moments of the own rows, as they were clustered; None before."""
+        path = self.path / "moments.arrays"
+        return OwnMoments.decode(self._files.read(path)) if path.exists() else None
+
+    def save_moments(self, own: OwnMoments) -> None:
+        """Keep the moments of the own rows: new rows are compared with them."""
+        self._files.write(self.path / "moments.arrays", own.encode())
 
     def load_result(self) -> bytes | None:
         """Return the result, once it was fetched."""

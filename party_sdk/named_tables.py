@@ -65,6 +65,7 @@ class NamedTable:
         """Return what hinders the table from taking part at a slot."""
         from clustering_protocols.errors import GuardRefused, InvalidData
         from party_sdk.arriving import agreed_in, arrival_of
+        from party_sdk.id_patterns import id_warnings
         from party_sdk.policy import Policy
         from party_sdk.tables import examine
         from party_sdk.tables.report import Finding
@@ -78,7 +79,13 @@ class NamedTable:
                 Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:
                 found = (Finding(what=refused.detail),)
-        return report.model_copy(update={"problems": (*report.problems, *found)})
+        said = () if read is None else id_warnings(terms, slot, read)
+        return report.model_copy(
+            update={
+                "problems": (*report.problems, *found),
+                "warnings": (*report.warnings, *said),
+            }
+        )
 
     def _by(self, agreed: Agreed | None) -> How:
         if agreed is None or agreed.dictionary is None:

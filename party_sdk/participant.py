@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from clustering_protocols import engine, enrolment, packets
 from clustering_protocols.agreements import Member
@@ -47,10 +50,12 @@ from party_sdk.arriving import (
 )
 from party_sdk.client import AnalystClient, end_of
 from party_sdk.inspection import Inspection
+from party_sdk.intersections import Intersection
 from party_sdk.invitations import Invitation
 from party_sdk.joining import check_again, first_time, take_slot
 from party_sdk.leaving import check_staying
 from party_sdk.memory import Identity, PartyFolder
+from party_sdk.new_rows import doubt, known_moments, own_moments
 from party_sdk.policy import Policy
 from party_sdk.policy_files import read_policy
 from party_sdk.receivers import OwnReceivers
@@ -223,11 +228,22 @@ class Party:
         check_choices(self.terms.protocol.name, self._choices)
         self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
         self._check_same(digest)
+        self._intersections(arrival).check()
         self.folder.spending.check(
             digest,
             self.folder.use,
             check_terms(self.terms).epsilon_per_person,
             self._policy.epsilon_total,
+        )
+
+    def _intersections(self, arrival: Arrival) -> Intersection:
+        """Return what this session is among those that intersect the table's ids."""
+        return self.folder.intersections.of(
+            self.terms,
+            self.invitation.slot,
+            arrival.data.ids,
+            self.folder.use,
+            self._policy.intersections_limit,
         )
 
     def _check_same(self, digest: str) -> None:
@@ -305,7 +321,8 @@ class Party:
                 self._remember(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
                 outcome = self._to_the_end(arrival, on_progress)
-        return Result.of(outcome, data, self._identity.columns, *self.agreed)
+        found = Result.of(outcome, data, self._identity.columns, *self.agreed)
+        return replace(found, _doubt=self.doubt)
 
     @property
     def agreed(self) -> Agreed:
@@ -355,6 +372,18 @@ class Party:
         answer = self._engine(agreement).reply(last.journal, before, asked, rows)
         return Inspection.of(answer.contribution, answer.notes)
 
+    def _as_clustered(self, data: DataSource) -> DataSource:
+        return self.clustered(data, np.zeros(data.n_rows, dtype=np.int64))[0]
+
+    def doubt(self, data: DataSource) -> str:
+        """Return why new rows look like other units than those of the session, if so."""
+        memory = self.folder.load_standing().answered.after
+        known = known_moments(memory, self.folder.load_moments())
+        if known is None:  # an earlier release has kept none
+            return ""
+        rows = self._as_clustered(data)
+        return doubt(self.terms, self.invitation.slot, known, rows)
+
     def clustered(
         self, data: DataSource, labels: IntArray
     ) -> tuple[DataSource, IntArray]:
@@ -401,9 +430,10 @@ class Party:
         if table is not None:
             data = open_by(self.agreed, table, id_column, columns)
             self._check_same(data_digest(data))
-        return Result.of(
+        found = Result.of(
             self._conclude(kept, None), data, self._identity.columns, *self.agreed
         )
+        return replace(found, _doubt=self.doubt)
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
@@ -413,6 +443,7 @@ class Party:
         watch = Watch(client, self.invitation.session, on_progress)
         self._be_told(client)
         party = self._engine(self._agreement(client, watch))
+        self._intersections(arrival).count()
         rounds = Responder(
             folder=self.folder,
             client=client,
@@ -433,6 +464,9 @@ class Party:
         outcome = self._conclude(result, arrival.data)
         self.folder.ledger.sync()
         self.folder.save_result(result)  # not before it has been checked
+        if outcome.predict is not None:  # new rows are compared with them
+            rows = self._as_clustered(arrival.data)
+            self.folder.save_moments(own_moments(rows))
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
         return outcome

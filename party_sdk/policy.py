@@ -33,6 +33,8 @@ class Policy:
         party, where rows are aligned by their ids. Every id may be a guess at one of
         this party's: a register of the whole town reads off who of the town is a
         patient here. Such a register is named by its numbers, and let in by hand.
+    intersections_limit : int
+        Most sessions of one coordinator in which the ids of one table are intersected.
     least_known : int, optional
         Fewest other members whose cards were trusted, unless their safety number was
         compared. By default two, or all where there are fewer, of a session whose terms
@@ -55,6 +57,7 @@ class Policy:
     protocols: frozenset[str] | None = None
     minimum_rows: int = 10
     ids_per_row: float = 10.0
+    intersections_limit: int = 5
     least_known: int | None = None
     epsilon_limit: float | None = None
     epsilon_total: float | None = None
@@ -221,8 +224,14 @@ class Policy:
                 "safety number with them (--confirm-safety-number)."
             )
 
-    def check_rows(self, terms: Terms, n_rows: int) -> None:
-        """Refuse to take part with too few rows; :class:`GuardRefused`."""
+    def check_rows(
+        self, terms: Terms, n_rows: int, *, are_linked: bool = False
+    ) -> None:
+        """Refuse to take part with too few rows; :class:`GuardRefused`.
+
+        ``are_linked``: to rows of others. How many is not told before it is accepted.
+        """
         needed = max(self.minimum_rows, terms.guards.minimum_rows)
         if n_rows < needed:
-            raise GuardRefused(f"'minimum_rows' is {needed}; {n_rows} rows take part.")
+            found = "fewer" if are_linked else str(n_rows)
+            raise GuardRefused(f"'minimum_rows' is {needed}; {found} rows take part.")

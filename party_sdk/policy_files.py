@@ -60,6 +60,7 @@ _FORMS: Final = {
     "minimum_rows": _COUNT,
     "least_known": _COUNT,
     "ids_per_row": _NUMBER,
+    "intersections_limit": _COUNT,
     "epsilon_limit": _NUMBER,
     "epsilon_total": _NUMBER,
     "largest_weight": _NUMBER,

@@ -93,7 +93,7 @@ def rehearse(
     """
     played = _Played(terms, slot, data, choices or {})
     played.to_the_end()
-    found = [Inspection.of(a.contribution, a.notes, a.asks) for a in played.answers]
+    found = [Inspection.of(a.contribution, a.notes, a.question) for a in played.answers]
     return Rehearsal(
         session=terms.session,
         slot=slot,

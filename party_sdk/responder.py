@@ -53,10 +53,10 @@ class Oversight:
         if answer.notes:
             self.note(answer.notes)
         if self.confirm is None:
-            if answer.asks:
-                raise GuardRefused(answer.asks)
+            if answer.question:
+                raise GuardRefused(answer.question)
         elif not self.confirm(
-            Inspection.of(answer.contribution, answer.notes, answer.asks)
+            Inspection.of(answer.contribution, answer.notes, answer.question)
         ):
             raise GuardRefused("The operator did not let this contribution go.")
 
@@ -158,7 +158,7 @@ class Responder:
         """Keep a new answer, after the policy and the operator have let it go."""
         selection = answer.memory.get(Selection)
         if selection is not None:
-            self.policy.check_rows(self.terms, len(selection.rows))
+            self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
         # before it counts as answered
         self._let_go(answer)
         self._spend(answer.memory)

@@ -75,6 +75,7 @@ class Result:
     _predict: Callable[[DataSource], IntArray] | None = field(repr=False)
     _schema: Schema | None = field(repr=False)
     _preparation: Preparation | None = field(repr=False)
+    _doubt: Callable[[DataSource], str] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -108,7 +109,13 @@ class Result:
             _preparation=preparation,
         )
 
-    def predict(self, table: Any, *, id_column: IdColumns = None) -> IntArray:
+    def predict(
+        self,
+        table: Any,
+        *,
+        id_column: IdColumns = None,
+        agree: Callable[[str], bool] | None = None,
+    ) -> IntArray:
         """Label new rows at home, with what the terms let out; nothing is sent.
 
         Parameters
@@ -117,11 +124,15 @@ class Result:
             As for :func:`open_table`. The columns of the session are found by name, in
             whichever order the table has them; a matrix has no names, and its columns
             have to stand as in the session.
+        agree : callable, optional
+            Called where the rows look like other units than those of the session, with
+            why; True labels them all the same.
 
         Raises
         ------
         GuardRefused
-            If the terms let nothing out from which a label could be told.
+            If the terms let nothing out from which a label could be told, or the rows
+            look like other units and nobody agrees.
         InvalidData
             If a column of the session is missing, or the table is not as it was agreed.
         """
@@ -144,6 +155,9 @@ class Result:
                 f"The session clustered the columns {', '.join(self.columns[:20])}, in "
                 "this order."
             )
+        doubt = "" if self._doubt is None else self._doubt(data)
+        if doubt and not (agree is not None and agree(doubt)):
+            raise GuardRefused(doubt)
         return self._predict(data)
 
     @property

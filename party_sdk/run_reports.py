@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clustering_protocols.contract.selection import TOOK_PART
 from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.preparation.arrival import shares_rows
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms import Terms, digest
 from coterie_pages.models import Left, Points, Run, RunReport, Who
@@ -91,6 +93,7 @@ def run_report(
         complete=result is not None,
         ended=identity.ended,
         n_rows=None if line is None else line.n_rows,
+        linked="" if result is None else linked_rows(terms, slot, result),
         points=points,
         accepted=terms.risks,
         left=tuple(left_of(folder.ledger)),
@@ -103,6 +106,17 @@ def _result(member: Party) -> Result | None:
         return member.result()
     except NotReady:
         return None
+
+
+def linked_rows(terms: Terms, slot: str, result: Result) -> str:
+    """Return how many of the own rows are linked to rows of others, as ``n of m``.
+
+    Empty where nobody else holds the same rows.
+    """
+    if not shares_rows(terms, slot):
+        return ""
+    n = len(result.labels)
+    return str(result.report.get(TOOK_PART, f"{n} of {n}"))
 
 
 def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:

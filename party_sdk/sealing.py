@@ -34,6 +34,7 @@ _MAGIC: Final = b"coterie-sealed-1\n"
 _NONCE_BYTES: Final = 12
 _SECRET: Final = (
     "identity.json",
+    "intersected.json",
     "sessions/*.json",
     "parties/*/*/*.json",
     "parties/*/*/*.arrays",

@@ -169,6 +169,16 @@ def _checked(model: type[_M], values: Mapping[str, Any]) -> _M:
         raise InvalidParameters(explain(error)) from None
 
 
+def with_id_patterns(
+    values: Mapping[str, Any], patterns: Sequence[str]
+) -> dict[str, Any]:
+    """Return parameters with what ids look like, where it is said."""
+    if not patterns:
+        return dict(values)
+    alignment = {**values.get("alignment", {}), "id_patterns": list(patterns)}
+    return {**values, "alignment": alignment}
+
+
 def read_values(given: tuple[str, ...]) -> dict[str, Any]:
     """Return values from NAME=VALUE texts; a dot reaches into a part.
 

@@ -182,7 +182,8 @@ class Reply:
     ``awaits`` names the slots of which envelopes have to come with the next task: an
     analyst that withholds one gets no answer. ``notes`` are for the operator, who reads
     them before the contribution is sent; ``asks`` says why they have to agree to this one,
-    and by which choice they do.
+    and by which choice they do. ``doubts`` says the same of own rows that look wrong: a
+    simulation, which shows nothing to anybody, stops at a doubt alone.
     """
 
     contribution: Record
@@ -191,6 +192,7 @@ class Reply:
     remember: Sequence[Record] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     asks: str = ""
+    doubts: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -263,6 +265,14 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         if envelopes:
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()
+
+    def review(self, context: PartyContext[P], data: DataSource) -> str:
+        """Return what makes own rows doubtful, once envelopes of this stage have come.
+
+        Told with the next answer, whichever stage that is of; empty where nothing does.
+        """
+        del context, data
+        return ""
 
     def conclude(
         self, context: PartyContext[P], result: Result, data: DataSource | None

@@ -20,7 +20,8 @@ from .party import Outcome
 OUTSIDE = -1
 """The label of rows that did not take part."""
 
-_TOOK_PART: Final = "rows that took part"
+TOOK_PART: Final = "rows that took part"
+"""What reports call them."""
 
 _Rows = TypeVar("_Rows", FloatArray, IntArray)
 
@@ -61,10 +62,8 @@ def tell_part(outcome: Outcome, n: int, n_rows: int) -> Outcome:
 
     Where fewer of these n have been told already, they count.
     """
-    told, _, _ = str(outcome.report.get(_TOOK_PART, n)).partition(" ")
-    return replace(
-        outcome, report={**outcome.report, _TOOK_PART: f"{told} of {n_rows}"}
-    )
+    told, _, _ = str(outcome.report.get(TOOK_PART, n)).partition(" ")
+    return replace(outcome, report={**outcome.report, TOOK_PART: f"{told} of {n_rows}"})
 
 
 def _or_none(values: FloatArray | None, rows: IntArray, n: int) -> FloatArray | None:

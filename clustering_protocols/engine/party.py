@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -68,7 +68,8 @@ class Awaited(Record):
 class Answer(NamedTuple):
     """What follows from a task: journal, memory, bytes to send, notes for the operator.
 
-    ``asks`` is why the operator has to agree before the bytes are sent, if that is so.
+    ``asks`` is why the operator has to agree before the bytes are sent, if that is so;
+    ``doubts`` why own rows look wrong.
     """
 
     journal: Journal
@@ -76,6 +77,12 @@ class Answer(NamedTuple):
     contribution: bytes
     notes: Mapping[str, Any]
     asks: str = ""
+    doubts: str = ""
+
+    @property
+    def question(self) -> str:
+        """Return all that the operator has to agree to; nothing is asked where empty."""
+        return " ".join(filter(None, (self.doubts, self.asks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +150,7 @@ class PartyEngine:
         fields = stage.exchange_of(record.kind).fields
         rows = rows_of(session, self.slot, memory, data, fields=fields)
         reply = stage.party().reply(context, record, rows)
+        doubts = [*self._reviewed(stages, memory, asked, journal, data), reply.doubts]
         contribution = packets.write(
             asked.address,
             reply.contribution,
@@ -151,7 +159,8 @@ class PartyEngine:
         packets.check_answers(asked, packets.read(contribution), stage)
         awaited = Awaited(slots=list(reply.awaits))
         memory = _remembered(memory, stage, reply.remember).remember([awaited])
-        return Answer(journal, memory, contribution, reply.notes, reply.asks)
+        doubt = " ".join(filter(None, doubts))
+        return Answer(journal, memory, contribution, reply.notes, reply.asks, doubt)
 
     def conclude(
         self,
@@ -286,6 +295,23 @@ class PartyEngine:
             received = stage.party().receive(context, opened)
             memory = _remembered(memory, stage, received)
         return memory
+
+    def _reviewed(
+        self,
+        stages: Sequence[Stage],
+        memory: Memory,
+        asked: Packet,
+        journal: Journal,
+        data: DataSource,
+    ) -> Iterator[str]:
+        """Yield the doubts of the stages of which envelopes have come with this task."""
+        session, _ = load(self.agreement)
+        came = {envelope.label.stage for envelope in asked.envelopes}
+        for stage in stages:
+            if stage.name in came:
+                context = self._context(asked, memory, journal, stage.name)
+                rows = rows_of(session, self.slot, memory, data)
+                yield stage.party().review(context, rows)
 
     def _open(
         self, context: PartyContext, stage: Stage, envelope: Envelope

@@ -12,6 +12,7 @@ from clustering_protocols import engine, packets
 from clustering_protocols.blocks import ONE_THREAD, Engine
 from clustering_protocols.contract import Outcome, Params, PartyContext, Trace
 from clustering_protocols.data import DataSource
+from clustering_protocols.errors import GuardRefused
 from clustering_protocols.figures import Figures
 from clustering_protocols.records import Record
 from clustering_protocols.simulation.agreement import (
@@ -229,10 +230,19 @@ class Session(Parties):
         return list(slots)
 
     def ask(self, slot: str, task: bytes) -> engine.Answer:
-        """Tell a party a task; return its answer."""
+        """Tell a party a task; return its answer.
+
+        Raises
+        ------
+        GuardRefused
+            If its rows look wrong, and its choices do not say otherwise.
+        """
         self.asked[slot] = Asked(task, self.journals[slot], self.memories[slot])
         with self.clock(slot):
-            return self.admitted(slot, task)
+            answer = self.admitted(slot, task)
+        if answer.doubts:  # nobody is there to say that the rows are right
+            raise GuardRefused(answer.doubts)
+        return answer
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
         """Let the analyst receive contributions to the open round, and go on."""

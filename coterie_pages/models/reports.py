@@ -73,6 +73,8 @@ class RunReport(_Report):
         How the session ended without one, as far as the party was told.
     n_rows : int
         Rows of the party's table; None until it has joined.
+    linked : str
+        How many of them are linked to rows of others, as ``n of m``.
     own_sizes : tuple of int
         How many of them are in each cluster.
     odd : tuple of str
@@ -92,6 +94,7 @@ class RunReport(_Report):
     complete: bool
     ended: str = ""
     n_rows: int | None = None
+    linked: str = ""
     own_sizes: tuple[int, ...] = ()
     odd: tuple[str, ...] = ()
     without: int = Field(default=0, ge=0)

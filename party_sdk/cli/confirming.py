@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from clustering_protocols.house import OTHER_UNITS
 from party_sdk.cli.output import say
 
 if TYPE_CHECKING:
     from clustering_protocols.terms import Terms
     from coterie_pages.models import Message
     from party_sdk.inspection import ArrayFacts, Inspection
+    from party_sdk.memory import PartyFolder
 
 
 @dataclass
 class Asking:
-    """Asks before each contribution; once for all by which members only agree."""
+    """Asks before each contribution; once for all by which members only agree.
+
+    Attributes
+    ----------
+    folder : PartyFolder, optional
+        Where it is given, nothing is asked but what the protocol asks about, and what
+        follows a contribution that was refused.
+    """
 
     terms: Terms
+    folder: PartyFolder | None = None
     has_agreed: bool = False
 
     def __call__(self, found: Inspection) -> bool:
         """Show a contribution; return whether the operator lets it go."""
-        if not found.only_agrees:
-            for line in inspection_lines(found, self.terms):
+        asks_for_all = self.folder is None or self.folder.is_held
+        if not (found.asks or asks_for_all):
+            return True
+        if found.asks or not found.only_agrees:
+            for line in inspection_lines(found, self.terms) if asks_for_all else ():
                 say(line, err=True)
+            if found.asks:
+                say(found.asks, err=True)
             return click.confirm("Send this?", err=True)
         if not self.has_agreed:
             say(
@@ -40,6 +56,20 @@ class Asking:
             question = "Send these, now and in later rounds?"
             self.has_agreed = click.confirm(question, err=True)
         return self.has_agreed
+
+
+def agreeing(choices: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return what says yes to new rows in other units: a choice, or who is asked."""
+
+    def agree(doubt: str) -> bool:
+        if choices.get(OTHER_UNITS):
+            return True
+        if not sys.stdin.isatty():
+            return False
+        say(doubt, err=True)
+        return click.confirm("Label them all the same?", err=True)
+
+    return agree
 
 
 def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:

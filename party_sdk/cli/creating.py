@@ -35,6 +35,7 @@ from party_sdk.session_values import (
     read_preparation,
     read_release,
     read_values,
+    with_id_patterns,
 )
 from party_sdk.trials.runs import read_runs
 
@@ -60,6 +61,14 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
     help="Name of a protocol, e.g. llf; see 'coterie advise'.",
 )
 @param_option
+@click.option(
+    "--id-pattern",
+    "id_patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for each "
+    "id column; 'coterie schema ids' drafts it. Parties compare at home.",
+)
 @row_groups_option
 @column_groups_option
 @click.option(
@@ -135,6 +144,7 @@ def create(
     title: str,
     protocol: str,
     params: tuple[str, ...],
+    id_patterns: tuple[str, ...],
     row_groups: int | None,
     column_groups: int | None,
     slots: tuple[str, ...],
@@ -175,7 +185,8 @@ def create(
     words = {"purpose": purpose, "legal_basis": legal_basis, "contact": contact}
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)
-    values, runs = read_runs(read_values(params), choose, choose_within)
+    given = with_id_patterns(read_values(params), id_patterns)
+    values, runs = read_runs(given, choose, choose_within)
     agreed = registry.parse_params(protocol, values)
     layout = _layout(slots, row_groups, column_groups)
     width = columns or sum(len(schema.fields) for schema in dictionary or ())

@@ -147,7 +147,7 @@ def run(
     users of this machine.
     """
     policy = consent(invitation, policy, here)
-    asked = here.asking(invitation) if confirm else None
+    asked = here.asking(invitation, everything=confirm)
     with here.join(invitation, policy, choices, asked) as member:
         if addresses:
             member.notify(addresses)
@@ -253,7 +253,7 @@ def resume(
     """
     invitation = here.folder(session_id, slot).load_identity().invitation
     policy = consent(invitation, policy, here)
-    asked = here.asking(invitation) if confirm else None
+    asked = here.asking(invitation, everything=confirm)
     with here.rejoin(session_id, slot, policy, choices, asked) as member:
         if remember:
             remember_consent(member, here.home)
@@ -288,6 +288,7 @@ def inspect(
 @slot_argument
 @data_options
 @labels_option
+@choice_option
 @here_options()
 @json_option
 def predict(
@@ -295,19 +296,26 @@ def predict(
     slot: str,
     rows: GivenTable,
     labels: Path,
+    choices: Mapping[str, Any],
     here: PartyOptions,
     *,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Label new rows at home, where the terms let out what that takes."""
+    """Label new rows at home, where the terms let out what that takes.
+
+    You are asked first where they look like other units than those of the session.
+    """
+    from clustering_protocols.registry import check_choices
+    from party_sdk.cli.confirming import agreeing
     from party_sdk.results import naming_of, write_labels
 
     keep_others([labels], None, force=force)
     with here.rejoin(session_id, slot, Policy()) as member:
+        check_choices(member.terms.protocol.name, choices)
         result = member.result()
         data = rows.open(member.agreed, result.columns)
-        found = result.predict(data)
+        found = result.predict(data, agree=agreeing(choices))
     path = write_labels(labels, found, data.ids, naming_of(data), {})
     if as_json:
         say(json.dumps({"labels": str(path), "n_rows": len(found)}))
@@ -324,11 +332,14 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> None:
+    from party_sdk.id_patterns import id_warnings
     from party_sdk.result_cautions import result_cautions
 
     keep_others([labels, picture], member.folder.path, force=force)
     with member.arriving():
         data = rows.open(member.agreed)
+    for sentence in id_warnings(member.terms, member.invitation.slot, data):
+        say(f"warning: {sentence}", err=True)
     try:
         result = member.run(data, on_progress=show_progress)
     except KeyboardInterrupt:
@@ -348,6 +359,10 @@ def _run(
     if as_json:
         say(json.dumps(_document(member, result, path)))
         return
+    from party_sdk.run_reports import linked_rows
+
+    if linked := linked_rows(member.terms, member.invitation.slot, result):
+        say(f"linked rows: {linked}")
     say(f"{len(result.labels)} labels in {path}")
     if result.cluster_sizes is not None:
         own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()

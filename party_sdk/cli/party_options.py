@@ -258,11 +258,20 @@ class PartyOptions:
         kept = self.folder(session_id, slot).load_identity()
         return self.join(kept.invitation, policy, choices, confirm)
 
-    def asking(self, invitation: str) -> Confirm:
-        """Return what asks the operator before each contribution to a session."""
-        from party_sdk.cli.confirming import Asking
+    def asking(self, invitation: str, *, everything: bool) -> Confirm | None:
+        """Return what asks the operator before contributions to a session.
 
-        return Asking(self.offered(invitation)[0])
+        ``everything``: before each. Otherwise, in a terminal, before those to which the
+        operator has to agree; without a terminal such a contribution stops the party.
+        """
+        from party_sdk.cli.confirming import Asking
+        from party_sdk.invitations import Invitation
+
+        if not everything and not sys.stdin.isatty():
+            return None
+        terms, slot = self.offered(invitation)
+        session = Invitation.parse(invitation).session
+        return Asking(terms, None if everything else self.folder(session, slot))
 
     def transport(self, url: str) -> Transport:
         """Return the way to an analyst: a file, where one was carried here."""

@@ -21,6 +21,7 @@ Command = Callable[..., Any]
 _NUMBERS: Final = (
     "minimum_rows",
     "ids_per_row",
+    "intersections_limit",
     "least_known",
     "epsilon_limit",
     "epsilon_total",
@@ -71,6 +72,12 @@ def policy_options(command: Command) -> Command:
         type=click.FloatRange(min=0),
         help="Guard: most ids that another party of your row group may bring, for each "
         f"of your rows. {_usual('ids_per_row')}",
+    )
+    @click.option(
+        "--intersections-limit",
+        type=click.IntRange(0),
+        help="Guard: most sessions of one coordinator that intersect the ids of one "
+        f"table. {_usual('intersections_limit')}",
     )
     @click.option(
         "--least-known",

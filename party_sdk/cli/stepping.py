@@ -117,7 +117,7 @@ def answer(
         for line in sheet_lines(sheet_for(invitation, here)):
             say(line, err=True)
     policy = consent(invitation, policy, here)
-    asked = here.asking(invitation) if confirm else None
+    asked = here.asking(invitation, everything=confirm)
     with here.join(invitation, policy, choices, asked) as member:
         keep_others([labels], folder.path, force=force)
         try:

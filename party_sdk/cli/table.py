@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,6 +84,42 @@ def infer(file: str, how: How, out: Path | None, *, levels: bool, force: bool) -
     else:
         out.write_text(f"{text}\n", encoding="utf-8")
         say(f"{len(found.fields)} fields in {out}", err=True)
+
+
+@schema.command()
+@click.argument("file")
+@reading_options
+@json_option
+@click.pass_context
+def ids(context: click.Context, file: str, how: How, *, as_json: bool) -> None:
+    """Draft what the ids of FILE look like, for 'session create --id-pattern'.
+
+    In a pattern 9 is a digit and A a letter; letters that nearly all ids share stand for
+    themselves. Whoever reads the terms reads the pattern.
+    """
+    from clustering_protocols.preparation.alignment.params import Alignment
+    from clustering_protocols.preparation.alignment.patterns import drafted, fit
+    from party_sdk.tables import examine
+
+    if not how.id_column:
+        raise click.UsageError("Name the id column: --id-column.")
+    report, read = examine(file, how)
+    if read is None or not read.ids:
+        show_report(report, as_json=as_json)
+        context.exit(INPUT_UNUSABLE)
+    patterns = drafted(read.ids)
+    found = fit(patterns, read.ids, Alignment().normalisation)
+    if as_json:
+        told = {
+            "patterns": patterns,
+            "n_ids": found.n_ids,
+            "n_fitting": found.n_fitting,
+        }
+        say(json.dumps(told))
+        return
+    for pattern in patterns:
+        say(f"--id-pattern {shlex.quote(pattern)}")
+    say(f"{found.n_fitting} of {found.n_ids} ids look like this.", err=True)
 
 
 def _ask(name: str, levels: Sequence[str]) -> bool:

@@ -376,3 +376,22 @@ def test_another_invitation_for_the_same_slot_is_refused(
     other = f"{url}#{'/'.join(words)}"
     assert "another invitation" in texts(given(browser, other))
     assert browser.desk.orders.status(session, "r1c1").state is OrderState.QUEUED
+
+
+def test_the_table_page_says_how_many_ids_look_like_the_session_s(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    words = ("session", "create", "Ids", "--protocol", "pqmds", "--column-groups", 2)
+    given_ = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
+    made = online.json(*words, *given_, "--id-pattern", "99999999")
+    session, risks = made["id"], made["risks"]
+    given(browser, made["invitations"]["r1c1"])
+    place = PLACE.format(session)
+    browser.follow(browser.post(f"{place}/terms", {"risk": risks}))
+    lines = [f"{n},{n % 7},{n % 5}" for n in range(1000, 1012)]
+    path = browser.desk.tables / "lost.csv"
+    path.write_text("\n".join(["id,x,y", *lines]))
+    chosen = "path=lost.csv&seen=1&id=id&column=x&column=y"
+    shown = texts(browser.get(f"{place}/table?{chosen}"))
+    assert "0 of 12 ids look like the session's '99999999'" in shown
+    assert "strip-zeros in alignment.normalisation 12 would" in shown

@@ -8,7 +8,17 @@ import pytest
 from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import GuardRefused
+from clustering_protocols.preparation.statistics.by_leader import Moments, measure, pool
+from clustering_protocols.preparation.statistics.conversions import CONVERSIONS
+from clustering_protocols.preparation.statistics.other_units import (
+    Column,
+    columns_of,
+    others_of,
+    question,
+)
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.recipe import Plan, Preparation
+from clustering_protocols.schema import Schema
 from clustering_protocols.terms import Layout
 
 
@@ -52,3 +62,162 @@ def test_a_mean_near_zero_is_not_taken_for_another_unit() -> None:
     data = {s: MatrixSource(rng.normal(0, 1, size=(500, 2))) for s in layout.names}
     params = LosslessFederated(n_clusters=2)
     simulation.Session(params, layout, data, 1).to_the_end()
+
+
+# What the question rests on: the moments of the others, and a table of conversions
+
+rng = np.random.default_rng(7)
+MMOL = [rng.normal(58, 14, n) for n in (342, 305, 253)]
+
+
+def moments(rows: np.ndarray) -> Moments:
+    return measure(
+        MatrixSource(rows.reshape(len(rows), -1)), moments=True, ranges=False
+    )
+
+
+def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> str:
+    """Return what a party is asked, one of whose columns has this name."""
+    here = moments(own)
+    pooled = pool([here, *map(moments, others)])
+    columns = [Column(0, name, name, **more)]  # type: ignore[arg-type]
+    return question(columns, here, others_of(here, pooled))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
+def test_the_others_are_the_pooled_rows_less_the_own(scale: float) -> None:
+    tables = [rng.normal(5, 2, (n, 3)) * [1, scale, 0] for n in (40, 70, 90)]
+    own, *rest = map(moments, tables)
+    found, exact = others_of(own, pool([own, *rest])), np.concatenate(tables[1:])
+    np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found.deviation, exact.std(axis=0), rtol=1e-6)
+
+
+def test_nobody_else_is_no_other() -> None:
+    own = moments(MMOL[0])
+    with pytest.raises(ValueError, match="no other rows"):
+        others_of(own, pool([own]))
+
+
+PERCENT = [(each + 23.5) / 10.929 for each in MMOL]
+PLANTED = [
+    ("hba1c", PERCENT[2], MMOL[:2], "HbA1c in % here, in mmol/mol there"),
+    ("HbA1c", MMOL[0], PERCENT[1:], "HbA1c in mmol/mol here, in % there"),
+    ("glucose", MMOL[0] * 18.0, MMOL[1:], "glucose in mg/dl here, in mmol/l there"),
+    ("Kreatinin", MMOL[0] * 88.4, MMOL[1:], "creatinine in µmol/l here"),
+    ("weight", MMOL[0] * 2.2046, MMOL[1:], "weight in pounds here, in kg there"),
+    ("body height", MMOL[0] / 2.54, MMOL[1:], "length in inches here, in cm there"),
+    ("temp", 1.8 * (37 + MMOL[0] / 99) + 32, [37 + MMOL[1] / 99], "in °F here"),
+    ("dose", MMOL[0] * 1000, MMOL[1:], "The factor is likely 0.001."),
+    ("x2", MMOL[0] * 18, MMOL[1:], "From mg/dl to mmol/l, as of glucose, it is"),
+    ("x3", MMOL[0] * 5.0, MMOL[1:], "The factor is about 0.2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "others", "said"), PLANTED, ids=[each[0] for each in PLANTED]
+)
+def test_a_wrong_unit_is_asked_about_and_named(
+    name: str, own: np.ndarray, others: list[np.ndarray], said: str
+) -> None:
+    found = asked(name, own, *others)
+    assert said in found
+    assert f"{name!r}: your mean is {own.mean():.4g}, that of the others" in found
+    assert "--choice allow_other_units=true" in found
+    for sentence in found.split(". "):
+        assert len(sentence.split()) <= 25, sentence
+
+
+def test_a_logarithm_in_another_unit_is_a_sum() -> None:
+    logs = [np.log1p(each) for each in MMOL]
+    far = np.log1p(MMOL[0] * 18)
+    assert "glucose in mg/dl" in asked("glucose", far, *logs[1:], is_logarithm=True)
+    assert not asked("glucose", logs[0], *logs[1:], is_logarithm=True)
+
+
+@pytest.mark.parametrize("own", [np.zeros(40), np.full(40, 7.3)])
+def test_a_column_that_is_constant_somewhere_is_no_alarm(own: np.ndarray) -> None:
+    assert not asked("crp", own, *MMOL[:2])
+    assert not asked("crp", MMOL[0], own, own)
+
+
+def test_a_cluster_of_its_own_is_no_alarm() -> None:
+    """As hepta dealt by class: seven balls, a few parties with whole balls."""
+    centres = 3 * np.vstack([np.zeros(3), np.eye(3), -np.eye(3)])
+    balls = [rng.normal(centre, 0.5, (30, 3)) for centre in centres]
+    for number, ball in enumerate(balls):
+        rest = [each for place, each in enumerate(balls) if place != number]
+        for column in range(3):
+            others = [each[:, column] for each in rest]
+            assert not asked("x", ball[:, column], *others)
+
+
+def test_a_word_that_few_rows_have_is_no_alarm() -> None:
+    """As spambase dealt by class: 1.5, 8.5 and 25.5 % of the rows are not zero."""
+    for _ in range(200):
+        shares = rng.permutation([0.015, 0.085, 0.255])
+        tables = [
+            np.where(rng.random(400) < share, rng.lognormal(0, 1, 400), 0)
+            for share in shares
+        ]
+        assert not asked("word_freq_415", *tables)
+
+
+def test_dates_levels_and_indicators_are_in_no_unit() -> None:
+    dictionary = Schema.model_validate(
+        {
+            "fields": [
+                {"name": "day", "type": "date"},
+                {"name": "sex", "type": "string", "categories": ["f", "m"]},
+                {"name": "glu", "title": "Glucose", "unit": "mmol/l"},
+                {"name": "dose", "constraints": {"minimum": 0}},
+            ]
+        }
+    )
+    plan = Plan(
+        dictionary,
+        Preparation.model_validate(
+            {
+                "fields": [
+                    {"name": "sex", "missing": "most_frequent"},
+                    {"name": "glu", "missing": "mean", "indicator": True},
+                    {"name": "dose", "log1p": True},
+                ],
+            }
+        ),
+    )
+    found = columns_of(plan.columns, plan, dictionary)
+    assert [(each.name, each.is_logarithm) for each in found] == [
+        ("glu", False),
+        ("dose", True),
+    ]
+    assert found[0].place == plan.columns.index("glu")
+    assert found[0].words == "glu Glucose"
+
+
+def test_conversions_lead_there_and_back() -> None:
+    for each in CONVERSIONS:
+        there = each.factor * 7.0 + each.offset
+        assert each.inverse.factor * there + each.inverse.offset == pytest.approx(7.0)
+    known = {each.quantity: each for each in CONVERSIONS[::2]}
+    assert known["HbA1c"].factor * 7 + known["HbA1c"].offset == pytest.approx(
+        53, abs=0.1
+    )
+    assert known["temperature"].factor * 37 + 32 == pytest.approx(98.6)
+    assert known["calcium"].is_named("serum Ca")
+    assert not known["calcium"].is_named("cat")
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+def test_the_others_of_a_session_are_known_at_home(n_parties: int) -> None:
+    """Of two parties through the leader, of three by masked sums: each is asked."""
+    layout = Layout.lattice(n_parties)
+    tables = [PERCENT[0], *MMOL[1:]][:n_parties]
+    data = {
+        slot: MatrixSource(each[:, None], ["hba1c"])
+        for slot, each in zip(layout.names, tables, strict=True)
+    }
+    params = LosslessFederated(n_clusters=2, allow_two_parties=n_parties == 2)
+    session = simulation.Session(params, layout, data, 1)
+    with pytest.raises(GuardRefused, match="HbA1c in % here"):
+        session.to_the_end()

@@ -31,6 +31,7 @@ analysts = ["https://analyst.example"]
 minimum_rows = 20
 least_known = 1
 ids_per_row = 3
+intersections_limit = 2
 epsilon_limit = 1.5
 epsilon_total = 4
 largest_weight = 2

@@ -176,6 +176,7 @@ def compared(
     *,
     remember: Sequence[Record],
     notes: Mapping[str, object] | None = None,
+    asks: str = "",
 ) -> Reply:
     """Return the reply with a party's digests, for the analyst and for its members."""
     members = [
@@ -190,6 +191,7 @@ def compared(
         awaits=leaders(context, *_SCOPES),
         remember=[own, *remember],
         notes=notes or {},
+        asks=asks,
     )
 
 

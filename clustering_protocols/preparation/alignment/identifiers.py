@@ -11,9 +11,10 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
+from pydantic import StringConstraints
 
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.errors import InvalidData
@@ -28,9 +29,18 @@ _AT_ONCE: Final = 1 << 14
 _BETWEEN: Final = "\0"
 _WITHIN_ONE: Final = re.compile(r"(?<=[^\s\0])\s+(?=[^\s\0])")
 _LIST: Final = '["'  # what begins with it may be a list of parts
+_NO_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
+_NO_DIGIT: Final = re.compile(r"[^0-9]+")
 _ESCAPED: Final = re.compile(r'["\\\x01-\x1f]')  # what JSON writes otherwise
 
-Step = Literal["nfc", "nfkc", "casefold", "spaces", "strip"]
+_STEP: Final = (
+    r"^(nfc|nfkc|casefold|spaces|strip|no-punctuation|digits|strip-zeros"
+    r"|zero-pad:[1-9][0-9]?)$"
+)
+Step = Annotated[str, StringConstraints(pattern=_STEP)]
+"""A step of normalisation; ``zero-pad:8`` fills up to eight characters."""
+
+PADDING: Final = "zero-pad:"
 Duplicates = Literal["error", "first"]
 
 
@@ -54,7 +64,7 @@ def join(parts: Sequence[str]) -> str:
 
 def normal_form(name: str, steps: Collection[Step]) -> list[str]:
     """Return the parts of an id as the parties compare them."""
-    return _ends([_even(part, steps, _WITHIN) for part in _parts(name)], steps)
+    return _ends([_even(part, steps, _WITHIN) for part in parts_of(name)], steps)
 
 
 def compared(name: str, steps: Collection[Step]) -> str:
@@ -102,7 +112,8 @@ def identify(
     return Identified(list(seen), np.array(list(seen.values()), dtype=np.int64))
 
 
-def _parts(name: str) -> list[str]:
+def parts_of(name: str) -> list[str]:
+    """Return the parts of an id as they are; one where it has no more."""
     if name.startswith('["'):
         try:
             found = json.loads(name)
@@ -131,5 +142,35 @@ def _even(text: str, steps: Collection[Step], within: re.Pattern[str]) -> str:
 
 
 def _ends(parts: list[str], steps: Collection[Step]) -> list[str]:
-    """Return texts without spaces at their ends, if that is a step."""
-    return [part.strip() for part in parts] if "strip" in steps else parts
+    """Return texts after the steps that look at one text at a time, in their order."""
+    if "strip" in steps:
+        parts = [part.strip() for part in parts]
+    if "no-punctuation" in steps:
+        parts = [_without_punctuation(part) for part in parts]
+    if "digits" in steps:
+        parts = [_digits(part) for part in parts]
+    if "strip-zeros" in steps:  # of zeros alone one is left
+        parts = [part.lstrip("0") or part[:1] for part in parts]
+    width = padding(steps)
+    # what is empty stays so: it is no id
+    return [part and part.rjust(width, "0") for part in parts] if width else parts
+
+
+def padding(steps: Collection[Step]) -> int:
+    """Return to how many characters ids are filled with zeros; 0 where they are not."""
+    found = [step for step in steps if step.startswith(PADDING)]
+    return int(found[0].removeprefix(PADDING)) if found else 0
+
+
+def _without_punctuation(text: str) -> str:
+    """Return the letters, marks and digits of a text."""
+    if text.isascii():
+        return _NO_WORD.sub("", text)
+    return "".join(each for each in text if unicodedata.category(each)[0] in "LMN")
+
+
+def _digits(text: str) -> str:
+    """Return the decimal digits of a text, written 0 to 9."""
+    if text.isascii():
+        return _NO_DIGIT.sub("", text)
+    return "".join(str(unicodedata.decimal(e)) for e in text if e.isdecimal())

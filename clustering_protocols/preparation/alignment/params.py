@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
 
 from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Params
@@ -18,6 +23,8 @@ from clustering_protocols.preparation.alignment.identifiers import (
     Step,
     identify,
 )
+from clustering_protocols.preparation.alignment.overlap import MINIMUM_SHARE
+from clustering_protocols.preparation.alignment.patterns import Pattern
 from clustering_protocols.secrecy import oprf
 
 _NO_IDS: Final = (
@@ -43,9 +50,17 @@ class Alignment(Params):
     )
     normalisation: tuple[Step, ...] = Field(
         default=("nfkc", "casefold", "spaces", "strip"),
-        description="What makes ids equal, of each of their columns. nfc, nfkc: Unicode "
-        "forms; casefold: upper and lower case; spaces: inner runs of white space; "
-        "strip: outer white space.",
+        description="What makes ids equal, of each of their columns, in this order. nfc, "
+        "nfkc: Unicode forms; casefold: upper and lower case; spaces: inner runs of white "
+        "space; strip: outer white space; no-punctuation: letters and digits stay; "
+        "digits: digits alone stay; strip-zeros: leading zeros go; zero-pad:8: zeros "
+        "before it, up to eight characters.",
+    )
+    id_patterns: tuple[Pattern, ...] = Field(
+        default=(),
+        max_length=20,
+        description="What the ids of each id column look like: 9 is a digit, A a letter, "
+        "all else stands for itself, e.g. KV-99999999. Each party compares at home.",
     )
     duplicates: Duplicates = Field(
         default="error",
@@ -59,13 +74,32 @@ class Alignment(Params):
         description="With fewer common rows in a row group the session ends before any "
         "data leave; guards.minimum_rows holds too.",
     )
+    minimum_share: float = Field(
+        default=MINIMUM_SHARE,
+        ge=0,
+        le=1,
+        description="With a smaller share of the smallest table of a row group in common, "
+        "every operator is asked before any data leave. Say less where a small overlap "
+        "is expected.",
+    )
 
     @field_validator("normalisation")
     @classmethod
     def _in_order(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        if len(set(steps)) < len(steps) or {"nfc", "nfkc"} <= set(steps):
+        kinds = [step.partition(":")[0] for step in steps]
+        if len(set(kinds)) < len(kinds) or {"nfc", "nfkc"} <= set(kinds):
             raise ValueError("each step once, and nfc or nfkc")
         return steps
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write what 0.2.0 did not know only where it says something."""
+        written: dict[str, Any] = write(self)
+        if not self.id_patterns:
+            del written["id_patterns"]
+        if self.minimum_share == MINIMUM_SHARE:
+            del written["minimum_share"]
+        return written
 
     def identify(self, data: DataSource) -> Identified:
         """Return the different ids of a party's rows.

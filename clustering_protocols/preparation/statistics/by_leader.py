@@ -244,25 +244,20 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         if context.slot.name != group[0]:
             pooled = content_of(group[0], envelopes, "Pooled moments")
             # of the stage's two kinds of envelope a leader sends this one
-            return [self._in_units(context, PooledMoments.narrow(pooled))]
+            return [PooledMoments.narrow(pooled)]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(
                 "The moments of a member of the column group are missing."
             )
         own = context.recall(OwnMoments)
-        return [
-            self._in_units(
-                context, pool([own, *(contents[slot] for slot in group[1:])])
-            )
-        ]
+        return [pool([own, *(contents[slot] for slot in group[1:])])]
 
-    def _in_units(self, context: PartyContext, pooled: PooledMoments) -> PooledMoments:
-        """Return pooled moments, unless own ones look like other units."""
-        if self.moments:
-            own = context.recall(OwnMoments)
-            columns = [f"column {place + 1}" for place in range(len(own.mean))]
-            other_units.check(context, columns, own, pooled)
-        return pooled
+    def review(self, context: PartyContext, data: DataSource) -> str:
+        """Return whether own moments look like other units beside the pooled ones."""
+        if not self.moments:
+            return ""
+        own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
+        return other_units.ask(context, data.columns, own, pooled)
 
 
 def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:

@@ -114,17 +114,19 @@ class MomentsParty(PartyRole[Params, AddUp]):
             _check_agreed(context, task)
             return Reply(contribution=no_share())
         remember: list[Record] = [known]
+        doubts = ""
         if task.phase == _CONFIRM:
             outcome = _pooled(context, task, known)
             own = measure(data, moments=True, ranges=False)
-            other_units.check(context, data.columns, own, outcome)
+            doubts = other_units.ask(context, data.columns, own, outcome)
             remember.append(outcome)
             words = np.ones(1, dtype=np.uint64)
         else:
             words = _share(context, task.phase, known, data)
         of = _sum_of(context, task.phase, context.transcript)
         shared = share(context, words, of, "column")
-        return Reply(contribution=Share(words=shared), remember=remember)
+        told = Share(words=shared)
+        return Reply(contribution=told, remember=remember, doubts=doubts)
 
 
 def _nothing_yet(context: PartyContext) -> PartialMoments:

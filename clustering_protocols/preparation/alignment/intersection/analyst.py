@@ -22,6 +22,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.errors import InvalidArray, OverlapTooSmall
 from clustering_protocols.preparation.alignment.digests import Digests, compare
+from clustering_protocols.preparation.alignment.overlap import told_share
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.records import Record
 
@@ -94,9 +95,11 @@ class IntersectionAnalyst(AnalystRole[Params, Record, Intersecting]):
     ) -> None:
         needed = max(self.alignment.minimum_overlap, session.terms.guards.minimum_rows)
         if n_rows < needed:
+            smallest = min(session.member(slot).n_rows for slot in group)
+            least = session.terms.guards.minimum_rows
             raise OverlapTooSmall(
-                f"{', '.join(group)} have {n_rows} rows in common; the terms ask for "
-                f"{needed}."
+                f"{', '.join(group)} have {told_share(n_rows, smallest, least)} in "
+                f"common; the terms ask for {needed} rows."
             )
 
 

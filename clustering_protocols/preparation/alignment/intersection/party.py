@@ -21,6 +21,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import EnvelopeRefused, GuardRefused, ProtocolFailed
+from clustering_protocols.house import SMALL_OVERLAP
 from clustering_protocols.preparation.alignment.digests import (
     Digests,
     RowOrder,
@@ -30,6 +31,11 @@ from clustering_protocols.preparation.alignment.digests import (
     row_order,
 )
 from clustering_protocols.preparation.alignment.identifiers import Identified
+from clustering_protocols.preparation.alignment.overlap import (
+    question,
+    small_overlaps,
+    told_share,
+)
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records import Record
@@ -98,7 +104,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return self._blind(context, own)
         if isinstance(task, messages.Unblind):
             return self._unblind(context, own)
-        return _select(context, task, own, data, self.alignment.minimum_overlap)
+        return _select(context, task, own, data, self.alignment)
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
@@ -289,13 +295,16 @@ def _select(
     asked: messages.Select,
     own: Identified,
     data: DataSource,
-    minimum_overlap: int,
+    alignment: Alignment,
 ) -> Reply:
-    """Return the checksum of the common ids in canonical order; keep their rows."""
+    """Return the checksum of the common ids in canonical order; keep their rows.
+
+    Every operator is asked where fewer are common than the terms expect.
+    """
     if context.memory.get(Selection) is not None:
         raise ProtocolFailed("The analyst selects rows a second time.")
     chosen = _chosen(context, asked, own)
-    _check_numbers(context, asked, len(chosen), minimum_overlap)
+    _check_numbers(context, asked, len(chosen), alignment.minimum_overlap)
     rows = np.sort(own.rows[chosen])
     canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
     travelling = canonical[row_order(context, len(rows)).order]
@@ -306,8 +315,28 @@ def _select(
             Selection(rows=rows, n_rows=asked.n_rows),
             RowOrder(order=travelling),
         ],
-        notes={"rows that take part": f"{len(rows)} of {data.n_rows}"},
+        notes=_linked(context, len(rows)),
+        asks=_few_are_linked(context, asked, alignment.minimum_share),
     )
+
+
+def _linked(context: PartyContext, n_common: int) -> dict[str, object]:
+    """Return how many rows are linked, as it is told before they are used."""
+    if _is_alone(context):
+        return {}
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    smallest = min(session.member(slot).n_rows for slot in group)
+    least = session.terms.guards.minimum_rows
+    return {"linked rows": told_share(n_common, smallest, least)}
+
+
+def _few_are_linked(
+    context: PartyContext, asked: messages.Select, minimum_share: float
+) -> str:
+    if context.choices.get(SMALL_OVERLAP):
+        return ""
+    return question(list(small_overlaps(context.session, asked.n_rows, minimum_share)))
 
 
 def _chosen(context: PartyContext, asked: messages.Select, own: Identified) -> IntArray:
@@ -332,7 +361,7 @@ def _check_numbers(
     needed = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < needed:
         raise GuardRefused(
-            f"{n_rows} rows would take part; the terms ask for {needed}."
+            f"Fewer rows are common than the terms ask for, which is {needed}."
         )
     if set(asked.n_rows) != set(session.slots) or any(
         not 1 <= told <= session.member(slot).n_rows

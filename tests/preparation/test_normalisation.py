@@ -1,0 +1,159 @@
+"""Steps of normalisation and patterns of ids, beside a plain statement of each."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import combinations
+
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import ValidationError
+
+from clustering_protocols.errors import InvalidData
+from clustering_protocols.preparation.alignment.identifiers import (
+    all_compared,
+    compared,
+    identify,
+    join,
+    normal_form,
+)
+from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.preparation.alignment.patterns import drafted, fit
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.registry import chosen
+
+USUAL = Alignment().normalisation
+TEXTS = st.text(
+    st.sampled_from("aZÄß0019-/ .\u2019KV\t\u0663½é") | st.characters(), max_size=12
+)
+
+
+def plainly(text: str, steps: list[str]) -> str:
+    """The same, character by character, for one part without inner white space."""
+    if "no-punctuation" in steps:
+        text = "".join(c for c in text if unicodedata.category(c)[0] in {"L", "M", "N"})
+    if "digits" in steps:
+        text = "".join(str(int(c)) for c in text if unicodedata.category(c) == "Nd")
+    if "strip-zeros" in steps:
+        while len(text) > 1 and text.startswith("0"):
+            text = text[1:]
+    for step in steps:
+        if step.startswith("zero-pad:") and text:
+            while len(text) < int(step.partition(":")[2]):
+                text = "0" + text
+    return text
+
+
+NEW = ["no-punctuation", "digits", "strip-zeros", "zero-pad:8"]
+SETS = [list(each) for n in range(1, 5) for each in combinations(NEW, n)]
+
+
+@given(text=TEXTS, steps=st.sampled_from(SETS))
+def test_each_step_is_what_it_says(text: str, steps: list[str]) -> None:
+    assert normal_form(text, steps) == [plainly(text, steps)]
+    # in whichever order they are listed
+    assert normal_form(text, steps[::-1]) == [plainly(text, steps)]
+
+
+@given(
+    names=st.lists(TEXTS | st.builds(join, st.lists(TEXTS, min_size=2, max_size=2))),
+    steps=st.sampled_from(SETS),
+)
+def test_many_ids_at_once_are_each_compared_alike(
+    names: list[str], steps: list[str]
+) -> None:
+    both = [*USUAL, *steps]
+    assert list(all_compared(names, both)) == [compared(name, both) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "form"),
+    [
+        (" KV-00123456 ", ["digits", "zero-pad:8"], "00123456"),
+        ("kv 123456", ["digits", "zero-pad:8"], "00123456"),
+        ("KV/00 12", ["no-punctuation"], "kv0012"),
+        ("0000", ["strip-zeros"], "0"),
+        ("00012345678", ["strip-zeros", "zero-pad:8"], "12345678"),
+        ("-12", ["zero-pad:5"], "00-12"),
+        ("\u0660\u0660\u0667", ["digits", "strip-zeros"], "7"),
+    ],
+)
+def test_known_spellings(name: str, steps: list[str], form: str) -> None:
+    assert normal_form(name, [*USUAL, *steps]) == [form]
+
+
+def test_an_id_without_a_digit_is_no_number_of_zeros() -> None:
+    with pytest.raises(InvalidData, match="Row 2 has no id"):
+        identify(["K1", "unknown"], [*USUAL, "digits", "zero-pad:8"], "error")
+
+
+@pytest.mark.parametrize("wrong", ["zero-pad", "zero-pad:0", "zero-pad:123", "Digits"])
+def test_no_other_step_is_known(wrong: str) -> None:
+    with pytest.raises(ValidationError):
+        Alignment.model_validate({"normalisation": [wrong]})
+    with pytest.raises(ValidationError):
+        Alignment.model_validate({"normalisation": ["zero-pad:8", "zero-pad:9"]})
+
+
+def test_terms_hold_what_is_used_alone() -> None:
+    """What 0.2.0 wrote is written again, byte for byte."""
+    params = ProductQuantisation(
+        n_clusters=2, alignment=Alignment.model_validate({"method": "ecdh"})
+    )
+    assert set(chosen(params)["alignment"]) == {
+        "method",
+        "normalisation",
+        "duplicates",
+        "minimum_overlap",
+    }
+    more = {"method": "ecdh", "minimum_share": 0.2, "id_patterns": ["99"]}
+    said = Alignment.model_validate(more).model_dump(mode="json")
+    assert said["minimum_share"] == 0.2
+    assert Alignment.model_validate(said).id_patterns == ("99",)
+
+
+# Patterns
+
+IDS = [f"KV-{number:08d}" for number in range(345_678, 10**8, 2_345_678)]
+
+
+def test_a_pattern_that_is_drafted_fits_what_it_is_drafted_from() -> None:
+    assert drafted(IDS) == ("KV-99999999",)
+    assert fit(("KV-99999999",), IDS, USUAL).sentence(["KV-99999999"]) == ""
+    assert drafted([join(["Ward 1", f"{n:02}"]) for n in range(20)]) == ("WArd 9", "99")
+    assert drafted(["Bo-1", "Xy-2"]) == ("AA-9",)
+    assert drafted([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "spelt", "fitting", "steps"),
+    [
+        ("99999999", [name[3:].lstrip("0") for name in IDS], None, ("strip-zeros",)),
+        (
+            "KV-99999999",
+            [name.replace("-", " ") for name in IDS],
+            0,
+            ("no-punctuation",),
+        ),
+        ("KV-99999999", [name.lower() for name in IDS], len(IDS), ()),
+        ("AA-99999999", IDS, len(IDS), ()),
+        ("99999999", IDS, 0, ("digits",)),
+    ],
+)
+def test_the_least_steps_that_mend_most_are_named(
+    pattern: str, spelt: list[str], fitting: int | None, steps: tuple[str, ...]
+) -> None:
+    found = fit((pattern,), spelt, USUAL)
+    assert found.steps == steps
+    assert found.n_mended == len(spelt)
+    assert fitting is None or found.n_fitting == fitting
+    again = fit((pattern,), spelt, [*USUAL, *found.steps])
+    assert again.n_fitting == len(spelt)
+
+
+def test_nothing_mends_what_is_something_else() -> None:
+    found = fit(("99999999",), ["Anna", "Bo"], USUAL)
+    assert (found.n_fitting, found.n_mended) == (0, 0)
+    assert found.sentence(["99999999"]) == (
+        "0 of 2 ids look like the session's '99999999'; others may be linked to nobody."
+    )

@@ -1,0 +1,103 @@
+"""Who brings a column in another unit is asked alone, in a session and for new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.house import House
+from support.in_process import in_process
+
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms import Layout
+from party_sdk.cli import confirming
+from party_sdk.inspection import Inspection
+from party_sdk.participant import Party
+from party_sdk.policy import Policy
+
+rng = np.random.default_rng(3)
+LAYOUT = Layout.lattice(3)
+SAID = "HbA1c in % here, in mmol/mol there"
+
+
+def hospital(n: int, *, percent: bool = False) -> MatrixSource:
+    """Return rows of two groups of patients."""
+    group = rng.integers(2, size=n)
+    hba1c = rng.normal(50 + 25 * group, 6)
+    rows = np.column_stack([rng.normal(45 + 20 * group, 5), hba1c])
+    if percent:
+        rows[:, 1] = (hba1c + 23.5) / 10.929
+    return MatrixSource(rows, ["age", "hba1c"])
+
+
+TABLES = [hospital(60), hospital(50), hospital(40, percent=True)]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("house")
+    with in_process(folder / "api", driven=True) as api:
+        yield House(api, folder / "home")
+
+
+def test_the_party_in_another_unit_is_asked_alone_and_so_are_its_new_rows(
+    house: House,
+) -> None:
+    session = house.open("units", LosslessFederated(n_clusters=2), LAYOUT)
+    invitations = session.invite()
+    risks = frozenset(session.status().risks)
+    asked: dict[str, list[str]] = {slot: [] for slot in invitations}
+
+    def joined(slot: str) -> Party:
+        def confirm(found: Inspection) -> bool:
+            asked[slot] += [found.asks] * bool(found.asks)
+            return True
+
+        return Party.join(
+            invitations[slot],
+            policy=Policy(accepted_risks=risks),
+            home=house.home_of(slot),
+            entropy=bytes([list(invitations).index(slot)]) * 32,
+            transport=house.api.transport(),
+            confirm=confirm,
+        )
+
+    parties = {slot: joined(slot) for slot in invitations}
+    with ThreadPoolExecutor(3) as pool:
+        runs = [
+            pool.submit(party.run, rows)
+            for party, rows in zip(parties.values(), TABLES, strict=True)
+        ]
+        results = [each.result() for each in runs]
+    assert [len(asked[slot]) for slot in invitations] == [0, 0, 1]
+    [said] = asked["r3c1"]
+    assert SAID in said
+    ledger = (parties["r3c1"].folder.path / "sent.log").read_text()
+    assert "hba1c" not in ledger.casefold()
+    # a new quarter, of a party whose column was right, in the other unit
+    fits, quarter = hospital(25), hospital(25, percent=True)
+    for result in (results[0], parties["r1c1"].result()):
+        assert len(result.predict(fits)) == 25
+        with pytest.raises(GuardRefused, match="that of the session's rows"):
+            result.predict(quarter)
+        assert (
+            len(result.predict(quarter, agree=lambda doubt: SAID[:10] in doubt)) == 25
+        )
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_terminal_asks_before_it_labels_new_rows(
+    monkeypatch: pytest.MonkeyPatch, *, answer: bool
+) -> None:
+    monkeypatch.setattr("click.confirm", lambda *_, **__: answer)
+    assert not confirming.agreeing({})("nobody is there")
+    assert confirming.agreeing({"allow_other_units": True})("decided")
+    there: Any = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(confirming, "sys", there)
+    assert confirming.agreeing({})("somebody is there") is answer
