@@ -52,16 +52,21 @@ RISKS: Final[Mapping[str, str]] = {
 
 
 OTHER_UNITS: Final = "allow_other_units"
+SHOWN_TOGETHER: Final = "allow_shown_together"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
         "Go on although means or spreads here are a hundred times from those of all "
         "rows, as those in other units are."
     ),
+    SHOWN_TOGETHER: (
+        "Go on although the same analyst or coordinator got something of these rows "
+        "before, with which it can compute them."
+    ),
 }
 """What a party may decide alone in any protocol."""
 
-LIMITS: Final = frozenset({OTHER_UNITS})
+LIMITS: Final = frozenset({OTHER_UNITS, SHOWN_TOGETHER})
 """Those that say only whether an answer may leave."""
 
 

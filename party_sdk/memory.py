@@ -34,8 +34,8 @@ from clustering_protocols.preparation.arrival import Arrived
 from party_sdk._files import locked, private_folder
 from party_sdk.answered import Standing, StandingFiles
 from party_sdk.ledger import Ledger
-from party_sdk.profiled import ProfiledRows
 from party_sdk.sealing import SecretFiles
+from party_sdk.shown import ShownTables
 from party_sdk.spending import Spending
 
 _REPORT = "report.json"
@@ -77,7 +77,7 @@ class PartyFolder:
         self.path = home / "parties" / session / slot
         self._home = home
         self.spending = Spending(home)
-        self.profiled = ProfiledRows(home)
+        self.shown = ShownTables(home)
         self._files = SecretFiles(home)
 
     @property

@@ -27,6 +27,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
+from clustering_protocols.house import SHOWN_TOGETHER
 from clustering_protocols.preparation.arrival import Arrival
 from clustering_protocols.registry import check_choices, check_terms, limits_of
 from clustering_protocols.secrecy.identities import Institution
@@ -57,6 +58,7 @@ from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.roster import Meeting, OnRoster
 from party_sdk.told import leave_addresses, name_addresses
+from party_sdk.uses import use_of
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -220,7 +222,7 @@ class Party:
         """Refuse rows that may not take part, or are not those that joined."""
         self._policy.check_rows(self.terms, arrival.data.n_rows)
         check_choices(self.terms.protocol.name, self._choices)
-        self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
+        self._check_shown(arrival.data)
         self._check_same(digest)
         self.folder.spending.check(
             digest,
@@ -228,6 +230,13 @@ class Party:
             check_terms(self.terms).epsilon_per_person,
             self._policy.epsilon_total,
         )
+
+    def _check_shown(self, data: DataSource) -> None:
+        allowed = self._choices.get(SHOWN_TOGETHER) or self._identity.choices.get(
+            SHOWN_TOGETHER
+        )
+        use = use_of(self.folder, self.terms, data.columns)
+        self.folder.shown.check(use, data, allowed=bool(allowed))
 
     def _check_same(self, digest: str) -> None:
         if self._identity.data_digest not in {None, digest}:

@@ -67,9 +67,10 @@ class Policy:
         GuardRefused, VersionMismatch, InvalidParameters
         """
         # not above: the help of the commands tells the defaults of a policy
-        from clustering_protocols.registry import check_terms
+        from clustering_protocols.registry import check_opening, check_terms
 
         self._check_epsilon(check_terms(terms).epsilon_per_person)
+        check_opening(terms)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")

@@ -9,7 +9,6 @@ from typing import Any
 
 from clustering_protocols import engine, packets
 from clustering_protocols.contract import Spent
-from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
@@ -28,6 +27,7 @@ from party_sdk.client import LONG_POLL_SECONDS, AnalystClient
 from party_sdk.inspection import Inspection
 from party_sdk.memory import PartyFolder
 from party_sdk.policy import Policy
+from party_sdk.uses import use_of
 
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
@@ -71,6 +71,7 @@ class Responder:
     policy: Policy
     oversight: Oversight
     _standing: Standing = field(init=False, repr=False)
+    _has_kept_shown: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._standing = self.folder.load_standing()
@@ -124,8 +125,8 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        if before.get(Assignment) is None and answer.memory.get(Assignment):
-            self.folder.profiled.keep(self.terms, self.folder.path.name, data)
+        if party.shows_rows(asked):
+            self._keep_shown(data)
         self._keep(fresh, answer)
         return self._send(answer.contribution)
 
@@ -149,6 +150,12 @@ class Responder:
             )
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent)
+
+    def _keep_shown(self, data: DataSource) -> None:
+        """Keep, once a process, that this session shows these rows."""
+        if not self._has_kept_shown:
+            self.folder.shown.keep(use_of(self.folder, self.terms, data.columns), data)
+            self._has_kept_shown = True
 
     def _stand(self, standing: Standing) -> None:
         self.folder.save_standing(replace(standing, turn=standing.turn + 1))

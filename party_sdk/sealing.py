@@ -32,6 +32,9 @@ _MAGIC: Final = b"coterie-sealed-1\n"
 _NONCE_BYTES: Final = 12
 _SECRET: Final = (
     "identity.json",
+    "rows.key",
+    "shown.arrays",
+    "profiled.arrays",
     "sessions/*.json",
     "parties/*/*/*.json",
     "parties/*/*/*.arrays",

@@ -24,6 +24,7 @@ from .protocol import (
     role,
 )
 from .session import Params, SessionContext
+from .shown import Kind, Reader, Shown, to
 from .spending import Spent
 
 __all__ = [
@@ -34,20 +35,24 @@ __all__ = [
     "Example",
     "Exchange",
     "Finish",
+    "Kind",
     "Outcome",
     "Params",
     "PartyContext",
     "PartyRole",
     "PeerMessage",
+    "Reader",
     "Relay",
     "Reopen",
     "Reply",
     "Run",
     "SessionContext",
+    "Shown",
     "Spent",
     "Stage",
     "Trace",
     "all_of",
     "content_of",
     "role",
+    "to",
 ]

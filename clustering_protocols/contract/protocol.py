@@ -21,6 +21,7 @@ from clustering_protocols.terms import Audience, Layout
 from .analyst import AnalystRole
 from .party import Memory, PartyRole
 from .session import P_co, Params, SessionContext
+from .shown import Shown
 
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=Record)
@@ -46,6 +47,9 @@ class Exchange(NamedTuple):
     fields : bool
         Whether the party's role sees its table as the dictionary describes it; else the
         columns that are clustered.
+    shows : bool
+        Whether those outside may read what the session shows of rows once it is
+        answered.
     """
 
     task: type[Record]
@@ -55,6 +59,7 @@ class Exchange(NamedTuple):
     audience: Audience = "all"
     own: tuple[str, ...] = ()
     fields: bool = False
+    shows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +204,13 @@ class ClusteringProtocol(ABC, Generic[P]):
     def check(self, params: P, layout: Layout) -> None:
         """Raise :class:`InvalidParameters` unless parameters and layout fit."""
 
+    def check_opening(self, params: P, layout: Layout) -> None:
+        """Refuse what terms could say once and no new session may.
+
+        Called where a session is opened or joined, not where terms are read: what an
+        earlier release wrote stays readable. Raises :class:`InvalidParameters`.
+        """
+
     def check_roster(self, session: SessionContext[P]) -> None:
         """Refuse rows and features that do not fit, before anybody works.
 
@@ -242,6 +254,10 @@ class ClusteringProtocol(ABC, Generic[P]):
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
+
+    @abstractmethod
+    def shows(self, params: P, layout: Layout) -> frozenset[Shown]:
+        """Return what a session shows of rows, and to whom."""
 
     def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that several runs bring beside those of one."""

@@ -43,6 +43,11 @@ class Params(BaseModel):
         """
         return math.inf
 
+    @property
+    def fewest_published(self) -> int:
+        """Return how many rows a cluster needs for others to be told of it."""
+        return 10
+
     def compared(self, name: str, *, shared: bool) -> str:
         """Return a row's id in the form in which it counts.
 

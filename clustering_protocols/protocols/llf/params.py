@@ -16,6 +16,8 @@ from clustering_protocols.schema import Schema
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")
 """Starts that come from rows of parties."""
+LARGEST_TOL: Final = 0.1
+"""Of new sessions; with more, ``max_iter`` says nothing."""
 
 
 class LosslessFederated(AlignedParams):
@@ -62,7 +64,8 @@ class LosslessFederated(AlignedParams):
     tol: float = Field(
         default=1e-5,
         ge=0,
-        description="ε: stop once the centroids (split columns, fuzzy: the distances) "
+        json_schema_extra={"maximum": LARGEST_TOL},
+        description="ε, at most 0.1: stop once the centroids (split columns, fuzzy: the distances) "
         "move by no more, in the scaled units, as a Frobenius norm. 0: once nothing "
         "moves at all.",
     )
@@ -142,6 +145,11 @@ class LosslessFederated(AlignedParams):
             check_bounded(dictionary, f"scaling {self.scaling!r}")
         if self.init == "bounds":
             check_bounded(dictionary, "init 'bounds'")
+
+    @property
+    def fewest_published(self) -> int:
+        """Return the fewest rows of a cluster of which others are told."""
+        return self.min_cluster_rows
 
     @property
     def fuzzy(self) -> bool:

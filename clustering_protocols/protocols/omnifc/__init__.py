@@ -9,10 +9,14 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Kind,
+    Reader,
     Relay,
+    Shown,
     Stage,
     Trace,
     role,
+    to,
 )
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.statistics import pooling
@@ -118,6 +122,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         totals = pooling.masks(layout, **pooled)
         return codes + shared_risks.brought(layout, totals=totals, labels=True)
 
+    def shows(self, params: OmniFC, layout: Layout) -> frozenset[Shown]:
+        """Return rows up to a motion, outside; open segments may be single features."""
+        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+        if not params.hide_segments:
+            shown |= to(Reader.OUTSIDE, Kind.VALUES)
+        shown |= to(Reader.GROUP, Kind.LABELS)
+        return shown | pooling.shows(layout, **_pooled_statistics(params))
+
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""
         from clustering_protocols.preparation import secrets
@@ -137,7 +149,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             name="distances",
             analyst=role(__name__, "analyst.Decoder"),
             party=role(__name__, "party.Comparer"),
-            exchanges=(Exchange(messages.Compare, messages.Answer, least),),
+            exchanges=(Exchange(messages.Compare, messages.Answer, least, shows=True),),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupMemberships,
