@@ -1,6 +1,6 @@
 """Fields that an analyst finds in rows up to a motion, because numbers are rounded.
 
-    python -m benchmarks.repeats [--sets A,B] [--jitter none,half] [--protocol omnifc|dc]
+    python -m benchmarks.repeats [--sets A,B] [--jitter none] [--protocol dc]
 
 Numbers that are given to a last digit lie on a lattice whose axes are the fields, and
 so do differences of rows. A motion turns the lattice and leaves it one: a short basis of it
@@ -95,7 +95,7 @@ def matched(axes: Matrix, Z: Matrix, X: Matrix) -> dict[int, float]:
 
 def last_digits(X: Matrix) -> Matrix:
     """Return the last digit (m,) to which each field's values are given, at most 1e-6."""
-    return np.array([10.0**-_decimals(column) for column in X.T])
+    return np.array([10.0 ** -_decimals(column) for column in X.T])
 
 
 def _decimals(column: Matrix) -> int:

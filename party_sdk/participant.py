@@ -58,7 +58,7 @@ from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.roster import Meeting, OnRoster
 from party_sdk.told import leave_addresses, name_addresses
-from party_sdk.uses import use_of
+from party_sdk.uses import moved_rows, use_of
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -359,7 +359,7 @@ class Party:
         if here == last.answered.place:
             return Inspection.of(last.sent, {})
         before = last.answered.base(*here)
-        rows = self._arrival(data).data
+        rows = moved_rows(self.folder, self.terms, self._arrival(data).data)
         answer = self._engine(agreement).reply(last.journal, before, asked, rows)
         return Inspection.of(answer.contribution, answer.notes)
 

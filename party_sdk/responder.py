@@ -27,7 +27,7 @@ from party_sdk.client import LONG_POLL_SECONDS, AnalystClient
 from party_sdk.inspection import Inspection
 from party_sdk.memory import PartyFolder
 from party_sdk.policy import Policy
-from party_sdk.uses import use_of
+from party_sdk.uses import moved_rows, use_of
 
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
@@ -71,6 +71,7 @@ class Responder:
     policy: Policy
     oversight: Oversight
     _standing: Standing = field(init=False, repr=False)
+    _rows: DataSource | None = field(default=None, init=False, repr=False)
     _has_kept_shown: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +116,7 @@ class Responder:
         before = last.answered.base(*here)
         acknowledged = self.folder.has_receipt(last.journal)
         answer = party.reply(
-            last.journal, before, asked, data, acknowledged=acknowledged
+            last.journal, before, asked, self._moved(data), acknowledged=acknowledged
         )
         fresh = Answered(
             round=here[0],
@@ -150,6 +151,12 @@ class Responder:
             )
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent)
+
+    def _moved(self, data: DataSource) -> DataSource:
+        """Return the rows as they leave, moved where the terms say so; once a process."""
+        if self._rows is None:
+            self._rows = moved_rows(self.folder, self.terms, data)
+        return self._rows
 
     def _keep_shown(self, data: DataSource) -> None:
         """Keep, once a process, that this session shows these rows."""

@@ -17,6 +17,7 @@ from clustering_protocols import house
 from clustering_protocols.contract.shown import REFUSED, SENTENCES, Kind
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused
+from clustering_protocols.randomness import derive_key
 from party_sdk._files import waiting
 from party_sdk.row_marks import RowMarks, marks_of, row_key
 from party_sdk.shown_files import ShownFile, ShownTable, Use
@@ -36,6 +37,10 @@ class ShownTables:
     def marks(self, data: DataSource) -> RowMarks:
         """Return the marks of a table's rows, in their order."""
         return marks_of(row_key(self._home), data)
+
+    def key(self, purpose: str) -> bytes:
+        """Return 32 secret bytes of the home for one purpose."""
+        return derive_key(row_key(self._home), purpose)
 
     def check(self, use: Use, data: DataSource, *, allowed: bool) -> None:
         """Refuse a use of rows that does not go with what was shown of them before.

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from clustering_protocols.contract.shown import Kind, Reader, kinds_of
+from clustering_protocols.data import DataSource
+from clustering_protocols.preparation.jitter import JitteredRows
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.registry import check_terms, shown_in
 from clustering_protocols.terms import Terms
@@ -34,6 +36,22 @@ def use_of(folder: PartyFolder, terms: Terms, columns: Iterable[str]) -> Use:
         way=_way(terms.protocol.name, columns),
         published=added or Kind.MEANS in outside,
         smallest=_smallest(terms),
+    )
+
+
+def moved_rows(folder: PartyFolder, terms: Terms, data: DataSource) -> DataSource:
+    """Return what arrived of a table, its numbers moved where the terms say so.
+
+    Equal in every session and attempt of one home.
+    """
+    schema = terms.dictionary_of(folder.slot)
+    if schema is None or not check_terms(terms).jitters:
+        return data
+    return JitteredRows(
+        source=data,
+        schema=schema,
+        key=folder.shown.key("jitter"),
+        words=folder.shown.marks(data).rows,
     )
 
 

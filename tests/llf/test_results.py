@@ -744,7 +744,9 @@ def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
         scaled = session.recall("r1c1", messages.Centroids).centroids
         for canary in (V[small], scaled[small], V[0]):
             assert not np.isclose(numbers[:, None], canary, rtol=1e-9, atol=0).any()
-        published = np.isclose(numbers[:, None], summary.centroids[0], rtol=1e-9, atol=0)
+        published = np.isclose(
+            numbers[:, None], summary.centroids[0], rtol=1e-9, atol=0
+        )
         assert published.any(axis=0).all()
 
 

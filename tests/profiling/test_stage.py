@@ -42,7 +42,7 @@ WAYS: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions tell everybody as an earlier release opened them: they go on so."""
-    monkeypatch.setattr(registry, "_check_opening", lambda params, terms: None)
+    monkeypatch.setattr(registry, "_check_opening", lambda *_: None)
 
 
 def begun(
