@@ -53,6 +53,8 @@ RISKS: Final[Mapping[str, str]] = {
 
 OTHER_UNITS: Final = "allow_other_units"
 SHOWN_TOGETHER: Final = "allow_shown_together"
+SUMS_LIMIT: Final = "sums_limit"
+ONE_FIELD: Final = "allow_one_field"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
@@ -63,10 +65,19 @@ CHOICES: Final[Mapping[str, str]] = {
         "Go on although the same analyst or coordinator got something of these rows "
         "before, with which it can compute them."
     ),
+    SUMS_LIMIT: (
+        "The largest share of your rows that may follow from the sums that you answer, "
+        "if all others work together: 0.25 by default, and three rows at least; 1 for no "
+        "limit."
+    ),
+    ONE_FIELD: (
+        "Upload rows although one field makes up nearly the whole distance between them, "
+        "so that the analyst reads its values."
+    ),
 }
 """What a party may decide alone in any protocol."""
 
-LIMITS: Final = frozenset({OTHER_UNITS, SHOWN_TOGETHER})
+LIMITS: Final = frozenset({OTHER_UNITS, SHOWN_TOGETHER, SUMS_LIMIT, ONE_FIELD})
 """Those that say only whether an answer may leave."""
 
 

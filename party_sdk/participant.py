@@ -27,7 +27,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
-from clustering_protocols.house import SHOWN_TOGETHER
+from clustering_protocols.house import SHOWN_TOGETHER, SUMS_LIMIT
 from clustering_protocols.preparation.arrival import Arrival
 from clustering_protocols.registry import check_choices, check_terms, limits_of
 from clustering_protocols.secrecy.identities import Institution
@@ -513,7 +513,7 @@ class Party:
             agreement=agreement,
             slot=self.invitation.slot,
             entropy=self._entropy,
-            choices=self._choices,
+            choices={SUMS_LIMIT: self._policy.sums_limit, **self._choices},
             engine=LocalEngine(os.cpu_count() or 1),
         )
 

@@ -43,8 +43,12 @@ class Policy:
     coordinators : frozenset of str, optional
         Who may invite: names of trusted cards, or public keys; None for all.
     largest_weight : float, optional
-        Largest weight that the terms may give a field when it is prepared: a field that
-        outweighs the others is nearly all that the clusters show.
+        Largest weight that the terms may give a field when it is prepared, and how many
+        times the smallest it may be: a field that outweighs the others is nearly all
+        that the clusters show.
+    sums_limit : float
+        The largest share of own rows that may follow from the sums that a session, and
+        those before it over the same table, are answered with.
     """
 
     accepted_risks: frozenset[str] = frozenset()
@@ -56,6 +60,7 @@ class Policy:
     epsilon_total: float | None = None
     coordinators: frozenset[str] | None = None
     largest_weight: float | None = None
+    sums_limit: float = 0.25
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse terms that this policy does not cover.
@@ -79,15 +84,23 @@ class Policy:
             raise RiskNotAccepted(" ".join(f"{c}: {said}" for c, said in left.items()))
 
     def _check_weights(self, terms: Terms) -> None:
-        if self.largest_weight is None:
+        """Refuse weights of which the largest is too many times the smallest."""
+        if self.largest_weight is None or not terms.preparation:
             return
-        for preparation in terms.preparation or ():
-            for field in preparation.fields:
-                if field.weight > self.largest_weight:
-                    raise GuardRefused(
-                        f"The terms give {field.name!r} the weight {field.weight:g}; "
-                        f"'largest_weight' is {self.largest_weight:g}."
-                    )
+        weights = {
+            field.name: preparation.of(field).weight
+            for schema, preparation in zip(
+                terms.dictionary or (), terms.preparation, strict=True
+            )
+            for field in schema.fields
+        }
+        name = max(weights, key=lambda each: weights[each])
+        least = min(weights.values())
+        if weights[name] > self.largest_weight * min(least, 1.0):
+            raise GuardRefused(
+                f"The terms give {name!r} the weight {weights[name]:g}, and another "
+                f"field {least:g}; 'largest_weight' is {self.largest_weight:g}."
+            )
 
     def check_coordinator(self, terms: Terms, known: Mapping[str, str]) -> None:
         """Refuse terms of a coordinator who may not invite; :class:`GuardRefused`.

@@ -42,6 +42,10 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and value <= 1
+
+
 _TEXTS: Final = _Form('a list of texts, ["…", "…"]', _are_texts, frozenset)
 _COUNT: Final = _Form("a whole number, 0 or more", _is_count)
 _NUMBER: Final = _Form("a number, 0 or more", _is_number, float)
@@ -56,6 +60,7 @@ _FORMS: Final = {
     "epsilon_limit": _NUMBER,
     "epsilon_total": _NUMBER,
     "largest_weight": _NUMBER,
+    "sums_limit": _Form("a share, from 0 to 1", _is_share, float),
 }
 
 

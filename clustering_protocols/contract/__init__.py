@@ -23,6 +23,7 @@ from .protocol import (
     Trace,
     role,
 )
+from .row_history import RowHistory
 from .session import Params, SessionContext
 from .shown import Kind, Reader, Shown, to
 from .spending import Spent
@@ -45,6 +46,7 @@ __all__ = [
     "Relay",
     "Reopen",
     "Reply",
+    "RowHistory",
     "Run",
     "SessionContext",
     "Shown",

@@ -24,6 +24,7 @@ _NUMBERS: Final = (
     "least_known",
     "epsilon_limit",
     "epsilon_total",
+    "sums_limit",
 )
 
 remember_option = click.option(
@@ -89,6 +90,12 @@ def policy_options(command: Command) -> Command:
         "--epsilon-total",
         type=click.FloatRange(min=0),
         help="Guard: largest ε over all sessions on the same table.",
+    )
+    @click.option(
+        "--sums-limit",
+        type=click.FloatRange(0, 1),
+        help="Guard: largest share of your rows that may follow from the sums that you "
+        f"answer, if all others collude. {_usual('sums_limit')}",
     )
     @functools.wraps(command)
     def gathered(
