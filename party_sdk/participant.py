@@ -7,7 +7,7 @@ and everything that it asks of the analyst may be asked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -110,6 +110,7 @@ class Party:
         confirm: Confirm | None = None,
         on_roster: OnRoster | None = None,
         safety_number: str | None = None,
+        confirmed_with: Collection[str] = (),
         accept_moved: bool = False,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
@@ -135,10 +136,12 @@ class Party:
             Called with everything in a contribution before it is sent; False stops it.
         on_roster : callable, optional
             Called with who takes part, and whether enough of them are known, before
-            anything of the data leaves; True where the operator has compared the safety
-            number with the other members.
+            anything of the data leaves; True where each of the other members has read
+            the safety number to the operator.
         safety_number : str, optional
             What the others read: another number stops this party.
+        confirmed_with : collection of str
+            The names of the members that read it themselves; they count as known.
         accept_moved : bool
             Whether a later invitation to the same slot may name another address of the
             analyst, who is sent this party's token there.
@@ -155,7 +158,7 @@ class Party:
             check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or read_policy(home)
-        meeting = Meeting(home, entropy, on_roster, safety_number)
+        meeting = Meeting(home, entropy, on_roster, safety_number, confirmed_with)
         preview = None
         if not folder.exists:
             preview = first_time(parsed, folder, transport, policy, meeting)

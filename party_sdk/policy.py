@@ -33,10 +33,8 @@ class Policy:
         this party's: a register of the whole town reads off who of the town is a
         patient here. Such a register is named by its numbers, and let in by hand.
     least_known : int, optional
-        Fewest other members whose cards were trusted, unless their safety number was
-        compared. By default two, or all where there are fewer, of a session whose terms
-        name the institution of every slot, and none where `house.open-slot` has been
-        accepted by name.
+        Fewest other members whose cards were trusted, or who read the safety number
+        themselves. By default two, or all where there are fewer, of open slots too.
     epsilon_limit, epsilon_total : float, optional
         Largest ε of differential privacy that one session, and all sessions on one
         table together, may cost each person. Answers without noise cost an infinite ε.
@@ -170,14 +168,14 @@ class Policy:
     def check_members(
         self, agreement: bytes, slot: str, known: Collection[str]
     ) -> None:
-        """Refuse to sit with too few members whose cards were trusted.
+        """Refuse to sit with too few members that are known.
 
         A coordinator may invent institutions; those that are known here it cannot.
 
         Parameters
         ----------
         known : collection of str
-            The public keys of the trusted cards.
+            The public keys of the trusted cards, and of who read the safety number.
 
         Raises
         ------
@@ -186,19 +184,17 @@ class Policy:
         """
         from clustering_protocols.agreements import read_agreement
 
-        agreed, terms = read_agreement(agreement)
+        agreed, _ = read_agreement(agreement)
         own = agreed.member(slot).identity
         others = [m.identity for m in agreed.roster if m.identity != own]
-        named = len(terms.identities.slots) == len(terms.layout.slots)
-        least = self.least_known
-        if least is None:
-            least = _LEAST_KNOWN if named else 0
+        least = _LEAST_KNOWN if self.least_known is None else self.least_known
         needed, found = min(least, len(others)), len(set(others) & set(known))
         if found < needed:
             raise GuardRefused(
                 f"You know {found} of the {len(others)} other members; 'least_known' is "
-                f"{needed}. Trust their cards (coterie identity trust), or compare the "
-                "safety number with them (--confirm-safety-number)."
+                f"{needed}. Trust their cards (coterie identity trust), or have them read "
+                "the safety number to you (--confirm-safety-number, and --confirmed-with "
+                "for each)."
             )
 
     def check_rows(self, terms: Terms, n_rows: int) -> None:

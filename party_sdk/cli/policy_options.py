@@ -76,9 +76,8 @@ def policy_options(command: Command) -> Command:
     @click.option(
         "--least-known",
         type=click.IntRange(0),
-        help="Guard: fewest other members whose cards you trusted, unless you compare the "
-        "safety number. By default two, or all where there are fewer; none where you "
-        "accepted house.open-slot.",
+        help="Guard: fewest other members whose cards you trusted, or who read the safety "
+        "number to you. By default two, or all where there are fewer.",
     )
     @click.option(
         "--epsilon-limit",
