@@ -21,7 +21,8 @@ RISKS: Final[Mapping[str, str]] = {
     "filled-values": (
         "Missing values are filled with a mean, a median or the most frequent level of "
         "the rows of all parties: those that hold the same columns learn these, how many "
-        "values of each such field there are together, and how many rows have each level."
+        "values of each such field there are together, and how many rows have each level. Of "
+        "a party with fewer values of a field than the terms' minimum_rows, none are in it."
     ),
     "medians-show-counts": (
         "Fillings by a median show the parties that hold the same columns how many rows "

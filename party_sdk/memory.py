@@ -37,6 +37,7 @@ from party_sdk.ledger import Ledger
 from party_sdk.sealing import SecretFiles
 from party_sdk.shown import ShownTables
 from party_sdk.spending import Spending
+from party_sdk.summed import SummedRows
 
 _REPORT = "report.json"
 
@@ -78,6 +79,7 @@ class PartyFolder:
         self._home = home
         self.spending = Spending(home)
         self.shown = ShownTables(home)
+        self.summed = SummedRows(home)
         self._files = SecretFiles(home)
 
     @property

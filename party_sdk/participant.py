@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -423,7 +424,7 @@ class Party:
             folder=self.folder,
             client=client,
             terms=self.terms,
-            policy=self._policy,
+            policy=replace(self._policy, sums_limit=self._sums_limit),
             oversight=self._oversight,
         )
         rounds.send_again()
@@ -516,9 +517,15 @@ class Party:
             agreement=agreement,
             slot=self.invitation.slot,
             entropy=self._entropy,
-            choices={SUMS_LIMIT: self._policy.sums_limit, **self._choices},
+            choices={**self._choices, SUMS_LIMIT: self._sums_limit},
             engine=LocalEngine(os.cpu_count() or 1),
         )
+
+    @property
+    def _sums_limit(self) -> float:
+        """Return the share of rows that may follow: as chosen, or as the policy says."""
+        limit: float = self._choices.get(SUMS_LIMIT, self._policy.sums_limit)
+        return limit
 
     @property
     def _entropy(self) -> bytes:

@@ -34,6 +34,7 @@ _SECRET: Final = (
     "identity.json",
     "rows.key",
     "shown.arrays",
+    "sums/*.arrays",
     "profiled.arrays",
     "sessions/*.json",
     "parties/*/*/*.json",
@@ -137,12 +138,15 @@ class SecretFiles:
     def _rewrite(self, write: Callable[[Path, bytes], None]) -> int:
         """Write all secret files anew, while no party runs; return how many."""
         found = 0
-        for folder in [self._home, *self._home.glob("sessions"), *self._parties()]:
+        for folder in [self._home, *self._open_folders(), *self._parties()]:
             with locked(folder):
                 for path in self._secret(folder):
                     write(path, self.read(path))
                     found += 1
         return found
+
+    def _open_folders(self) -> list[Path]:
+        return [*self._home.glob("sessions"), *self._home.glob("sums")]
 
     def _parties(self) -> list[Path]:
         places = ("parties/*/*", "parties/*/*/forgotten/*")

@@ -85,14 +85,7 @@ class RowHistory(Record):
         everybody = rows[0] == 0 and len(labels) >= len(self.of_row)
         # of a partition of all rows one sum follows from the others
         n_sums = self.n_sums + n_clusters - int(everybody and self.all_rows)
-        classes = self._split(labels)
-        return type(self)(
-            n_sums=n_sums,
-            all_rows=bool(self.all_rows or everybody),
-            whole=classes is not None,
-            of_row=self.of_row[:0] if classes is None else classes[0],
-            labels=self.labels[:0, :0] if classes is None else classes[1],
-        )
+        return self._with(n_sums, self.all_rows or everybody, self._split(labels))
 
     def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
         """Return classes split by labels, and their labels; None if they are too many."""
@@ -111,6 +104,54 @@ class RowHistory(Record):
         number[there] = np.arange(len(there))
         last = (there % width - 1).astype(np.int32)
         return number[codes], np.vstack([self.labels[:, there // width], last])
+
+    def over(self, place: IntArray) -> Self:
+        """Return the history of other rows: the i-th is row ``place[i]``, -1 for none."""
+        everybody = self.all_rows and bool((place >= 0).all())
+        if not self.whole:
+            return self.model_copy(update={"all_rows": everybody})
+        n_classes = self.labels.shape[1]
+        of_row = np.append(self.of_row, np.int32(n_classes))[place]
+        none = np.full((len(self.labels), 1), -1, np.int32)
+        return type(self)(
+            n_sums=self.n_sums,
+            all_rows=everybody,
+            whole=True,
+            of_row=of_row.astype(np.int32),
+            labels=np.hstack([self.labels, none]),
+        )
+
+    def joined(self, other: RowHistory) -> Self:
+        """Return the history of the same rows with the sums of both."""
+        classes = None
+        if self.whole and other.whole:
+            width = other.labels.shape[1]
+            codes = self.of_row * np.int64(width) + other.of_row
+            there, of_row = np.unique(codes, return_inverse=True)
+            both = self.labels[:, there // width], other.labels[:, there % width]
+            classes = of_row.astype(np.int32), np.vstack(both)
+        n_sums = self.n_sums + other.n_sums - int(self.all_rows and other.all_rows)
+        return self._with(n_sums, self.all_rows or other.all_rows, classes)
+
+    @property
+    def without_labels(self) -> Self:
+        """Return the same number of sums, of which no history is kept."""
+        return self._with(self.n_sums, self.all_rows, None)
+
+    def _with(
+        self,
+        n_sums: int,
+        all_rows: bool,  # noqa: FBT001  a field
+        classes: tuple[ClassArray, ClassArray] | None,
+    ) -> Self:
+        of_row, labels = classes or (self.of_row[:0], self.labels[:0, :0])
+        return type(self)(
+            n_sums=n_sums,
+            all_rows=bool(all_rows),
+            whole=classes is not None,
+            of_row=of_row,
+            labels=labels,
+        )
 
     def n_following(self, enough: int = 0) -> int:
         """Return how many rows follow from the sums.

@@ -57,9 +57,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         ),
         "colluding-party-opens-column-group": (
             "An analyst who works together with one party of your column group, or who "
-            "knows as many of its rows as you send dimensions and one more, can rebuild "
-            "your rows but for what is left out of them: one dimension, or nothing where "
-            "the terms say dimensions 'all'."
+            "knows as many rows of any party of it as you send dimensions and one more, "
+            "can rebuild your rows but for what is left out of them: one dimension, or "
+            "nothing where the terms say dimensions 'all'."
         ),
         "all-dimensions-are-sent": (
             "No dimension of your rows is left out: an analyst who works together with "

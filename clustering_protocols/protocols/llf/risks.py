@@ -17,9 +17,11 @@ FEW_ROWS: Final = 10
 
 RISKS: Final[Mapping[str, str]] = {
     "parties-see-all-centroids": (
-        "Every party sees the centroids of every round: where few rows change their "
-        "cluster between two rounds it can compute single rows of others. One whose "
-        "software was changed also reads the sums of clusters of few rows."
+        "Every party sees the centroids and totals of every round. One whose software "
+        "was changed can move the centroids slowly where it likes, and compute rows of "
+        "others: of yours no more than the share 'sums_limit' of your own choice (a "
+        "quarter), even if all others work together; of fuzzy c-means that share does "
+        "not hold. Who knows a row beside, or that values are whole numbers, may find more."
     ),
     "small-clusters-move": (
         "A cluster of few rows moves to their mean, which every party sees: the centroid "

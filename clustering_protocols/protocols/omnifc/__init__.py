@@ -57,8 +57,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "distances-are-data-up-to-motion": (
             "The analyst learns the distances between all rows, which are the data up to "
             "a rotation, a reflection and a shift; features of two values (yes or no) may "
-            "show there. A party that gives it one row more than there are features (or "
-            "the landmarks, where these are drawn) lets it compute all other rows."
+            "show there. Who knows one row more than there are features, of any party "
+            "(or the landmarks, where these are drawn), computes all other rows."
         ),
         "analyst-learns-segments-distances": (
             "The analyst also learns the distances within each segment of the features "
