@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from clustering_protocols.arrays import FloatArray, IntArray
 
@@ -27,7 +28,8 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     A = _memberships(labels) * np.sqrt(sizes)
     if not A.size:
         return 0
-    _, values, directions = np.linalg.svd(A, full_matrices=False)
+    with threadpool_limits(1, "blas"):  # small: threads would only wait for each other
+        _, values, directions = np.linalg.svd(A, full_matrices=False)
     spanning = directions[values > _NONE * values[0]]
     leverage = np.square(spanning).sum(axis=0)
     return int(np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE)))

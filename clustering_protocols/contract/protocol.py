@@ -241,6 +241,22 @@ class ClusteringProtocol(ABC, Generic[P]):
         del params, extent
         return None
 
+    def updates_that_fit(
+        self, params: Sequence[P], layout: Layout, n_rows: int
+    ) -> int | None:
+        """Return how many updates a party of so many rows answers in any case.
+
+        Its audit (``sums_limit``) lets them through by default, whatever the clusters.
+        None where it audits no sums.
+
+        Parameters
+        ----------
+        params : sequence of Params
+            Of each run.
+        """
+        del params, layout, n_rows
+        return None
+
     def most_rows(self, params: P, n_features: int) -> int | None:
         """Return the most rows of all parties that fit the parameters; None: any."""
         del params, n_features

@@ -306,7 +306,9 @@ def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
             return words
         known = self.context.recall(messages.Centroids)
         rows = self.context.memory.get(messages.FinalRows)
-        own = known.own if rows is None else np.bincount(rows.labels, minlength=3)
+        own = known.own
+        if rows is not None:
+            own = np.bincount(rows.labels, minlength=3).astype(np.float64)
         return bent(words, own, known.centroids, what)
 
     with pytest.MonkeyPatch.context() as patch:

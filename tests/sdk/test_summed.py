@@ -29,7 +29,9 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield House(api, tmp_path)
 
 
-def rows(names: Sequence[int], *partitions: Sequence[int]) -> Summed:
+def rows(
+    names: Sequence[int] | IntArray, *partitions: Sequence[int] | IntArray
+) -> Summed:
     """Return rows with such marks, in such clusters."""
     history = RowHistory.of_none(len(names))
     for labels in partitions:
@@ -122,7 +124,7 @@ def test_beyond_its_bytes_the_oldest_sessions_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = SummedRows(tmp_path)
-    table = rows(range(300), np.arange(300) % 3)
+    table = rows(range(300), [row % 3 for row in range(300)])
     home.count("one", table, 1.0)
     [path] = (tmp_path / "sums").glob("*.arrays")
     monkeypatch.setattr(summed, "MOST_BYTES", 2 * path.stat().st_size - 1)

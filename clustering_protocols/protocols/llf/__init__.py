@@ -149,6 +149,17 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         return needs.needs(params, extent)
 
+    def updates_that_fit(
+        self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
+    ) -> int | None:
+        """Return how many updates of every run fit the audit of hard clusters."""
+        from . import row_audit
+
+        if params[0].fuzzy or not _rows_split(layout):
+            return None
+        k = sum(run.n_clusters - 1 for run in params) + 1
+        return row_audit.updates_that_fit(n_rows, k, params[0].n_init)
+
     def examples(self) -> Sequence[Example[LosslessFederated]]:
         """Return both algorithms, split both ways."""
         from . import examples

@@ -86,7 +86,7 @@ class RaceParty(PartyRole[LosslessFederated, AddUp]):
         check_ranges(context, data)
         lanes = _lanes(here)
         kept = messages.LaneStarts(centroids=lanes)
-        history = row_audit.answered(here, data, lanes, 0)
+        history = row_audit.answered(here, data, list(lanes), 0)
         own = _words(here, lanes, data)
         racing = messages.Racing(transcript=context.transcript, own=own)
         words = _hidden(here, own)

@@ -100,15 +100,13 @@ def check(
 
 def notes(history: RowHistory, n_rows: int) -> dict[str, Any]:
     """Return what the operator reads of the audit."""
-    most = most_following(1.0, n_rows)
-    return {
-        "own rows that all others together could compute, at most": min(
-            history.n_following(most), n_rows
-        )
-    }
+    most = min(history.n_following(n_rows), n_rows)
+    return {"own rows that all others together could compute, at most": most}
 
 
-def updates_that_fit(n_rows: int, n_clusters: int, n_init: int, share: float) -> int:
+def updates_that_fit(
+    n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
+) -> int:
     """Return how many updates fit in any case, whatever the clusters are.
 
     Each adds k - 1 sums that do not follow from the others, as the starts that race and

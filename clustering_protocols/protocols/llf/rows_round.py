@@ -210,7 +210,7 @@ class RowsRound:
         rows = self.context.memory.get(messages.FinalRows)
         if rows is not None and not self.params.suppresses:
             own = np.bincount(rows.labels, minlength=self.params.n_clusters)
-            steadiness.check_own(counts, own)
+            steadiness.check_own(counts, own.astype(np.float64))
         self._check_steady(known, sums, counts, members)
 
     def start(self) -> messages.StartCentroids:
