@@ -60,7 +60,7 @@ def partitions(Z: FloatArray, k: int, seed: int) -> list[IntArray]:
 
 
 def audited(found: list[IntArray]) -> tuple[int, float, float]:
-    """Return after which update it stops (-1: never), and processor seconds: in all, at most."""
+    """Return which update it stops (-1: none), and processor seconds: in all, at most."""
     n_rows = len(found[0])
     history, most = RowHistory.of_none(n_rows), most_following(SHARE, n_rows)
     times = []
