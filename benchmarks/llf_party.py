@@ -49,7 +49,7 @@ def main() -> None:
     _compile(len(data.columns))
     print("ready", flush=True)
     sys.stdin.readline()
-    policy = Policy(accepted_risks=risks)
+    policy = Policy(accepted_risks=risks, least_known=0)
     begin = time.process_time()
     with Party.join(invitation, policy=policy, home=folder / slot) as party:
         party.enrol(data)

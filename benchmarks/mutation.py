@@ -53,6 +53,9 @@ _MOMENTS = ("tests/preparation/test_moments.py",)
 _CLOSING = ("tests/llf/test_figures.py", *_LLF)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
+_DISHONEST_ROWS = ("tests/llf/test_dishonest_rows.py",)
+_HISTORY = ("tests/engine/test_row_history.py",)
+
 MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
     f"{_PURE}/algorithms/coincidence.py": ("tests/algorithms/test_coincidence.py",),
@@ -69,6 +72,12 @@ MODULES: dict[str, Sequence[str]] = {
     f"{_PURE}/protocols/llf/kernels.py": _LLF,
     f"{_PURE}/protocols/llf/closing.py": _CLOSING,
     f"{_PURE}/protocols/llf/labelling.py": _CLOSING,
+    f"{_PURE}/protocols/llf/steadiness.py": _DISHONEST_ROWS,
+    f"{_PURE}/protocols/llf/row_audit.py": _DISHONEST_ROWS,
+    f"{_PURE}/contract/row_history.py": _HISTORY,
+    f"{_PURE}/contract/leverage.py": _HISTORY,
+    "party_sdk/summed.py": ("tests/sdk/test_summed.py",),
+    f"{_PURE}/preparation/dominance.py": ("tests/engine/test_dominance.py",),
     f"{_PURE}/quality/block_sums.py": ("tests/quality/test_block_sums.py", *_CLOSING),
     f"{_PURE}/blocks.py": ("tests/engine/test_blocks.py",),
     f"{_PURE}/protocols/omnifc/lagrange.py": _OMNIFC,

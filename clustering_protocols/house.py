@@ -21,7 +21,8 @@ RISKS: Final[Mapping[str, str]] = {
     "filled-values": (
         "Missing values are filled with a mean, a median or the most frequent level of "
         "the rows of all parties: those that hold the same columns learn these, how many "
-        "values of each such field there are together, and how many rows have each level."
+        "values of each such field there are together, and how many rows have each level. Of "
+        "a party with fewer values of a field than the terms' minimum_rows, none are in it."
     ),
     "medians-show-counts": (
         "Fillings by a median show the parties that hold the same columns how many rows "
@@ -53,6 +54,9 @@ RISKS: Final[Mapping[str, str]] = {
 
 OTHER_UNITS: Final = "allow_other_units"
 SMALL_OVERLAP: Final = "allow_small_overlap"
+SHOWN_TOGETHER: Final = "allow_shown_together"
+SUMS_LIMIT: Final = "sums_limit"
+ONE_FIELD: Final = "allow_one_field"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
@@ -62,10 +66,25 @@ CHOICES: Final[Mapping[str, str]] = {
     SMALL_OVERLAP: (
         "Go on although fewer rows are common to your row group than the terms expect."
     ),
+    SHOWN_TOGETHER: (
+        "Go on although the same analyst or coordinator got something of these rows "
+        "before, with which it can compute them."
+    ),
+    SUMS_LIMIT: (
+        "The largest share of your rows that may follow from the sums that you answer, "
+        "if all others work together: 0.25 by default, and three rows at least; 1 for no "
+        "limit."
+    ),
+    ONE_FIELD: (
+        "Upload rows although one field makes up nearly the whole distance between them, "
+        "so that the analyst reads its values."
+    ),
 }
 """What a party may decide alone in any protocol."""
 
-LIMITS: Final = frozenset({OTHER_UNITS, SMALL_OVERLAP})
+LIMITS: Final = frozenset(
+    {OTHER_UNITS, SMALL_OVERLAP, SHOWN_TOGETHER, SUMS_LIMIT, ONE_FIELD}
+)
 """Those that say only whether an answer may leave."""
 
 

@@ -19,7 +19,13 @@ from pydantic_core import to_jsonable_python
 
 from clustering_protocols import house, protocols
 from clustering_protocols.agreements import read_agreement
-from clustering_protocols.contract import ClusteringProtocol, Params, SessionContext
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Params,
+    SessionContext,
+    Shown,
+)
+from clustering_protocols.contract.shown import check_shown, of_fillings, of_release
 from clustering_protocols.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.explaining import explain
@@ -214,6 +220,7 @@ def draw_up(session: str, proposal: Proposal) -> bytes:
     except ValidationError as error:
         raise InvalidParameters(explain(error)) from None
     _check_fit(params, terms)
+    _check_opening(params, terms)
     risks = tuple(_risks(params, terms))
     return canonical_json(terms.model_copy(update={"risks": risks}))
 
@@ -238,6 +245,32 @@ def _check_fit(params: Params, terms: Terms) -> None:
             "out a row in which one lacks a value; alignment.method ecdh or rsa finds "
             "those that all have whole."
         )
+
+
+def check_opening(terms: Terms) -> None:
+    """Refuse terms that no new session may have, whoever opens or joins it.
+
+    They are read where an earlier release wrote them. Raises what :func:`check_terms`
+    raises.
+    """
+    _check_opening(check_terms(terms), terms)
+
+
+def _check_opening(params: Params, terms: Terms) -> None:
+    protocol(terms.protocol.name).check_opening(params, terms.layout)
+    check_shown(_shown(params, terms))
+
+
+def shown_in(terms: Terms) -> frozenset[Shown]:
+    """Return what a session shows of rows, and to whom; terms as they were checked."""
+    return _shown(check_terms(terms), terms)
+
+
+def _shown(params: Params, terms: Terms) -> frozenset[Shown]:
+    layout = terms.layout
+    shown = protocol(terms.protocol.name).shows(params, layout)
+    shown |= of_fillings(terms.plans, layout)
+    return shown | of_release(terms.release, layout)
 
 
 def _check_release(params: Params, terms: Terms) -> None:

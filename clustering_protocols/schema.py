@@ -100,6 +100,9 @@ class Field(Described):
     categoriesOrdered: bool = Declared(  # noqa: N815  the name in Table Schema
         default=False, description="The order of the levels means something."
     )
+    decimals: int | None = Declared(
+        default=None, ge=0, le=15, description="Digits after the point, of a number."
+    )
     constraints: Constraints = Constraints()
     missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
         default=None, description="Codes of no value; those of the schema by default."
@@ -119,6 +122,8 @@ class Field(Described):
             raise ValueError("two levels are the same")
         if set(self.levels) & set(self.missingValues or ()):
             raise ValueError("a level is among the missing values")
+        if self.decimals is not None and (self.is_category or self.type != "number"):
+            raise ValueError("decimals are for numbers")
         self._check_bounds()
         return self
 
@@ -146,6 +151,18 @@ class Field(Described):
     def is_ordinal(self) -> bool:
         """Return whether the order of the field's levels means something."""
         return self.is_category and self.categoriesOrdered
+
+    @property
+    def last_digit(self) -> float | None:
+        """Return the last digit to which values are given; None where nothing says it.
+
+        Of levels, of yes and no, and of numbers without ``decimals``.
+        """
+        if self.is_category or self.type == "boolean":
+            return None
+        if self.type in {"integer", "date"}:
+            return 1.0
+        return None if self.decimals is None else 10.0**-self.decimals
 
     @property
     def levels(self) -> tuple[str, ...]:

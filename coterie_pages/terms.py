@@ -98,6 +98,7 @@ def sheet_of(
         join_within=terms.deadlines.recruiting,
         answer_within=terms.deadlines.round,
         least_rows=terms.guards.minimum_rows,
+        audit=audit_sentence(terms),
         versions=versions_of(terms),
     )
 
@@ -125,6 +126,20 @@ def who(key: str, known: Mapping[str, str], calls: str = "") -> Who:
         name=calls if name is None else name,
         known=name is not None,
         fingerprint=fingerprint(key),
+    )
+
+
+def audit_sentence(terms: Terms) -> str:
+    """Return how many updates fit a party's audit of its sums; empty where it has none."""
+    params, layout = registry.check_terms(terms), terms.layout
+    runs = registry.runs_of(params, terms.evaluation)
+    known = registry.protocol(terms.protocol.name)
+    few, many = (known.updates_that_fit(runs, layout, n) for n in (100, 1000))
+    if few is None:
+        return ""
+    return (
+        f"With 100 rows of yours at least {few} updates fit your audit, with 1,000 rows "
+        f"{many}; more may fit, and it is 'sums_limit' that says how much may follow."
     )
 
 

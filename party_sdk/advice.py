@@ -292,7 +292,21 @@ def large(params: Params, layout: Layout, rows: int | None, columns: int) -> lis
     """Return what is large of a session of so many rows, as sentences."""
     if rows is None:
         return []
-    return sizing.warnings(params, Extent(rows=rows, features=columns, layout=layout))
+    found = sizing.warnings(params, Extent(rows=rows, features=columns, layout=layout))
+    return [*found, *_audited(params, layout, rows)]
+
+
+def _audited(params: Params, layout: Layout, rows: int) -> Iterator[str]:
+    """Yield how many updates fit the parties' audits of their sums, if they may be few."""
+    own = rows // len(layout.slots)
+    known = registry.protocol(registry.name_of(params))
+    fits = known.updates_that_fit([params], layout, own)
+    most = getattr(params, "max_iter", 0)
+    if fits is not None and fits < most:
+        yield (
+            f"Of {own} rows a party's own audit (sums_limit) lets {fits} updates through "
+            f"in any case, and may stop a session of up to {most}."
+        )
 
 
 def command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:

@@ -242,7 +242,7 @@ def local_session(
             slot: stack.enter_context(
                 Party.join(
                     invitations[slot],
-                    policy=policy or Policy(accepted_risks=risks),
+                    policy=policy or Policy(accepted_risks=risks, least_known=0),
                     home=folder / "parties" / slot,
                     entropy=keys[slot],
                     choices=choices,

@@ -36,9 +36,10 @@ from party_sdk._files import locked, private_folder
 from party_sdk.answered import Standing, StandingFiles
 from party_sdk.intersections import Intersections
 from party_sdk.ledger import Ledger
-from party_sdk.profiled import ProfiledRows
 from party_sdk.sealing import SecretFiles
+from party_sdk.shown import ShownTables
 from party_sdk.spending import Spending
+from party_sdk.summed import SummedRows
 
 _REPORT = "report.json"
 
@@ -79,8 +80,9 @@ class PartyFolder:
         self.path = home / "parties" / session / slot
         self._home = home
         self.spending = Spending(home)
-        self.profiled = ProfiledRows(home)
         self.intersections = Intersections(home)
+        self.shown = ShownTables(home)
+        self.summed = SummedRows(home)
         self._files = SecretFiles(home)
 
     @property

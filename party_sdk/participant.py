@@ -7,7 +7,7 @@ and everything that it asks of the analyst may be asked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
@@ -30,6 +30,7 @@ from clustering_protocols.errors import (
     ShapeConflict,
     Unauthenticated,
 )
+from clustering_protocols.house import SHOWN_TOGETHER, SUMS_LIMIT
 from clustering_protocols.preparation.arrival import Arrival
 from clustering_protocols.registry import check_choices, check_terms, limits_of
 from clustering_protocols.secrecy.identities import Institution
@@ -63,6 +64,7 @@ from party_sdk.responder import Confirm, OnNotes, Oversight, Responder
 from party_sdk.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.roster import Meeting, OnRoster
 from party_sdk.told import leave_addresses, name_addresses
+from party_sdk.uses import moved_rows, use_of
 from party_sdk.watch import OnProgress, Watch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -114,6 +116,7 @@ class Party:
         confirm: Confirm | None = None,
         on_roster: OnRoster | None = None,
         safety_number: str | None = None,
+        confirmed_with: Collection[str] = (),
         accept_moved: bool = False,
     ) -> Party:
         """Read what an invitation is for, check it, and remember it.
@@ -139,10 +142,12 @@ class Party:
             Called with everything in a contribution before it is sent; False stops it.
         on_roster : callable, optional
             Called with who takes part, and whether enough of them are known, before
-            anything of the data leaves; True where the operator has compared the safety
-            number with the other members.
+            anything of the data leaves; True where each of the other members has read
+            the safety number to the operator.
         safety_number : str, optional
             What the others read: another number stops this party.
+        confirmed_with : collection of str
+            The names of the members that read it themselves; they count as known.
         accept_moved : bool
             Whether a later invitation to the same slot may name another address of the
             analyst, who is sent this party's token there.
@@ -159,7 +164,7 @@ class Party:
             check_again(parsed, folder, accept_moved=accept_moved)
         transport = transport or Transport(parsed.url)
         policy = policy or read_policy(home)
-        meeting = Meeting(home, entropy, on_roster, safety_number)
+        meeting = Meeting(home, entropy, on_roster, safety_number, confirmed_with)
         preview = None
         if not folder.exists:
             preview = first_time(parsed, folder, transport, policy, meeting)
@@ -226,7 +231,7 @@ class Party:
         """Refuse rows that may not take part, or are not those that joined."""
         self._policy.check_rows(self.terms, arrival.data.n_rows)
         check_choices(self.terms.protocol.name, self._choices)
-        self.folder.profiled.check(self.terms, self.invitation.slot, arrival.data)
+        self._check_shown(arrival.data)
         self._check_same(digest)
         self._intersections(arrival).check()
         self.folder.spending.check(
@@ -245,6 +250,13 @@ class Party:
             self.folder.use,
             self._policy.intersections_limit,
         )
+
+    def _check_shown(self, data: DataSource) -> None:
+        allowed = self._choices.get(SHOWN_TOGETHER) or self._identity.choices.get(
+            SHOWN_TOGETHER
+        )
+        use = use_of(self.folder, self.terms, data.columns)
+        self.folder.shown.check(use, data, allowed=bool(allowed))
 
     def _check_same(self, digest: str) -> None:
         if self._identity.data_digest not in {None, digest}:
@@ -368,7 +380,7 @@ class Party:
         if here == last.answered.place:
             return Inspection.of(last.sent, {})
         before = last.answered.base(*here)
-        rows = self._arrival(data).data
+        rows = moved_rows(self.folder, self.terms, self._arrival(data).data)
         answer = self._engine(agreement).reply(last.journal, before, asked, rows)
         return Inspection.of(answer.contribution, answer.notes)
 
@@ -448,7 +460,7 @@ class Party:
             folder=self.folder,
             client=client,
             terms=self.terms,
-            policy=self._policy,
+            policy=replace(self._policy, sums_limit=self._sums_limit),
             oversight=self._oversight,
         )
         rounds.send_again()
@@ -544,9 +556,15 @@ class Party:
             agreement=agreement,
             slot=self.invitation.slot,
             entropy=self._entropy,
-            choices=self._choices,
+            choices={**self._choices, SUMS_LIMIT: self._sums_limit},
             engine=LocalEngine(os.cpu_count() or 1),
         )
+
+    @property
+    def _sums_limit(self) -> float:
+        """Return the share of rows that may follow: as chosen, or as the policy says."""
+        limit: float = self._choices.get(SUMS_LIMIT, self._policy.sums_limit)
+        return limit
 
     @property
     def _entropy(self) -> bytes:

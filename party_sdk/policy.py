@@ -36,10 +36,8 @@ class Policy:
     intersections_limit : int
         Most sessions of one coordinator in which the ids of one table are intersected.
     least_known : int, optional
-        Fewest other members whose cards were trusted, unless their safety number was
-        compared. By default two, or all where there are fewer, of a session whose terms
-        name the institution of every slot, and none where `house.open-slot` has been
-        accepted by name.
+        Fewest other members whose cards were trusted, or who read the safety number
+        themselves. By default two, or all where there are fewer, of open slots too.
     epsilon_limit, epsilon_total : float, optional
         Largest ε of differential privacy that one session, and all sessions on one
         table together, may cost each person. Answers without noise cost an infinite ε.
@@ -49,8 +47,12 @@ class Policy:
         Addresses of the analysts that are asked; None for all. A stranger's invitation
         in an inbox leads to an address inside the institution only if it stands here.
     largest_weight : float, optional
-        Largest weight that the terms may give a field when it is prepared: a field that
-        outweighs the others is nearly all that the clusters show.
+        Largest weight that the terms may give a field when it is prepared, and how many
+        times the smallest it may be: a field that outweighs the others is nearly all
+        that the clusters show.
+    sums_limit : float
+        The largest share of own rows that may follow from the sums that a session, and
+        those before it over the same table, are answered with.
     """
 
     accepted_risks: frozenset[str] = frozenset()
@@ -64,6 +66,7 @@ class Policy:
     coordinators: frozenset[str] | None = None
     analysts: frozenset[str] | None = None
     largest_weight: float | None = None
+    sums_limit: float = 0.25
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse terms that this policy does not cover.
@@ -75,9 +78,10 @@ class Policy:
         GuardRefused, VersionMismatch, InvalidParameters
         """
         # not above: the help of the commands tells the defaults of a policy
-        from clustering_protocols.registry import check_terms
+        from clustering_protocols.registry import check_opening, check_terms
 
         self._check_epsilon(check_terms(terms).epsilon_per_person)
+        check_opening(terms)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
@@ -86,15 +90,23 @@ class Policy:
             raise RiskNotAccepted(" ".join(f"{c}: {said}" for c, said in left.items()))
 
     def _check_weights(self, terms: Terms) -> None:
-        if self.largest_weight is None:
+        """Refuse weights of which the largest is too many times the smallest."""
+        if self.largest_weight is None or not terms.preparation:
             return
-        for preparation in terms.preparation or ():
-            for field in preparation.fields:
-                if field.weight > self.largest_weight:
-                    raise GuardRefused(
-                        f"The terms give {field.name!r} the weight {field.weight:g}; "
-                        f"'largest_weight' is {self.largest_weight:g}."
-                    )
+        weights = {
+            field.name: preparation.of(field).weight
+            for schema, preparation in zip(
+                terms.dictionary or (), terms.preparation, strict=True
+            )
+            for field in schema.fields
+        }
+        name = max(weights, key=lambda each: weights[each])
+        least = min(weights.values())
+        if weights[name] > self.largest_weight * min(least, 1.0):
+            raise GuardRefused(
+                f"The terms give {name!r} the weight {weights[name]:g}, and another "
+                f"field {least:g}; 'largest_weight' is {self.largest_weight:g}."
+            )
 
     def check_inviter(
         self, url: str, coordinator: str, known: Mapping[str, str]
@@ -193,14 +205,14 @@ class Policy:
     def check_members(
         self, agreement: bytes, slot: str, known: Collection[str]
     ) -> None:
-        """Refuse to sit with too few members whose cards were trusted.
+        """Refuse to sit with too few members that are known.
 
         A coordinator may invent institutions; those that are known here it cannot.
 
         Parameters
         ----------
         known : collection of str
-            The public keys of the trusted cards.
+            The public keys of the trusted cards, and of who read the safety number.
 
         Raises
         ------
@@ -209,19 +221,17 @@ class Policy:
         """
         from clustering_protocols.agreements import read_agreement
 
-        agreed, terms = read_agreement(agreement)
+        agreed, _ = read_agreement(agreement)
         own = agreed.member(slot).identity
         others = [m.identity for m in agreed.roster if m.identity != own]
-        named = len(terms.identities.slots) == len(terms.layout.slots)
-        least = self.least_known
-        if least is None:
-            least = _LEAST_KNOWN if named else 0
+        least = _LEAST_KNOWN if self.least_known is None else self.least_known
         needed, found = min(least, len(others)), len(set(others) & set(known))
         if found < needed:
             raise GuardRefused(
                 f"You know {found} of the {len(others)} other members; 'least_known' is "
-                f"{needed}. Trust their cards (coterie identity trust), or compare the "
-                "safety number with them (--confirm-safety-number)."
+                f"{needed}. Trust their cards (coterie identity trust), or have them read "
+                "the safety number to you (--confirm-safety-number, and --confirmed-with "
+                "for each)."
             )
 
     def check_rows(

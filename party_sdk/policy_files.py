@@ -43,6 +43,10 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and value <= 1
+
+
 _TEXTS: Final = _Form('a list of texts, ["…", "…"]', _are_texts, frozenset)
 _ADDRESSES: Final = _Form(
     'a list of addresses, ["https://…"]',
@@ -64,6 +68,7 @@ _FORMS: Final = {
     "epsilon_limit": _NUMBER,
     "epsilon_total": _NUMBER,
     "largest_weight": _NUMBER,
+    "sums_limit": _Form("a share, from 0 to 1", _is_share, float),
 }
 
 

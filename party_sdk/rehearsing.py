@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from clustering_protocols import engine, registry, simulation
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import DataSource, MatrixSource, matrix
+from clustering_protocols.house import SUMS_LIMIT
 from clustering_protocols.schema import Field, Schema
 from clustering_protocols.terms import Terms
 from party_sdk.inspection import Inspection
@@ -121,7 +122,7 @@ class _Played(simulation.Session):
             terms.layout,
             _tables(terms, slot, data),
             _SEED,
-            choices={slot: choices},
+            choices={**_unaudited(terms), slot: choices},
             timer=time.monotonic,
             session=terms.session,
             dictionary=terms.dictionary,
@@ -135,6 +136,11 @@ class _Played(simulation.Session):
         if slot == self._own:
             self.answers.append(answer)
         return answer
+
+
+def _unaudited(terms: Terms) -> dict[str, Mapping[str, Any]]:
+    """Return the choices of made-up parties: none of their rows is anybody's."""
+    return {name: {SUMS_LIMIT: 1.0} for name in terms.layout.names}
 
 
 def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:

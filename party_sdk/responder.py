@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import Any
 
 from clustering_protocols import engine, packets
+from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import Spent
-from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.data import DataSource
@@ -28,6 +28,8 @@ from party_sdk.client import LONG_POLL_SECONDS, AnalystClient
 from party_sdk.inspection import Inspection
 from party_sdk.memory import PartyFolder
 from party_sdk.policy import Policy
+from party_sdk.summed import Summed, history_of, table_mark
+from party_sdk.uses import moved_rows, use_of
 
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
@@ -71,6 +73,10 @@ class Responder:
     policy: Policy
     oversight: Oversight
     _standing: Standing = field(init=False, repr=False)
+    _rows: DataSource | None = field(default=None, init=False, repr=False)
+    _has_kept_shown: bool = field(default=False, init=False)
+    _marks: WordArray | None = field(default=None, init=False, repr=False)
+    _n_sums: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._standing = self.folder.load_standing()
@@ -114,7 +120,7 @@ class Responder:
         before = last.answered.base(*here)
         acknowledged = self.folder.has_receipt(last.journal)
         answer = party.reply(
-            last.journal, before, asked, data, acknowledged=acknowledged
+            last.journal, before, asked, self._moved(data), acknowledged=acknowledged
         )
         fresh = Answered(
             round=here[0],
@@ -124,9 +130,9 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        if before.get(Assignment) is None and answer.memory.get(Assignment):
-            self.folder.profiled.keep(self.terms, self.folder.path.name, data)
-        self._keep(fresh, answer)
+        if party.shows_rows(asked):
+            self._keep_shown(data)
+        self._keep(fresh, answer, data)
         return self._send(answer.contribution)
 
     def send_again(self) -> None:
@@ -150,11 +156,23 @@ class Responder:
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent)
 
+    def _moved(self, data: DataSource) -> DataSource:
+        """Return the rows as they leave, moved where the terms say so; once a process."""
+        if self._rows is None:
+            self._rows = moved_rows(self.folder, self.terms, data)
+        return self._rows
+
+    def _keep_shown(self, data: DataSource) -> None:
+        """Keep, once a process, that this session shows these rows."""
+        if not self._has_kept_shown:
+            self.folder.shown.keep(use_of(self.folder, self.terms, data.columns), data)
+            self._has_kept_shown = True
+
     def _stand(self, standing: Standing) -> None:
         self.folder.save_standing(replace(standing, turn=standing.turn + 1))
         self._standing = replace(standing, turn=standing.turn + 1)
 
-    def _keep(self, fresh: Answered, answer: engine.Answer) -> None:
+    def _keep(self, fresh: Answered, answer: engine.Answer, data: DataSource) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
         selection = answer.memory.get(Selection)
         if selection is not None:
@@ -162,6 +180,7 @@ class Responder:
         # before it counts as answered
         self._let_go(answer)
         self._spend(answer.memory)
+        self._count_sums(fresh, data)
         self._stand(
             replace(
                 self._standing,
@@ -203,6 +222,20 @@ class Responder:
         if table is not None:
             total = self.policy.epsilon_total
             self.folder.spending.spend(table, self.folder.use, spent, total)
+
+    def _count_sums(self, fresh: Answered, data: DataSource) -> None:
+        """Count in which sums rows stand, with those of earlier sessions."""
+        history = history_of(fresh.after, self.terms, self.folder.slot, data.n_rows)
+        if history is None or history.n_sums == self._n_sums:
+            return
+        if self._marks is None:
+            digest = self.folder.load_identity().data_digest or ""
+            whole = history.whole
+            marks = self.folder.shown.marks(data).rows if whole else table_mark(digest)
+            self._marks = marks
+        rows = Summed(self._marks, data.n_rows, history)
+        self.folder.summed.count(self.folder.use, rows, self.policy.sums_limit)
+        self._n_sums = history.n_sums
 
     def _send(self, contribution: bytes) -> bytes | None:
         """Send the last answer, which is kept; return the task that follows, if any."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +72,27 @@ class Roster:
             seats.append(seat)
         return cls(seats=tuple(seats), safety_number=safety_number(agreement))
 
+    def keys_of(self, agreement: bytes, names: Collection[str]) -> frozenset[str]:
+        """Return the public keys of the members that are called so.
+
+        Raises
+        ------
+        GuardRefused
+            If a name is that of no member, or of several: it tells nobody apart.
+        """
+        agreed, _ = read_agreement(agreement)
+        seats = zip(self.seats, agreed.roster, strict=True)
+        found = [(seat.name, member.identity) for seat, member in seats]
+        for name in names:
+            keys = {key for called, key in found if called == name}
+            if len(keys) != 1:
+                raise GuardRefused(
+                    f"{len(keys)} members are called {name!r} (--confirmed-with): the "
+                    "members are "
+                    f"{', '.join(sorted({called for called, _ in found}))}."
+                )
+        return frozenset(key for called, key in found if called in names)
+
     def check_number(self, told: str) -> None:
         """Refuse unless the others read the same safety number, however it is spaced."""
         if "".join(told.split()) != "".join(self.safety_number.split()):
@@ -82,7 +103,7 @@ class Roster:
 
 
 class OnRoster(Protocol):
-    """Shows who takes part; True where the operator has compared the safety number."""
+    """Shows who takes part; True where all members have read the safety number."""
 
     def __call__(self, roster: Roster, *, is_known: bool) -> bool:
         """``is_known``: whether enough of the members are, so that nobody has to."""
@@ -102,12 +123,16 @@ class Meeting:
         Shows who takes part.
     number : str, optional
         The safety number that the others read.
+    confirmed_with : collection of str
+        The names of the members that read it themselves: they count as known. A number
+        alone shows that all see the same members, not that these exist.
     """
 
     home: Path
     entropy: bytes | None = None
     on_roster: OnRoster | None = None
     number: str | None = None
+    confirmed_with: Collection[str] = ()
 
     @cached_property
     def institution(self) -> Institution:
@@ -139,19 +164,24 @@ class Meeting:
         KeyNotAuthentic
             If the others read another safety number.
         GuardRefused
-            If a known name shows another key, or too few of the others are known and
-            nobody has compared the safety number.
+            If a known name shows another key, or too few of the others are known: by
+            their cards, or because they read the safety number themselves.
         """
-        known = Acquaintances(self.home)
-        roster = Roster.of(agreement, known, slot)
-        refused = _refusal(policy, agreement, slot, known)
+        cards = Acquaintances(self.home)
+        roster = Roster.of(agreement, cards, slot)
+        known = set(cards.read().values())
         if self.number is not None:
-            refused = None
+            roster.check_number(self.number)
+            known |= roster.keys_of(agreement, self.confirmed_with)
+        elif self.confirmed_with:
+            raise GuardRefused(
+                "--confirmed-with names who read the safety number: give the number too "
+                "(--confirm-safety-number)."
+            )
+        refused = _refusal(policy, agreement, slot, known)
         is_compared = self.on_roster is not None and self.on_roster(
             roster, is_known=refused is None
         )
-        if self.number is not None:
-            roster.check_number(self.number)
         if refused is not None and not is_compared:
             raise refused
 
@@ -162,10 +192,10 @@ class Meeting:
 
 
 def _refusal(
-    policy: Policy, agreement: bytes, slot: str, known: Acquaintances
+    policy: Policy, agreement: bytes, slot: str, known: Collection[str]
 ) -> GuardRefused | None:
     try:
-        policy.check_members(agreement, slot, known.read().values())
+        policy.check_members(agreement, slot, known)
     except GuardRefused as refused:
         return refused
     return None

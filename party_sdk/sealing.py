@@ -35,6 +35,10 @@ _NONCE_BYTES: Final = 12
 _SECRET: Final = (
     "identity.json",
     "intersected.json",
+    "rows.key",
+    "shown.arrays",
+    "sums/*.arrays",
+    "profiled.arrays",
     "sessions/*.json",
     "parties/*/*/*.json",
     "parties/*/*/*.arrays",
@@ -154,7 +158,7 @@ class SecretFiles:
     def _rewrite(self, write: Callable[[Path, bytes], None]) -> int:
         """Write all secret files anew, while no party runs; return how many."""
         found = 0
-        for folder in [self._home, *self._home.glob("sessions"), *self._parties()]:
+        for folder in [self._home, *self._open_folders(), *self._parties()]:
             with locked(folder):
                 for path in self._secret(folder):
                     write(path, self.read(path))
@@ -176,6 +180,9 @@ class SecretFiles:
                 "here. Put back the sealed file of a backup."
             )
         self.check_passphrase()
+
+    def _open_folders(self) -> list[Path]:
+        return [*self._home.glob("sessions"), *self._home.glob("sums")]
 
     def _parties(self) -> list[Path]:
         places = ("parties/*/*", "parties/*/*/forgotten/*")

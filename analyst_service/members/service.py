@@ -27,7 +27,7 @@ from clustering_protocols.errors import (
     NotFound,
     ShapeConflict,
 )
-from clustering_protocols.registry import parse_params
+from clustering_protocols.registry import check_opening, parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
 from clustering_protocols.terms import read_terms
 from clustering_protocols.wire.states import Event, SlotState
@@ -160,6 +160,7 @@ class MemberService:
                 f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."
             )
         self._check_room(joining)
+        check_opening(terms)
         known = parse_params(terms.protocol.name, terms.protocol.params)
         _check_fit(members.values(), own, joining, same_rows=not known.selects_rows)
         now = self._clock.now()

@@ -23,7 +23,9 @@ from .protocol import (
     Trace,
     role,
 )
+from .row_history import RowHistory
 from .session import Params, SessionContext
+from .shown import Kind, Reader, Shown, to
 from .spending import Spent
 
 __all__ = [
@@ -34,20 +36,25 @@ __all__ = [
     "Example",
     "Exchange",
     "Finish",
+    "Kind",
     "Outcome",
     "Params",
     "PartyContext",
     "PartyRole",
     "PeerMessage",
+    "Reader",
     "Relay",
     "Reopen",
     "Reply",
+    "RowHistory",
     "Run",
     "SessionContext",
+    "Shown",
     "Spent",
     "Stage",
     "Trace",
     "all_of",
     "content_of",
     "role",
+    "to",
 ]

@@ -21,6 +21,7 @@ from clustering_protocols.terms import Audience, Layout
 from .analyst import AnalystRole
 from .party import Memory, PartyRole
 from .session import P_co, Params, SessionContext
+from .shown import Shown
 
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=Record)
@@ -46,6 +47,9 @@ class Exchange(NamedTuple):
     fields : bool
         Whether the party's role sees its table as the dictionary describes it; else the
         columns that are clustered.
+    shows : bool
+        Whether those outside may read what the session shows of rows once it is
+        answered.
     """
 
     task: type[Record]
@@ -55,6 +59,7 @@ class Exchange(NamedTuple):
     audience: Audience = "all"
     own: tuple[str, ...] = ()
     fields: bool = False
+    shows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +207,13 @@ class ClusteringProtocol(ABC, Generic[P]):
     def check(self, params: P, layout: Layout) -> None:
         """Raise :class:`InvalidParameters` unless parameters and layout fit."""
 
+    def check_opening(self, params: P, layout: Layout) -> None:
+        """Refuse what terms could say once and no new session may.
+
+        Called where a session is opened or joined, not where terms are read: what an
+        earlier release wrote stays readable. Raises :class:`InvalidParameters`.
+        """
+
     def check_roster(self, session: SessionContext[P]) -> None:
         """Refuse rows and features that do not fit, before anybody works.
 
@@ -232,6 +244,22 @@ class ClusteringProtocol(ABC, Generic[P]):
         del params, extent
         return None
 
+    def updates_that_fit(
+        self, params: Sequence[P], layout: Layout, n_rows: int
+    ) -> int | None:
+        """Return how many updates a party of so many rows answers in any case.
+
+        Its audit (``sums_limit``) lets them through by default, whatever the clusters.
+        None where it audits no sums.
+
+        Parameters
+        ----------
+        params : sequence of Params
+            Of each run.
+        """
+        del params, layout, n_rows
+        return None
+
     def most_rows(self, params: P, n_features: int) -> int | None:
         """Return the most rows of all parties that fit the parameters; None: any."""
         del params, n_features
@@ -245,6 +273,10 @@ class ClusteringProtocol(ABC, Generic[P]):
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
+
+    @abstractmethod
+    def shows(self, params: P, layout: Layout) -> frozenset[Shown]:
+        """Return what a session shows of rows, and to whom."""
 
     def cautions(
         self, params: P, layout: Layout, widths: Sequence[int]

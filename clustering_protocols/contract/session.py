@@ -36,12 +36,22 @@ class Params(BaseModel):
         return False
 
     @property
+    def jitters(self) -> bool:
+        """Return whether parties move numbers by at most half their last digit."""
+        return False
+
+    @property
     def epsilon_per_person(self) -> float:
         """Return the ε of differential privacy that a session costs each person.
 
         Infinite where answers carry no noise: nothing then bounds what they tell.
         """
         return math.inf
+
+    @property
+    def fewest_published(self) -> int:
+        """Return how many rows a cluster needs for others to be told of it."""
+        return 10
 
     def compared(self, name: str, *, shared: bool) -> str:
         """Return a row's id in the form in which it counts.

@@ -25,7 +25,7 @@ from clustering_protocols.data import DataSource
 from clustering_protocols.engine.admission import Admission
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.rows import predicting, rows_of
-from clustering_protocols.engine.stages import load, load_checked, stage_of
+from clustering_protocols.engine.stages import load, load_checked, shows_rows, stage_of
 from clustering_protocols.errors import (
     AgreementMismatch,
     EnvelopeRefused,
@@ -161,6 +161,10 @@ class PartyEngine:
         memory = _remembered(memory, stage, reply.remember).remember([awaited])
         doubt = " ".join(filter(None, doubts))
         return Answer(journal, memory, contribution, reply.notes, reply.asks, doubt)
+
+    def shows_rows(self, task: Packet) -> bool:
+        """Return whether rows were shown to those outside once a task is answered."""
+        return shows_rows(load(self.agreement)[1], task)
 
     def conclude(
         self,

@@ -134,6 +134,18 @@ def _check_width(session: SessionContext, slot: str) -> None:
         )
 
 
+def shows_rows(stages: Sequence[Stage], task: Packet) -> bool:
+    """Return whether who answers a task has shown rows to those outside by then."""
+    asked = (task.address.stage, task.header.record.get("kind"))
+    for stage in stages:
+        for exchange in stage.exchanges:
+            if exchange.shows:
+                return True
+            if (stage.name, exchange.task.kind) == asked:
+                return False
+    return False
+
+
 def stage_of(stages: Sequence[Stage], packet: Packet) -> Stage:
     """Return the stage that a message names; :class:`Malformed` if there is none."""
     for stage in stages:

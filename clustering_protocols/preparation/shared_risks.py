@@ -32,7 +32,9 @@ RISKS: Final[Mapping[str, str]] = {
     _MEMBERS: (
         "Nothing checks that the rows of others are true, or that the coordinator plays "
         "none of the parties itself: one that lies spoils the result of all, and only "
-        "members whom you know hide your numbers among theirs."
+        "members whom you know hide your numbers among theirs. Members that the "
+        "coordinator invented read the rest of every sum: your sums, and of llf over rows "
+        "up to 'sums_limit' of your rows."
     ),
     "analyst-may-withhold-or-end": (
         "The analyst can withhold results, say that a party came late, and end the "

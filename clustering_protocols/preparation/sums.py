@@ -126,8 +126,8 @@ def read(
 ) -> WordArray:
     """Return the elements (m,) of a checked sum's total (m + 1,).
 
-    ``fits`` says whether elements are as small as those of a sum must be. Range and tag
-    fail alike, so that a refusal tells nothing about the sum.
+    ``fits`` says whether elements are as small as those of this sum must be; beyond 2^60
+    none is. Range and tag fail alike, so that a refusal tells nothing about the sum.
 
     Raises
     ------
@@ -140,16 +140,17 @@ def read(
     if blinded:
         words = unblind(context, words, of, scope)
     told = tags.shifted(int(total[-1]), _blinding_tag(context, of, scope), -1)
-    expected = tags.tag(_within(words), _checking(context, of, scope))
-    if not (fits(words) and told == expected and int(total[-1]) < P):
+    small = _are_small(words)
+    tagged = words if small else np.zeros_like(words)
+    expected = tags.tag(tagged, _checking(context, of, scope))
+    if not (small and fits(words) and told == expected and int(total[-1]) < P):
         raise ProtocolFailed("A total is not the sum of what the members sent.")
     return words
 
 
-def _within(words: WordArray) -> WordArray:
-    """Return elements that a tag can be taken of: 0 for those that no sum can have."""
-    small = np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60
-    return np.where(small, words, np.uint64(0))
+def _are_small(words: WordArray) -> bool:
+    """Return whether a sum can have these elements: a tag can be taken of no others."""
+    return bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
 
 
 def mask(

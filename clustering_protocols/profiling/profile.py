@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.profiling.fields import levels_of
 from clustering_protocols.profiling.grid import quantile
@@ -99,9 +99,11 @@ class _Maker:
         ends, smallest = self.totals.fields.ends, self.totals.smallest
         all_counts = self.totals.levels[: self.n_lines, ends[column] : ends[column + 1]]
         counts, names = all_counts, list(levels_of(field))
-        told: list[bool] = (counts.sum(axis=1) >= smallest).tolist()
+        enough = counts.sum(axis=1) >= smallest
         if self.rounded:
-            counts, names = _without_rare(counts, names, smallest)
+            counts, names, apart = _without_rare(counts, names, smallest)
+            enough &= apart
+        told: list[bool] = enough.tolist()
         n_rows = counts.sum(axis=1)
         shares = counts / np.maximum(n_rows, 1)[:, None]
         if self.rounded:
@@ -175,16 +177,42 @@ def _named(field: Field) -> dict[str, Any]:
 
 def _without_rare(
     counts: IntArray, names: list[str], smallest: int
-) -> tuple[IntArray, list[str]]:
-    """Return counts in which levels of few rows of a line are together the last one."""
-    rare = counts < smallest
-    kept = np.where(rare, 0, counts)
-    listed = kept.any(axis=0)
+) -> tuple[IntArray, list[str], MaskArray]:
+    """Return counts in which rare levels of a line are together the last one.
+
+    In each line the levels of fewer than ``smallest`` rows, those of none too, are one
+    group, filled up by the next rarest until it holds so many. Nothing is told of a line
+    in which fewer than two groups are left: one yes among many no is nobody's business.
+
+    Returns
+    -------
+    counts : int64 array of shape (l, groups)
+    names : list of str
+    told : bool array of shape (l,)
+    """
+    grouped = np.array([_in_group(line, smallest) for line in counts], dtype=bool)
+    grouped = grouped.reshape(counts.shape)
+    told = (~grouped).sum(axis=1) + grouped.any(axis=1) >= 2
+    kept = np.where(grouped, 0, counts)
+    listed = kept[told].any(axis=0)
     names = [names[place] for place in np.flatnonzero(listed)]
-    others = np.where(rare, counts, 0).sum(axis=1)
-    if listed.any() and not others.any():
-        return kept[:, listed], names
-    return np.column_stack([kept[:, listed], others]), [*names, OTHER_LEVELS]
+    if listed.any() and not grouped[told].any():
+        return kept[:, listed], names, told
+    others = np.where(grouped, counts, 0).sum(axis=1)
+    return np.column_stack([kept[:, listed], others]), [*names, OTHER_LEVELS], told
+
+
+def _in_group(counts: IntArray, smallest: int) -> MaskArray:
+    """Return which levels (m,) of a line are told together."""
+    ascending = np.argsort(counts, kind="stable")
+    n_grouped = int(np.count_nonzero(counts < smallest))
+    while n_grouped and n_grouped < len(counts):
+        if counts[ascending[:n_grouped]].sum() >= smallest:
+            break
+        n_grouped += 1
+    found = np.zeros(len(counts), dtype=np.bool_)
+    found[ascending[:n_grouped]] = True
+    return found
 
 
 def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:

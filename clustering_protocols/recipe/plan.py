@@ -143,6 +143,11 @@ class Plan:
         return tuple(name for piece in self._pieces for name in piece.names)
 
     @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """Return the name of the field from which each column comes."""
+        return tuple(p.field.name for p in self._pieces for _ in p.names)
+
+    @cached_property
     def weights(self) -> FloatArray:
         """Return with what each column (m,) is multiplied once it is scaled."""
         weights = [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict
 
+import numpy as np
 from typing_extensions import Unpack
 
 from clustering_protocols import enrolment, registry
@@ -14,13 +16,14 @@ from clustering_protocols.contract import Params
 from clustering_protocols.data import DataSource
 from clustering_protocols.evaluation import Evaluation
 from clustering_protocols.preparation.arrival import Arrival, arrive
+from clustering_protocols.preparation.jitter import JitteredRows
 from clustering_protocols.randomness import length_prefixed
 from clustering_protocols.recipe import Preparation
 from clustering_protocols.registry import Proposal
 from clustering_protocols.release import Release
 from clustering_protocols.schema import Schema
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import About, Identities, Layout, read_terms
+from clustering_protocols.terms import About, Identities, Layout, Terms, read_terms
 
 ANALYST = "analyst"
 COORDINATOR = "coordinator"
@@ -141,4 +144,20 @@ def joined(
         slot: member(terms, slot, keys, arrival.data)
         for slot, arrival in arrivals.items()
     }
+    if params.jitters:
+        arrivals = {
+            slot: replace(
+                arrival, data=_jittered(agreed, slot, keys[slot], arrival.data)
+            )
+            for slot, arrival in arrivals.items()
+        }
     return enrolment.agree(terms, roster), arrivals
+
+
+def _jittered(terms: Terms, slot: str, key: bytes, data: DataSource) -> DataSource:
+    """Return rows moved as a home does that knows them by their places."""
+    schema = terms.dictionary_of(slot)
+    if schema is None:
+        return data
+    words = np.arange(data.n_rows, dtype=np.uint64)
+    return JitteredRows(source=data, schema=schema, key=key, words=words)

@@ -117,6 +117,8 @@ class TermsSheet(Value):
         Seconds.
     least_rows : int
         The fewest rows of each party.
+    audit : str
+        How many updates fit a party's audit of its sums; empty where it has none.
     """
 
     kind: Literal["terms-sheet"] = "terms-sheet"
@@ -146,4 +148,5 @@ class TermsSheet(Value):
     join_within: int
     answer_within: int
     least_rows: int
+    audit: str = ""
     versions: Versions

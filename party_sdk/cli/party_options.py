@@ -54,6 +54,7 @@ class PartyOptions:
     entropy_file: Path | None = None
     moved: bool = False
     safety_number: str | None = None
+    confirmed_with: tuple[str, ...] = ()
     carried: Transport | None = None
     patience: float = 300.0
 
@@ -86,6 +87,7 @@ class PartyOptions:
             confirm=confirm,
             on_roster=_meet,
             safety_number=self.safety_number,
+            confirmed_with=self.confirmed_with,
             accept_moved=self.moved,
         )
 
@@ -296,7 +298,8 @@ def _meet(roster: Roster, *, is_known: bool) -> bool:
         say(line, err=True)
     if is_known or not sys.stdin.isatty():
         return False
-    return click.confirm("Do all members read this safety number?", err=True)
+    question = "Did each of these members read you this safety number?"
+    return click.confirm(question, err=True)
 
 
 _number_option = click.option(
@@ -305,6 +308,14 @@ _number_option = click.option(
     metavar="DIGITS",
     help="The safety number as the other members read it to you: another one stops the "
     "run before anything of your data is sent.",
+)
+_confirmed_option = click.option(
+    "--confirmed-with",
+    "confirmed_with",
+    multiple=True,
+    metavar="NAME",
+    help="A member that read you the safety number itself; may be given several times. "
+    "It counts as known, as if you had its card.",
 )
 _patience_option = click.option(
     "--patience",
@@ -340,6 +351,7 @@ def here_options(
             entropy_file: Path | None = None,
             moved: bool = False,
             safety_number: str | None = None,
+            confirmed_with: tuple[str, ...] = (),
             patience: float = 300.0,
             **rest: Any,
         ) -> Any:
@@ -350,12 +362,15 @@ def here_options(
                 entropy_file=entropy_file,
                 moved=moved,
                 safety_number=safety_number,
+                confirmed_with=confirmed_with,
                 patience=patience,
             )
             return command(*args, here=here, **rest)
 
         wrapped = home_option(ca_option(http_option(gathered)))
-        wrapped = _patience_option(_number_option(wrapped)) if sends else wrapped
+        if sends:
+            wrapped = _number_option(_confirmed_option(wrapped))
+            wrapped = _patience_option(wrapped)
         wrapped = _moved_option(wrapped) if invited else wrapped
         return entropy_option(wrapped) if invited or signs else wrapped
 

@@ -25,6 +25,7 @@ _NUMBERS: Final = (
     "least_known",
     "epsilon_limit",
     "epsilon_total",
+    "sums_limit",
 )
 
 remember_option = click.option(
@@ -82,9 +83,8 @@ def policy_options(command: Command) -> Command:
     @click.option(
         "--least-known",
         type=click.IntRange(0),
-        help="Guard: fewest other members whose cards you trusted, unless you compare the "
-        "safety number. By default two, or all where there are fewer; none where you "
-        "accepted house.open-slot.",
+        help="Guard: fewest other members whose cards you trusted, or who read the safety "
+        "number to you. By default two, or all where there are fewer.",
     )
     @click.option(
         "--epsilon-limit",
@@ -96,6 +96,12 @@ def policy_options(command: Command) -> Command:
         "--epsilon-total",
         type=click.FloatRange(min=0),
         help="Guard: largest ε over all sessions on the same table.",
+    )
+    @click.option(
+        "--sums-limit",
+        type=click.FloatRange(0, 1),
+        help="Guard: largest share of your rows that may follow from the sums that you "
+        f"answer, if all others collude. {_usual('sums_limit')}",
     )
     @functools.wraps(command)
     def gathered(

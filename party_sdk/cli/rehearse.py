@@ -49,12 +49,15 @@ def rehearse(
     question what the invitation is for. Figures and labels of a rehearsal mean nothing:
     the others' rows are drawn from yours, and stay here.
     """
+    from clustering_protocols.house import SUMS_LIMIT
     from party_sdk.arriving import agreed_in
+    from party_sdk.policy_files import read_policy
     from party_sdk.rehearsing import rehearse as play
 
     agreed, own = _offered(invitation, terms_file, slot, here)
     data = rows.open(agreed_in(agreed, own))
-    found = play(agreed, own, data, choices)
+    limit = read_policy(here.home).sums_limit
+    found = play(agreed, own, data, {SUMS_LIMIT: limit, **choices})
     if as_json:
         say(found.model_dump_json())
         return

@@ -24,7 +24,7 @@ _SENTENCES = {
     QuestionKind.RISKS: "The terms bring risks that your policy does not accept. Do you "
     "accept all of them?",
     QuestionKind.SAFETY_NUMBER: "You know too few of the other members by their cards. "
-    "Do all members read this safety number?",
+    "Did each of these members read you this safety number?",
     QuestionKind.AGREEING: "Members sign the terms, exchange keys, and compare keyed "
     "digests of ids and of the names of columns. No value of your table is in that, and "
     "no id that can be read. May these leave, now and in later rounds?",

@@ -84,7 +84,7 @@ def test_the_command_goes_through_these_files(
         words += ["--data", str(tmp_path / "rows.csv"), "--home", str(tmp_path / "p")]
         words += ["--labels", str(tmp_path / "labels.csv")]
         words += ["--accept-risk", "dummy.row-count-is-known"]
-        words += ["--accept-risk", "house.open-slot"]
+        words += ["--accept-risk", "house.open-slot", "--least-known", "0"]
         done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert {f for f in FILES if str(ROOT / f) not in called} == ELSEWHERE

@@ -224,7 +224,7 @@ def test_a_party_killed_around_its_upload_goes_on_with_the_same_bytes(
     common = ["--data", str(table(tmp_path, A)), "--id-column", "id", "--home"]
     common += [str(crowd.home), "--labels", str(out)]
     common += ["--accept-risk", "dummy.row-count-is-known"]
-    common += ["--accept-risk", "house.open-slot"]
+    common += ["--accept-risk", "house.open-slot", "--least-known", "0"]
     run = [*warm.command(PROGRAM), "party", "run", crowd.invitations[A], *common]
     environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}
     (tmp_path / "fault").write_text(fault)

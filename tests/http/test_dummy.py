@@ -124,7 +124,7 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
         "--labels",
     ]
     common += [str(out), "--accept-risk", "dummy.row-count-is-known"]
-    common += ["--accept-risk", "house.open-slot"]
+    common += ["--accept-risk", "house.open-slot", "--least-known", "0"]
     entropy = ["--entropy-file", str(key_file)]
     run = [
         *warm.command(COTERIE),

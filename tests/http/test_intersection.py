@@ -123,12 +123,12 @@ def test_a_register_is_not_compared_with_a_clinic_unless_the_clinic_says_so(
     crowd.start("r1c2")
     risks = frozenset(crowd.session.status().risks)
     clinic = crowd.party("r1c1")
-    clinic._policy = Policy(accepted_risks=risks, ids_per_row=7)
+    clinic._policy = Policy(accepted_risks=risks, ids_per_row=7, least_known=0)
     with pytest.raises(GuardRefused, match=r"80 ids for your 11 rows.*'ids_per_row'"):
         clinic.run(crowd.data["r1c1"])
     entries = clinic.folder.ledger.read()
     assert [entry["event"] for entry in entries] == ["joining"], "nothing was sent"
-    clinic._policy = Policy(accepted_risks=risks, ids_per_row=8)
+    clinic._policy = Policy(accepted_risks=risks, ids_per_row=8, least_known=0)
     clinic.run(crowd.data["r1c1"])
     crowd.join()
     for slot in ("r1c1", "r1c2"):

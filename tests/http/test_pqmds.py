@@ -62,12 +62,12 @@ def test_a_party_counts_what_leaves_before_it_leaves_and_stops_at_its_total(
     earlier = Spending(crowd.home)
     careful = crowd.party("r1c1")
     risks = frozenset(crowd.session.status().risks)
-    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.0)
+    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.0, least_known=0)
     earlier.spend(table, "earlier/a/x", Spent(epsilon=2.5, delta=0.0), None)
     with pytest.raises(GuardRefused, match=r"ε = 3; earlier ones .* have cost 2\.5"):
         careful.run(PARTS.data["r1c1"])
     assert crowd.session.status().slots[0].joined_at is None, "nothing was sent"
-    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.5)
+    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.5, least_known=0)
     crowd.start("r1c2", "r1c3")
     careful.run(PARTS.data["r1c1"])
     crowd.join()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, load_wine
+from support.audits import unaudited
 from support.dictionaries import within
 from support.lies import altered
 from support.llf_sessions import SEED, blobs, plus, rows
@@ -147,7 +148,14 @@ def test_the_race_does_not_hang_on_how_rows_are_dealt_out() -> None:
         params = Llf(
             n_clusters=4, n_init=7, scaling="none", init="random_party", tol=1e-3
         )
-        s = Session(params, LAYOUT, data, seed=SEED, dictionary=said)
+        s = Session(
+            params,
+            LAYOUT,
+            data,
+            seed=SEED,
+            dictionary=said,
+            choices=unaudited(LAYOUT),  # of five rows
+        )
         lanes = lanes_of(s)
         s.until(messages.Update, 2)
         values = [objective(X, V, params, 10)[0] for V in lanes]

@@ -18,7 +18,7 @@ from clustering_protocols import packets, simulation
 from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
 from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import ProtocolFailed, TaskRefused
+from clustering_protocols.errors import GuardRefused, ProtocolFailed, TaskRefused
 from clustering_protocols.preparation.alignment.params import Alignment
 from clustering_protocols.preparation.filling.pooling import Tally, pooling_of
 from clustering_protocols.preparation.filling.stage import NAME, Fillings, prepared
@@ -286,3 +286,91 @@ def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None
     first = added(pooling.first)
     second = added(lambda: pooling.second(first))
     assert pooling.value(first, second) == np.median(values)
+
+
+@pytest.mark.threat(153)
+@pytest.mark.parametrize("n_others", [1, 3])
+@pytest.mark.parametrize("log1p", [False, True])
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_a_party_of_few_values_adds_none_to_a_filling(
+    how: Any, n_others: int, *, log1p: bool
+) -> None:
+    """Who has many takes its own off what is pooled, and finds nothing left."""
+    rng, n = np.random.default_rng(n_others), 60
+    X = np.column_stack([rng.normal(size=(3 * n, 2)), np.full(3 * n, np.nan)])
+    X[:n, 2] = rng.integers(0, 200, n)
+    few = rng.choice(np.arange(n, 3 * n), n_others, replace=False)
+    X[few, 2] = rng.integers(0, 200, n_others)
+    whole = session_with_load(X, how, log1p=log1p)
+    whole.to_the_end()
+    plan = whole.session.terms.plan("r1c1")
+    assert plan is not None
+    alone = np.log1p(X[:n, 2]) if log1p else X[:n, 2]
+    reference = np.mean(alone) if how == "mean" else np.median(alone)
+    for slot in whole.session.slots:
+        found = whole.recall(slot, Fillings).instead
+        np.testing.assert_allclose(found, reference, atol=2e-4)
+
+
+def test_where_no_party_has_values_enough_nothing_is_pooled() -> None:
+    """Three values at three parties of one each stop the session."""
+    X = np.column_stack(
+        [np.random.default_rng(0).normal(size=(180, 2)), np.full(180, np.nan)]
+    )
+    X[[0, 60, 120], 2] = 5.0
+    with pytest.raises(GuardRefused, match="fewer than 10 values of 'load'"):
+        session_with_load(X, "mean", log1p=False).to_the_end()
+
+
+def session_with_load(X: FloatArray, how: Any, *, log1p: bool) -> simulation.Session:
+    ends = Constraints(minimum=-9, maximum=9)
+    schema = Schema(
+        fields=(
+            Field(name="a", constraints=ends),
+            Field(name="b", constraints=ends),
+            Field(name="load", constraints=Constraints(minimum=0, maximum=200)),
+        )
+    )
+    treatment = Treatment(name="load", missing=how, log1p=log1p)
+    names, layout = ["a", "b", "load"], Layout.lattice(3)
+    data = {
+        slot: MatrixSource(part, columns=names, gaps=True)
+        for slot, part in zip(layout.names, np.split(X, 3), strict=True)
+    }
+    return simulation.Session(
+        *(LosslessFederated(n_clusters=2), layout, data, 0),
+        dictionary=[schema],
+        preparation=[Preparation(fields=(treatment,))],
+    )
+
+
+@pytest.mark.parametrize("how", ["mean", "median", "most_frequent"])
+def test_a_second_sum_that_the_first_cannot_have_is_refused(how: Any) -> None:
+    """Every read of a total checks its range: of a mean, a median and a level alike."""
+    fill = Plan(
+        Schema(
+            fields=(
+                Field(name="x", type="boolean")
+                if how == "most_frequent"
+                else Field(name="x", constraints=Constraints(minimum=0, maximum=9)),
+            )
+        ),
+        Preparation(fields=(Treatment(name="x", missing=how),)),
+    ).fills[0]
+    pooling = pooling_of(fill)
+    values = np.array([0.0, 1.0, 1.0]) if how == "most_frequent" else np.arange(7.0)
+    tally = pooling.first()
+    tally.see(values)
+    first = tally.numbers
+    second = pooling.second(first)
+    if second is None:
+        assert pooling.fits_second(first, first[:0])
+        assert not pooling.fits_second(first, first)
+        return
+    second.see(values)
+    right = second.numbers
+    assert pooling.fits_second(first, right)
+    for wrong in (
+        (right + 1, right - 1) if how == "median" else (right + 2**62, right - 2**62)
+    ):
+        assert not pooling.fits_second(first, wrong)

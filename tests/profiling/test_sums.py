@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,13 @@ from clustering_protocols.profiling import totals as sums
 from clustering_protocols.profiling.counting import share_of
 from clustering_protocols.profiling.fields import Fields
 from clustering_protocols.profiling.grid import PARTS, SIZE, Grid
-from clustering_protocols.profiling.profile import _step, agree, profile_of
+from clustering_protocols.profiling.profile import (
+    OTHER_LEVELS,
+    _step,
+    _without_rare,
+    agree,
+    profile_of,
+)
 from clustering_protocols.profiling.totals import Totals
 from clustering_protocols.schema import Constraints, Field, Schema
 
@@ -290,3 +297,51 @@ def test_a_field_of_zeros_is_bounded_by_the_least_power() -> None:
     column = list(known.fields.numbers).index(SCHEMA.names.index("constant"))
     assert known.largest[column] == 2.0**sums.LOWEST_POWER
     assert known.largest_deviation[column] == 2.0**sums.LOWEST_POWER
+
+
+def counted(*lines: list[int]) -> tuple[list[list[int] | None], list[str]]:
+    """Return what is told of lines of levels a, b, c …, with groups of ten and more."""
+    names = list("abcdef")[: len(lines[0])]
+    counts, names, told = _without_rare(np.array(lines), names, 10)
+    return [c.tolist() if t else None for c, t in zip(counts, told, strict=True)], names
+
+
+@pytest.mark.threat(154)
+@pytest.mark.parametrize("n_yes", [0, 1, 9, 13, 21, 22])
+def test_of_yes_and_no_nothing_is_told_where_either_is_rare(n_yes: int) -> None:
+    """One person of a line of 22, or nobody: the same is told, nothing."""
+    told, names = counted([22 - n_yes, n_yes], [30, 40])
+    assert told == [None, [30, 40]]
+    assert names == ["a", "b"]
+
+
+@pytest.mark.threat(154)
+@pytest.mark.parametrize("smallest", [5, 10])
+@pytest.mark.parametrize("n_levels", [2, 3, 4])
+def test_every_group_that_is_told_holds_enough_rows(
+    n_levels: int, smallest: int
+) -> None:
+    """All counts of lines of up to 36 rows: nobody and somebody are told alike."""
+    lines = np.array(
+        [c for c in product(range(0, 22, 3), repeat=n_levels) if 10 <= sum(c) <= 36]
+    )
+    counts, names, told = _without_rare(lines, list("abcd")[:n_levels], smallest)
+    assert told.any()
+    shown = counts[told]
+    assert (shown.sum(axis=1) == lines[told].sum(axis=1)).all()
+    groups = shown[shown > 0]
+    assert groups.min() >= smallest
+    assert ((shown > 0).sum(axis=1) >= 2).all()
+    if names[-1] == OTHER_LEVELS:
+        others = shown[:, -1]
+        assert ((others == 0) == (lines[told] >= smallest).all(axis=1)).all()
+
+
+def test_the_next_rarest_level_fills_the_group_of_rare_ones() -> None:
+    told, names = counted([40, 30, 12, 3], [40, 30, 12, 20])
+    assert names == ["a", "b", "c", "d", "other levels"]
+    assert told == [[40, 30, 0, 0, 15], [40, 30, 12, 20, 0]]
+    told, names = counted([40, 6, 5, 0], [40, 0, 0, 11])
+    assert (told, names) == ([[40, 11], [40, 11]], ["a", "other levels"])
+    told, names = counted([30, 20, 0], [12, 1, 0])
+    assert (told, names) == ([[30, 20], None], ["a", "other levels"])

@@ -586,7 +586,7 @@ def test_inspecting_shows_the_answer_and_sends_nothing(
     online("party", "join", invitation, *ACCEPT)
     assert_explained(online(*inspect, expect=7), Problem.NOT_READY)
     home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}))
+    policy = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}), least_known=0)
     with Party.join(invitation, home=home, policy=policy) as party:
         party.enrol(open_table(rows, id_column="id"))
     show = ("session", "show", session)

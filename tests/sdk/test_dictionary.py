@@ -110,7 +110,7 @@ def test_a_table_without_a_column_of_the_terms_is_refused_before_it_joins(
     )
     party = Party.join(
         session.invite()["r1c1"],
-        policy=Policy(accepted_risks=frozenset(session.status().risks)),
+        policy=Policy(accepted_risks=frozenset(session.status().risks), least_known=0),
         home=two.home / "lacking",
         transport=two.api.transport(),
     )

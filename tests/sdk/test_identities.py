@@ -41,7 +41,7 @@ ROWS = np.random.default_rng(0).normal(size=(36, 3))
 PARTS = simulation.split(ROWS, Layout.lattice(3), seed=1)
 A, B, C = PARTS.layout.names
 RISK = "dummy.row-count-is-known"
-ACCEPTING = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}))
+ACCEPTING = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}), least_known=0)
 STRICT = Policy(accepted_risks=frozenset({RISK}))
 
 
@@ -198,7 +198,9 @@ OPEN = agreement(A, B)
         (ALL, 9, [B, C], False),
         (ALL, 9, [B], True),
         (ALL, 1, [A], True),
-        (OPEN, None, [], False),
+        (OPEN, None, [B], True),
+        (OPEN, None, [B, C], False),
+        (OPEN, 0, [], False),
         (OPEN, 1, [], True),
         (OPEN, 2, [B], True),
         (OPEN, 2, [B, C], False),
@@ -238,15 +240,16 @@ def test_a_known_name_with_another_key_is_refused_whatever_was_compared(
     meeting.meet(content, A, ACCEPTING)
 
 
-def test_a_safety_number_that_was_compared_stands_for_cards(home: Path) -> None:
+def test_members_that_all_read_the_safety_number_need_no_cards(home: Path) -> None:
     number = safety_number(ALL)
+    all_of_them = [f"Hospital {slot}" for slot in (B, C)]
     with pytest.raises(GuardRefused):
         Meeting(home).meet(ALL, A, STRICT)
     with pytest.raises(GuardRefused):
         Meeting(home, on_roster=lambda *_, **__: False).meet(ALL, A, STRICT)
     Meeting(home, on_roster=lambda *_, **__: True).meet(ALL, A, STRICT)
-    Meeting(home, number=number).meet(ALL, A, STRICT)
-    Meeting(home, number=number.replace(" ", "")).meet(ALL, A, STRICT)
+    for told in (number, number.replace(" ", "")):
+        Meeting(home, number=told, confirmed_with=all_of_them).meet(ALL, A, STRICT)
 
 
 @pytest.mark.threat(34)
@@ -447,3 +450,37 @@ def test_cards_are_made_handed_over_and_trusted(tmp_path: Path) -> None:
     assert coterie(south, "identity", "trust", "--list") == ""
     coterie(south, "identity", "trust", expect=2)
     coterie(south, "identity", "trust", card, "--list", expect=2)
+
+
+@pytest.mark.threat(151)
+def test_a_safety_number_counts_for_the_members_who_read_it_alone(home: Path) -> None:
+    """An inventor reads its own number aloud: it shows that all see the same members."""
+    number = safety_number(ALL)
+    usual = Policy(accepted_risks=STRICT.accepted_risks)
+    named = [f"Hospital {slot}" for slot in (B, C)]
+    for confirmed, known in ((), 0), (named[:1], 1):
+        meeting = Meeting(home, number=number, confirmed_with=confirmed)
+        with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
+            meeting.meet(ALL, A, usual)
+    Meeting(home, number=number, confirmed_with=named).meet(ALL, A, usual)
+    Acquaintances(home).trust(institution(B).card)
+    Meeting(home, number=number, confirmed_with=named[1:]).meet(ALL, A, usual)
+    with pytest.raises(GuardRefused, match="give the number too"):
+        Meeting(home, confirmed_with=named).meet(ALL, A, usual)
+    with pytest.raises(KeyNotAuthentic):
+        Meeting(home, number="1", confirmed_with=named).meet(ALL, A, usual)
+
+
+@pytest.mark.parametrize("name", ["nobody", f"Hospital {A}", f"Hospital {B}"])
+def test_who_read_the_number_is_one_other_member(home: Path, name: str) -> None:
+    """A name of nobody, of two members, or one's own lets nobody in."""
+    content = agreement(names={C: Institution(f"Hospital {B}", bytes(32))})
+    meeting = Meeting(home, number=safety_number(content), confirmed_with=[name])
+    with pytest.raises(GuardRefused, match=r"are called|You know 0 of the 2"):
+        meeting.meet(content, A, Policy())
+
+
+@pytest.mark.threat(151)
+def test_at_open_slots_two_others_have_to_be_known_too() -> None:
+    with pytest.raises(GuardRefused, match="'least_known' is 2"):
+        Policy().check_members(OPEN, A, [institution(B).key])

@@ -21,6 +21,7 @@ from party_sdk.supervisor import Orders, OrderState, child, running
 from party_sdk.supervisor.files import OrderFiles
 
 RISKS = """accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]
+least_known = 0
 
 [[orders]]
 coordinator = "KEY"

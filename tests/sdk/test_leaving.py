@@ -146,6 +146,6 @@ def test_what_comes_of_the_data_is_asked_for_each_time(
 def terms_of(online: Terminal) -> Terms:
     _, invitation = opened(online)
     home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset(ACCEPT[1::2]))
+    policy = Policy(accepted_risks=frozenset(ACCEPT[1:4:2]), least_known=0)
     with Party.join(invitation, home=home, policy=policy) as party:
         return party.terms

@@ -37,7 +37,8 @@ ALONE = simulation.split(
 A = PARTS.layout.names[0]
 [SLOT] = ALONE.layout.names
 POLICY = Policy(
-    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
+    least_known=0,
 )
 
 

@@ -61,7 +61,7 @@ ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
 RISKS = ("dummy.row-count-is-known", "house.open-slot")
-ACCEPTING = Policy(accepted_risks=frozenset(RISKS))
+ACCEPTING = Policy(accepted_risks=frozenset(RISKS), least_known=0)
 
 
 # The policy, without anybody to talk to

@@ -35,7 +35,8 @@ PARTS = simulation.split(
 )
 [A] = PARTS.layout.names
 ACCEPTING = Policy(
-    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"})
+    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
+    least_known=0,
 )
 PIECE = 64
 

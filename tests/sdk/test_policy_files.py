@@ -35,6 +35,7 @@ intersections_limit = 2
 epsilon_limit = 1.5
 epsilon_total = 4
 largest_weight = 2
+sums_limit = 0.1
 """
 
 
@@ -65,6 +66,7 @@ def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
         ("weather = 2", "known: accepted_risks, protocols"),
         ("minimum_rows = 2.5", "'minimum_rows' must be a whole number, 0 or more"),
         ("minimum_rows = true", "'minimum_rows' must be a whole number"),
+        ("sums_limit = 1.1", "'sums_limit' must be a share, from 0 to 1"),
         ("epsilon_total = -1", "'epsilon_total' must be a number, 0 or more"),
         ('accepted_risks = "all"', "'accepted_risks' must be a list of texts"),
         ("accepted_risks = [1]", "'accepted_risks' must be a list of texts"),
@@ -164,9 +166,12 @@ def test_a_weight_above_the_largest_is_refused() -> None:
     policy = Policy(accepted_risks=accepted, largest_weight=3)
     policy.check_terms(terms(3))
     with pytest.raises(
-        GuardRefused, match=r"'x' the weight 3\.5; 'largest_weight' is 3"
+        GuardRefused, match=r"'x' the weight 3\.5.*; 'largest_weight' is 3"
     ):
         policy.check_terms(terms(3.5))
+    policy.check_terms(terms(0.4))
+    with pytest.raises(GuardRefused, match=r"'y' the weight 1, and another field 0\.2"):
+        policy.check_terms(terms(0.2))
 
 
 def test_a_home_s_policy_holds_for_commands_and_options_add_to_it(

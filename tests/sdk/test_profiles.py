@@ -13,9 +13,11 @@ from sklearn.datasets import load_iris
 from support.house import House
 from support.in_process import in_process
 
+from clustering_protocols.contract import Params
 from clustering_protocols.data import MatrixSource
 from clustering_protocols.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.registry import Proposal, draw_up
 from clustering_protocols.release import Release
 from clustering_protocols.schema import numbers
@@ -23,8 +25,10 @@ from clustering_protocols.terms import Layout, Terms, read_terms
 from coterie_pages.pages import page
 from party_sdk.arriving import open_by
 from party_sdk.cli.releasing import profile_lines
-from party_sdk.profiled import ProfiledRows
+from party_sdk.memory import PartyFolder
 from party_sdk.run_reports import run_report
+from party_sdk.shown import ShownTables
+from party_sdk.uses import use_of
 
 NAMES = ("a", "b")
 ROWS = np.random.default_rng(1).normal(size=(60, 2))
@@ -46,6 +50,16 @@ def table(rows: np.ndarray) -> MatrixSource:
     return MatrixSource(rows, columns=NAMES)
 
 
+def check(home: Path, terms: Terms, data: MatrixSource) -> None:
+    use = use_of(PartyFolder(home, "later", "r1c1"), terms, data.columns)
+    ShownTables(home).check(use, data, allowed=False)
+
+
+def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
+    use = use_of(PartyFolder(home, "earlier", "r1c1"), terms, data.columns)
+    ShownTables(home).keep(use, data)
+
+
 @pytest.mark.threat(108)
 @pytest.mark.parametrize(
     "rows",
@@ -60,11 +74,11 @@ def table(rows: np.ndarray) -> MatrixSource:
 def test_a_profile_of_nearly_the_same_rows_is_refused(
     tmp_path: Path, rows: np.ndarray
 ) -> None:
-    kept, terms = ProfiledRows(tmp_path), terms_of(3)
-    kept.check(terms, "r1c1", table(ROWS))
-    kept.keep(terms, "r1c1", table(ROWS))
+    terms = terms_of(3)
+    check(tmp_path, terms, table(ROWS))
+    keep(tmp_path, terms, table(ROWS))
     with pytest.raises(GuardRefused, match="nearly the same rows"):
-        kept.check(terms, "r1c1", table(rows))
+        check(tmp_path, terms, table(rows))
 
 
 @pytest.mark.parametrize(
@@ -73,43 +87,29 @@ def test_a_profile_of_nearly_the_same_rows_is_refused(
 def test_the_same_rows_or_many_others_may_be_profiled_again(
     tmp_path: Path, rows: np.ndarray
 ) -> None:
-    kept, terms = ProfiledRows(tmp_path), terms_of(3)
-    kept.keep(terms, "r1c1", table(ROWS))
-    ProfiledRows(tmp_path).check(terms, "r1c1", table(rows))
+    keep(tmp_path, terms_of(3), table(ROWS))
+    check(tmp_path, terms_of(3), table(rows))
 
 
 @pytest.mark.threat(108)
 def test_another_dictionary_makes_no_other_people(tmp_path: Path) -> None:
     ids = [str(number) for number in range(len(ROWS))]
-    kept, terms = ProfiledRows(tmp_path), terms_of(3)
-    kept.keep(terms, "r1c1", MatrixSource(ROWS, columns=NAMES, ids=ids))
+    terms = terms_of(3)
+    keep(tmp_path, terms, MatrixSource(ROWS, columns=NAMES, ids=ids))
     fewer = MatrixSource(ROWS[1:, :1], columns=NAMES[:1], ids=ids[1:])
     with pytest.raises(GuardRefused, match="nearly the same rows"):
-        kept.check(terms, "r1c1", fewer)
-    kept.check(terms, "r1c1", MatrixSource(ROWS[:, :1], columns=NAMES[:1], ids=ids))
-
-
-def test_marks_tell_no_row_to_who_has_not_the_home(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    for home in (one, other):
-        home.mkdir()
-        ProfiledRows(home).keep(terms_of(3), "r1c1", table(ROWS))
-    assert (one / "profiled.arrays").read_bytes() != (
-        other / "profiled.arrays"
-    ).read_bytes()
-    size = (one / "profiled.arrays").stat().st_size
-    ProfiledRows(one).keep(terms_of(3), "r1c1", table(ROWS[::-1]))
-    assert (one / "profiled.arrays").stat().st_size == size, "the same rows once"
+        check(tmp_path, terms, fewer)
 
 
 @pytest.mark.parametrize(
     "terms", [terms_of(2), terms_of(3, release=False)], ids=["own profile", "none"]
 )
-def test_nothing_is_kept_where_nothing_is_added_up(
+def test_no_profile_is_kept_where_nothing_is_added_up(
     tmp_path: Path, terms: Terms
 ) -> None:
-    ProfiledRows(tmp_path).keep(terms, "r1c1", table(ROWS))
-    assert list(tmp_path.iterdir()) == []
+    keep(tmp_path, terms, table(ROWS))
+    keep(tmp_path, terms_of(3), table(ROWS))
+    check(tmp_path, terms, table(ROWS[1:]))
 
 
 @pytest.fixture
@@ -119,14 +119,20 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 @pytest.mark.threat(108)
-@pytest.mark.parametrize("readers", ["everybody", "members"])
+@pytest.mark.parametrize(
+    ("readers", "params"),
+    [
+        ("everybody", LosslessFederated(n_clusters=3)),
+        ("members", DataCollaboration(n_clusters=3)),
+    ],
+)
 def test_parties_and_coordinator_read_profiles_over_http(
-    house: House, readers: Literal["everybody", "members"]
+    house: House, readers: Literal["everybody", "members"], params: Params
 ) -> None:
     X = load_iris().data
     session = house.open(
         f"profiles-{readers}",
-        DataCollaboration(n_clusters=3),
+        params,
         Layout.lattice(3),
         dictionary=[numbers(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0))],
         release=Release(profiles=readers),
@@ -164,7 +170,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
     assert "columns 1, over all parties" in lines[0]
     again = house.open(
         f"again-{readers}",
-        DataCollaboration(n_clusters=3),
+        params,
         Layout.lattice(3),
         dictionary=[numbers(("a", "b", "c", "d"), -1, 9)],
         release=Release(profiles=readers),

@@ -46,7 +46,7 @@ from party_sdk.supervisor.background import Background, End
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.told import not_named, read_told
 
-RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\n'
+RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\nleast_known = 0\n'
 
 
 @pytest.fixture
@@ -797,7 +797,9 @@ def test_another_safety_number_is_a_question_and_a_no_sends_nothing(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, _invitation = opened(online)
-    (accepting / "policy.toml").write_text(RISKS + "least_known = 1\n")
+    (accepting / "policy.toml").write_text(
+        RISKS.replace("least_known = 0", "least_known = 1")
+    )
     two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
     document = online.json("session", "create", "W", "--protocol", "dummy", *two)
     session, orders = document["id"], Orders(accepting)

@@ -45,7 +45,9 @@ def carried(crowd: Crowd, slot: str, connected: Path, offline: Path) -> list[int
     """Take part by files alone; return the labels. ``offline`` never sees a transport."""
     invitation = crowd.invitations[slot]
     there = Connected.of(connected, invitation)
-    policy = Policy(accepted_risks=frozenset(crowd.session.status().risks))
+    policy = Policy(
+        accepted_risks=frozenset(crowd.session.status().risks), least_known=0
+    )
     policy = replace(policy, minimum_rows=1)
     while True:
         with crowd.analyst.transport() as transport:

@@ -191,7 +191,7 @@ class Crowd:
             self.invitations[slot],
             home=self.home,
             entropy=self.keys[slot],
-            policy=Policy(accepted_risks=accepted, minimum_rows=1),
+            policy=Policy(accepted_risks=accepted, minimum_rows=1, least_known=0),
             transport=self.analyst.transport(http),
         )
         return self.open.enter_context(party)

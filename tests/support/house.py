@@ -63,7 +63,7 @@ class House:
         number = list(invitations).index(slot)
         return Party.join(
             invitations[slot],
-            policy=Policy(**{"accepted_risks": accepted, **rules}),
+            policy=Policy(**{"accepted_risks": accepted, "least_known": 0, **rules}),
             home=self.home_of(slot),
             entropy=bytes([number]) * 32 if self.fixed else None,
             transport=self.api.transport(),

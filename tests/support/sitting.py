@@ -156,7 +156,7 @@ def _run(wire: _Counting, session: ByHand, slot: str, home: Path) -> list[int]:
     http = httpx.Client(base_url="http://127.0.0.1", transport=wire)
     with Party.join(
         session.invitation(slot),
-        policy=Policy(accepted_risks=risks),
+        policy=Policy(accepted_risks=risks, least_known=0),
         home=home,
         entropy=session.keys[slot],
         transport=Transport("http://127.0.0.1", patience=5, http=http),

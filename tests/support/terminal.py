@@ -14,7 +14,14 @@ from click.testing import CliRunner, Result
 from party_sdk.cli import main
 
 RISK = "dummy.row-count-is-known"
-ACCEPT = ("--accept-risk", RISK, "--accept-risk", "house.open-slot")
+ACCEPT = (
+    "--accept-risk",
+    RISK,
+    "--accept-risk",
+    "house.open-slot",
+    "--least-known",
+    "0",
+)
 
 
 class Terminal:

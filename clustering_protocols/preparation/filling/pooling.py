@@ -72,6 +72,10 @@ class Pooling(ABC):
         """Return whether a first sum is one that members with so many rows can make."""
 
     @abstractmethod
+    def fits_second(self, first: IntArray, second: IntArray) -> bool:
+        """Return whether a second sum is one of the values that the first has counted."""
+
+    @abstractmethod
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return what fills the gaps."""
 
@@ -145,6 +149,10 @@ class Mean(Pooling):
         powers: list[int] = first[1:].tolist()
         one_each = max(powers) <= n_members == sum(powers) and min(powers) >= 0
         return one_each and 0 <= self.count(first) <= n_rows
+
+    def fits_second(self, first: IntArray, second: IntArray) -> bool:
+        """Return whether the sum is no larger than that many of the largest values."""
+        return self._encoding(first).fits(second.view(np.uint64))
 
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return the sum over the number of values."""
@@ -245,13 +253,19 @@ class Median(_Counted):
             found.append((part, rank - int(below[part])))
         return found
 
+    def fits_second(self, first: IntArray, second: IntArray) -> bool:
+        """Return whether each part holds as many values as were counted in it."""
+        pairs = zip(self._middles(first), second.reshape(2, BINS), strict=True)
+        return all(
+            _counts(counts, int(first[part])) and int(counts.sum()) == int(first[part])
+            for (part, _), counts in pairs
+        )
+
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return the mean of both middle values."""
         middles = []
         pairs = zip(self._middles(first), second.reshape(2, BINS), strict=True)
         for (part, rank), counts in pairs:
-            if not _counts(counts, int(first[part])) or rank >= counts.sum():
-                raise ProtocolFailed("Counts of a histogram do not belong together.")
             within = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
             found = self._scale.middle(part, within)
             middles.append(self._rounded(found))
@@ -294,6 +308,11 @@ class MostFrequent(_Counted):
         """Return nothing."""
         del first
         return None
+
+    def fits_second(self, first: IntArray, second: IntArray) -> bool:
+        """Return whether there is none."""
+        del first
+        return not second.size
 
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return the place of the level."""

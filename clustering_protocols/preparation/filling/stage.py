@@ -134,10 +134,14 @@ class FillingParty(PartyRole[Params, AddUp]):
             pairs = zip(poolings, _parts(first, poolings, 0), strict=True)
             tallies = [pooling.second(part) for pooling, part in pairs]
         else:
-            second = _total(context, task, before, lambda _: True)
+            second = _second_total(context, task, before, poolings)
             found = Fillings(instead=_values(poolings, before.first, second))
             return Reply(contribution=no_share(), remember=[found])
-        return _answer(context, task.phase, first, _counted(tallies, poolings, data))
+        least = context.session.terms.guards.minimum_rows
+        if _is_alone(context):
+            least = 1
+        own = _counted(tallies, poolings, data, least)
+        return _answer(context, task.phase, first, own)
 
 
 def _answer(context: PartyContext, phase: int, first: IntArray, own: IntArray) -> Reply:
@@ -162,16 +166,33 @@ def _answer(context: PartyContext, phase: int, first: IntArray, own: IntArray) -
 
 
 def _counted(
-    tallies: Sequence[Tally | None], poolings: Sequence[Pooling], data: DataSource
+    tallies: Sequence[Tally | None],
+    poolings: Sequence[Pooling],
+    data: DataSource,
+    least: int,
 ) -> IntArray:
-    """Return the numbers of all tallies, from one pass over the rows."""
+    """Return the numbers of all tallies.
+
+    Of a field of which this party has fewer than ``least`` values none is added: else
+    the others would read the few, whatever they have of it themselves.
+    """
+    places = [pooling.fill.place for pooling in poolings]
+    enough = _n_values(data, places) >= least
     for batch in data.batches():
-        for tally, pooling in zip(tallies, poolings, strict=True):
-            if tally is not None:
-                values = batch[:, pooling.fill.place]
+        for tally, place, adds in zip(tallies, places, enough, strict=True):
+            if tally is not None and adds:
+                values = batch[:, place]
                 tally.see(values[~np.isnan(values)])
     none = np.empty(0, dtype=np.int64)
     return np.concatenate([none, *(t.numbers for t in tallies if t is not None)])
+
+
+def _n_values(data: DataSource, places: Sequence[int]) -> IntArray:
+    """Return how many values there are in each of some columns."""
+    found = np.zeros(len(places), dtype=np.int64)
+    for batch in data.batches():
+        found += np.count_nonzero(~np.isnan(batch[:, places]), axis=0)
+    return found
 
 
 def _first_total(
@@ -205,6 +226,23 @@ def _first_total(
                 f"{pooling.fill.name!r}: too few to fill gaps with. Leave the field out."
             )
     return first
+
+
+def _second_total(
+    context: PartyContext,
+    task: AddUp,
+    before: PartialFillings,
+    poolings: Sequence[Pooling],
+) -> IntArray:
+    """Return the second sum, of values that the first has counted."""
+    counted = _parts(before.first, poolings, 0)
+
+    def fits(words: WordArray) -> bool:
+        parts = _parts(words.view(np.int64), poolings, 1)
+        triples = zip(poolings, counted, parts, strict=True)
+        return all(pooling.fits_second(*both) for pooling, *both in triples)
+
+    return _total(context, task, before, fits)
 
 
 def _total(

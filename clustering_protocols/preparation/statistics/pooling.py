@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clustering_protocols.contract import Stage
+from clustering_protocols.contract import Kind, Reader, Shown, Stage, to
 from clustering_protocols.limits import MINIMUM_MEMBERS
 from clustering_protocols.terms import Layout
 
@@ -52,6 +52,12 @@ def masks(layout: Layout, *, moments: bool, ranges: bool) -> bool:
     """Return whether parties read totals of masked sums."""
     sizes = _group_sizes(layout)
     return moments and not ranges and any(n >= MINIMUM_MEMBERS for n in sizes)
+
+
+def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Shown]:
+    """Return what those who pool read; nothing where each party is alone."""
+    pools = (moments or ranges) and any(size > 1 for size in _group_sizes(layout))
+    return to(Reader.GROUP, Kind.MEANS) if pools else frozenset()
 
 
 def _group_sizes(layout: Layout) -> Iterator[int]:

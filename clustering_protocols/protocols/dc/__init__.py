@@ -8,9 +8,13 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Kind,
+    Reader,
+    Shown,
     Stage,
     Trace,
     role,
+    to,
 )
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import shared_risks
@@ -58,9 +62,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         ),
         "colluding-party-opens-column-group": (
             "An analyst who works together with one party of your column group, or who "
-            "knows as many of its rows as you send dimensions and one more, can rebuild "
-            "your rows but for what is left out of them: one dimension, or nothing where "
-            "the terms say dimensions 'all'."
+            "knows as many rows of any party of it as you send dimensions and one more, "
+            "can rebuild your rows but for what is left out of them: one dimension, or "
+            "nothing where the terms say dimensions 'all'."
         ),
         "all-dimensions-are-sent": (
             "No dimension of your rows is left out: an analyst who works together with "
@@ -165,6 +169,15 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         codes += shared_risks.brought(layout, totals=totals, labels=True)
         return codes + aligning.risks(params, layout)
 
+    def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Shown]:
+        """Return rows up to a motion, outside; pooled moments to those who pool them."""
+        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+        shown |= to(Reader.GROUP, Kind.LABELS)
+        shown |= pooling.shows(layout, **_pooled_statistics(params))
+        if params.output == "coordinates" or params.predictor:
+            shown |= to(Reader.ALL, Kind.PLACES)
+        return shown
+
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics or anchors if needed, the upload."""
         from clustering_protocols.preparation import secrets
@@ -175,7 +188,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             name="upload",
             analyst=role(__name__, "analyst.Collaborator"),
             party=role(__name__, "party.Projector"),
-            exchanges=(Exchange(messages.Project, messages.Projections),),
+            exchanges=(Exchange(messages.Project, messages.Projections, shows=True),),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupModel,

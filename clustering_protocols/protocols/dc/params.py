@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES, graph_rows
+from clustering_protocols.preparation import jitter
 from clustering_protocols.preparation.alignment.params import AlignedParams
 from clustering_protocols.recipe import Plan, check_bounded
 from clustering_protocols.schema import Schema
@@ -101,16 +102,31 @@ class DataCollaboration(AlignedParams):
         "linear reduction).",
     )
 
+    jitter: bool = Field(
+        default=False,
+        description="Move every number by at most half its last digit, as the dictionary "
+        "tells it (decimals), the same in every session. Rounded numbers then do not "
+        "show which directions are features. Without it they do (a risk).",
+    )
+
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
-        del plans
+        if self.jitter:
+            jitter.check_prepared(plans)
         if self.scaling != "shared":
             raise InvalidParameters("preparation goes with scaling 'shared'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges, where anchors are drawn from them."""
+        """Refuse fields without ranges or decimals, where these are needed."""
+        if self.jitter:
+            jitter.check(dictionary)
         if self.anchor.ranges == "declared":
             check_bounded(dictionary, "anchor.ranges 'declared'")
+
+    @property
+    def jitters(self) -> bool:
+        """Return whether parties move numbers by at most half their last digit."""
+        return self.jitter
 
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether some rows are clustered for all, of so many in all."""

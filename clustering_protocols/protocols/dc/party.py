@@ -10,6 +10,7 @@ from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource, matrix
 from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
 from clustering_protocols.limits import told_of_groups
+from clustering_protocols.preparation import dominance
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.statistics.by_leader import PooledMoments
@@ -45,6 +46,10 @@ class Projector(
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
         _check_limit(context, rebuilt)
         compared = left_out.compare(context, data, drawn, fitted, rebuilt)
+        scale = _scale_of(fitted, len(data.columns))
+        asked = dominance.check(
+            context, data.columns, lambda: (batch / scale for batch in data.batches())
+        )
         order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Projections(rows=rows[order], anchors=images),
@@ -52,8 +57,13 @@ class Projector(
                 messages.Reduction(width=fitted.width, rank=fitted.rank),
                 *(_kept_map(fitted) if params.predictor else []),
             ],
-            notes={**rebuilt.notes(), **compared.notes, **_one_dimension(fitted.rank)},
-            asks=compared.asks,
+            notes={
+                **rebuilt.notes(),
+                **compared.notes,
+                **asked.notes,
+                **_one_dimension(fitted.rank),
+            },
+            asks=" ".join(filter(None, (compared.asks, asked.asks))),
         )
 
     def conclude(
@@ -102,6 +112,13 @@ class _Predictor:
             )
         Z = self._map.rows(data) @ self._model.map_matrix + self._model.map_offset
         return nearest(Z, self._model.centroids)
+
+
+def _scale_of(fitted: private_map.Fitted, width: int) -> FloatArray:
+    """Return by what columns (m,) are divided; a transformer takes them as they are."""
+    if isinstance(fitted.function, kernels.Affine):
+        return fitted.function.scale
+    return np.ones(width)
 
 
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:

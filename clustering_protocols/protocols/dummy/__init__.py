@@ -14,9 +14,13 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Kind,
+    Reader,
+    Shown,
     Stage,
     Trace,
     role,
+    to,
 )
 from clustering_protocols.terms import Layout
 
@@ -43,6 +47,10 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
     def risks_of(self, params: Dummy, layout: Layout) -> Sequence[str]:
         """Return the one risk code."""
         return list(self.risks)
+
+    def shows(self, params: Dummy, layout: Layout) -> frozenset[Shown]:
+        """Return labels, which are no clusters of anything."""
+        return to(Reader.GROUP, Kind.LABELS)
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
         """Return greeting (one round) and count (two rounds)."""

@@ -8,9 +8,13 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Kind,
+    Reader,
+    Shown,
     Stage,
     Trace,
     role,
+    to,
 )
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.limits import MINIMUM_MEMBERS
@@ -96,6 +100,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         codes += shared_risks.brought(layout, totals=True, labels=False)
         return codes + aligning.risks(params, layout)
 
+    def shows(self, params: CoClustering, layout: Layout) -> frozenset[Shown]:
+        """Return sums of items, to every site; outside only where the terms say so."""
+        shown = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
+        return shown if params.blind else shown | to(Reader.OUTSIDE, Kind.SUMS)
+
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
         from clustering_protocols.preparation import secrets
@@ -107,7 +116,13 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             analyst=role(__name__, "analyst.FccmAnalyst"),
             party=role(__name__, "party.FccmParty"),
             exchanges=(
-                Exchange(messages.Add, messages.Share, 1, shifts.most_sums(params)),
+                Exchange(
+                    messages.Add,
+                    messages.Share,
+                    1,
+                    shifts.most_sums(params),
+                    shows=not params.blind,
+                ),
                 Exchange(messages.Tell, messages.Told),
             ),
             results=(messages.Done, messages.Summary),

@@ -125,7 +125,11 @@ def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> Tota
 
     words = read(context, asked.total, of, "row", fits, blinded=params.blind)
     sums = of_sums.decode(words[:n_sums]).reshape(n_rows, n_columns)
-    return Total(sums, of_beside.decode(words[n_sums:]))
+    beside = of_beside.decode(words[n_sums:])
+    own = known.weights.sum(axis=0) - 1.0 / of_beside.unit
+    if (sums < 0).any() or (params.is_global and (beside < own).any()):
+        raise ProtocolFailed("A total is less than this site's share: one lies.")
+    return Total(sums, beside)
 
 
 def _narrowed(

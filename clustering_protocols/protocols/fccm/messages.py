@@ -52,7 +52,7 @@ class Share(Record):
     words: Annotated[WordArray, Spec("words")]
     overflows: Lanes = Field(default_factory=list)
     n_iterations: int = Field(default=0, ge=0)
-    moved: float | None = Field(default=None, ge=0)
+    moved: float | None = Field(default=None, ge=0, le=1)
     under_way: Lanes | None = None
 
 

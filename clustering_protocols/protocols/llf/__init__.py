@@ -9,6 +9,7 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Shown,
     Stage,
     Trace,
     role,
@@ -20,8 +21,9 @@ from clustering_protocols.sizing import Extent, Needs
 from clustering_protocols.terms import Layout
 
 from .methods import METHODS
-from .params import FROM_PARTIES, LlfSession, LosslessFederated
+from .params import FROM_PARTIES, LARGEST_TOL, LlfSession, LosslessFederated
 from .risks import RISKS, risks_of
+from .shown import shown_by
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
 
@@ -69,6 +71,14 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         _check_race(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
+
+    def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
+        """Refuse a tolerance at which the first update already is the last."""
+        if params.tol > LARGEST_TOL:
+            raise InvalidParameters(
+                f"tol: {params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
+                "after one update of a start that may be chosen."
+            )
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
         """Refuse several runs where some parties may be left out of one, or tell nobody."""
@@ -130,6 +140,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """Return the risk codes that parameters and layout bring."""
         return risks_of(params, layout, **_pooled_statistics(params))
 
+    def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Shown]:
+        """Return what the split shows: sums of rows, or geometry of columns."""
+        pooled = pooling.shows(layout, **_pooled_statistics(params))
+        return shown_by(params, layout) | pooled
+
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
         from clustering_protocols.preparation import secrets
@@ -150,6 +165,17 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         from . import needs
 
         return needs.needs(params, extent)
+
+    def updates_that_fit(
+        self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
+    ) -> int | None:
+        """Return how many updates of every run fit the audit of hard clusters."""
+        from . import row_audit
+
+        if params[0].fuzzy or not _rows_split(layout):
+            return None
+        k = sum(run.n_clusters - 1 for run in params) + 1
+        return row_audit.updates_that_fit(n_rows, k, params[0].n_init)
 
     def examples(self) -> Sequence[Example[LosslessFederated]]:
         """Return both algorithms, split both ways."""
@@ -269,10 +295,17 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
         analyst=role(__name__, "rows_analyst.RowsAnalyst"),
         party=role(__name__, "rows_party.RowsParty"),
         exchanges=(
-            Exchange(messages.Update, messages.Sums, least, params.max_iter, own=own),
+            Exchange(
+                messages.Update,
+                messages.Sums,
+                least,
+                params.max_iter,
+                own=own,
+                shows=not params.blind,
+            ),
             Exchange(messages.Close, messages.Closing, least, own=own),
             Exchange(messages.Gather, messages.Gathered, least, own=own),
-            Exchange(messages.Tell, messages.Told, least, own=own),
+            Exchange(messages.Tell, messages.Told, least, own=own, shows=True),
         ),
         results=(messages.Closed, messages.Summary),
         results_to="slot" if params.may_be_left_out else "all",
@@ -290,7 +323,7 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
         analyst=role(__name__, "columns_analyst.ColumnsAnalyst"),
         party=role(__name__, "columns_party.ColumnsParty"),
         exchanges=(
-            Exchange(messages.Measure, messages.Distances, 1, most),
+            Exchange(messages.Measure, messages.Distances, 1, most, shows=True),
             *([] if params.publish == "nothing" else [scatter]),
         ),
         results=(messages.Grouped, messages.ColumnsSummary),

@@ -74,6 +74,11 @@ class Encoding:
         )
         return np.concatenate(parts)
 
+    def weights_of(self, units: FloatArray) -> FloatArray:
+        """Return weights (k,) of whole units."""
+        weights: FloatArray = units / self.weights.unit
+        return weights
+
     def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums (k, F) and weights (k,) of a total.
 

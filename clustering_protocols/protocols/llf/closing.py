@@ -8,7 +8,7 @@ still are from the means of their rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from clustering_protocols.algorithms.coincidence import n_coinciding
 from clustering_protocols.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.figures import Figures
-from clustering_protocols.profiles import SHARES
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
@@ -25,6 +24,9 @@ from .centroids import Encoding, counts_of, stops
 from .features import Scaler
 from .params import LlfSession, LosslessFederated
 
+_COARSEST_STEP: Final = 1 / 20
+_ROWS_HIDDEN: Final = 5
+"""Published means are as coarse as if so many rows of their cluster lay one spread off."""
 _NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
 
 
@@ -202,23 +204,42 @@ def published(
     known: messages.Centroids,
     totals: ClosingTotals,
 ) -> messages.Published:
-    """Return what the terms let out of clusters that are large enough."""
+    """Return what the terms let out of clusters that are large enough, rounded.
+
+    Centroids lie on a grid of max(1/20, 5/n) spreads for a cluster of n rows (of the
+    declared range, where that is the unit), sizes are told to fives: what two sessions
+    differ by then says less of a single row than the mean of all rows does.
+    """
     params = session.params
     silent = params.publish == "nothing"
     large = np.flatnonzero(totals.sizes >= params.min_cluster_rows)
     if silent:
         large = large[:0]
     told = large if params.publish == "centroids" else large[:0]
-    shown = known.centroids[told]
-    if session.terms.release is not None:  # else they would undo its rounding
-        shown = np.rint(SHARES * shown) / SHARES
+    step = _steps(totals.sizes[told]) * _units(session, scale)
     return messages.Published(
         clusters=large.astype(np.int64),
-        centroids=scale.undo(shown),
-        sizes=totals.sizes[large],
+        centroids=scale.undo(np.rint(known.centroids[told] / step) * step),
+        sizes=_in_fives(totals.sizes[large]),
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
     )
+
+
+def _steps(sizes: IntArray) -> FloatArray:
+    """Return to which share of a spread the centroids (p, 1) are told."""
+    return np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / sizes)[:, None]
+
+
+def _units(session: LlfSession, scale: Scaler) -> FloatArray:
+    """Return the spread of each feature (F,), or its declared range, in scaled units."""
+    slot = session.layout.column_group(0)[0]
+    return scale.step * session.weights(slot, scale.step.size)
+
+
+def _in_fives(sizes: IntArray) -> IntArray:
+    """Return sizes (p,) as the nearest multiples of five above none."""
+    return np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
 
 
 def nothing(width: int, n_updates: int) -> messages.Published:

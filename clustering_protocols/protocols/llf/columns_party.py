@@ -9,6 +9,7 @@ from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.preparation import dominance
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.preparation.secrets import group_stream
 from clustering_protocols.preparation.sums import MaskedSum, mask
@@ -36,8 +37,12 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
         _check_number(context, task)
         scale = scaler_of(context)
         remembered: list[Record] = []
+        asked = dominance.Asked({}, "")
         if task.number == 1:
             check_ranges(context, data)
+            asked = dominance.check(
+                context, data.columns, lambda: map(scale, data.batches())
+            )
             if context.session.params.start(rows_split=False) == "random_rows":
                 V = starts.random_rows(context, data, scale)
             else:
@@ -52,7 +57,10 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
         _hide(context, words)
         own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
-            contribution=messages.Distances(words=words), remember=[*remembered, own]
+            contribution=messages.Distances(words=words),
+            remember=[*remembered, own],
+            notes=asked.notes,
+            asks=asked.asks,
         )
 
     def conclude(

@@ -19,14 +19,20 @@ def final_rows(here: RowsRound, data: DataSource, V: FloatArray) -> messages.Fin
     """Return the labels of this party's rows, and memberships where wanted."""
     if here.params.output == "memberships":
         return _with_memberships(here, data, V)
+    return messages.FinalRows(
+        labels=nearest(here, data, V), memberships=np.empty((0, len(V)))
+    )
+
+
+def nearest(here: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
+    """Return which centroid (k, F) is nearest to each row (n,)."""
 
     def of_batch(batch: FloatArray) -> IntArray:
         labels, away = np.empty(len(batch), np.int64), np.full(len(batch), np.inf)
         bring_nearer(batch, *here.scale.affine, V, 0, labels, away, 0.0)
         return labels
 
-    labels = np.concatenate([*here.context.engine.map(of_batch, data.batches())])
-    return messages.FinalRows(labels=labels, memberships=np.empty((0, len(V))))
+    return np.concatenate([*here.context.engine.map(of_batch, data.batches())])
 
 
 def _with_memberships(

@@ -16,6 +16,8 @@ from clustering_protocols.schema import Schema
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")
 """Starts that come from rows of parties."""
+LARGEST_TOL: Final = 0.1
+"""Of new sessions; with more, ``max_iter`` says nothing."""
 
 
 class LosslessFederated(AlignedParams):
@@ -62,7 +64,8 @@ class LosslessFederated(AlignedParams):
     tol: float = Field(
         default=1e-5,
         ge=0,
-        description="ε: stop once the centroids (split columns, fuzzy: the distances) "
+        json_schema_extra={"maximum": LARGEST_TOL},
+        description="ε, at most 0.1: stop once the centroids (split columns, fuzzy: the distances) "
         "move by no more, in the scaled units, as a Frobenius norm. 0: once nothing "
         "moves at all.",
     )
@@ -122,7 +125,8 @@ class LosslessFederated(AlignedParams):
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
         description="What they get of the result: final centroids and cluster sizes, "
-        "sizes alone, or only that it is done.",
+        "sizes alone, or only that it is done. Centroids are told to max(1/20, 5/n) "
+        "spreads of a cluster of n rows, sizes to fives.",
     )
     output: Literal["labels", "memberships"] = Field(
         default="labels",
@@ -142,6 +146,11 @@ class LosslessFederated(AlignedParams):
             check_bounded(dictionary, f"scaling {self.scaling!r}")
         if self.init == "bounds":
             check_bounded(dictionary, "init 'bounds'")
+
+    @property
+    def fewest_published(self) -> int:
+        """Return the fewest rows of a cluster of which others are told."""
+        return self.min_cluster_rows
 
     @property
     def fuzzy(self) -> bool:

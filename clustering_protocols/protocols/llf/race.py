@@ -40,13 +40,15 @@ from clustering_protocols.preparation.sums import MaskedSum, read, share
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from . import messages, starts
+from . import messages, row_audit, starts, steadiness
 from .centroids import check_weights, move, rows_of
 from .features import batches, check_ranges
 from .labelling import assigned
 from .params import FROM_PARTIES, LlfContext, LlfSession, LosslessFederated
 from .rows_party import local_sums
 from .rows_round import RowsRound
+
+Updates = list[tuple[FloatArray, FloatArray]]
 
 LAST_PHASE: Final = 2
 _DIGITS: Final = 9
@@ -84,9 +86,12 @@ class RaceParty(PartyRole[LosslessFederated, AddUp]):
         check_ranges(context, data)
         lanes = _lanes(here)
         kept = messages.LaneStarts(centroids=lanes)
-        racing = messages.Racing(transcript=context.transcript)
-        words = _hidden(here, _words(here, lanes, data))
-        return Reply(contribution=Share(words=words), remember=[kept, racing])
+        history = row_audit.answered(here, data, list(lanes), 0)
+        own = _words(here, lanes, data)
+        racing = messages.Racing(transcript=context.transcript, own=own)
+        words = _hidden(here, own)
+        remember = [kept, racing, *history]
+        return Reply(contribution=Share(words=words), remember=remember)
 
 
 def _lanes(here: RowsRound) -> FloatArray:
@@ -145,13 +150,41 @@ def _chosen(here: RowsRound, task: AddUp) -> list[Record]:
     """Return what to remember: the best start, and nothing of the others."""
     context = here.context
     lanes = context.recall(messages.LaneStarts).centroids
-    values = list(_values(here, lanes, _read(here, lanes, task)))
+    words = _read(here, lanes, task)
+    updates = _updates(here, lanes, words)
+    _check_updates(here, lanes, updates)
+    values = list(_values(here, lanes, updates, words))
     best = int(np.argmin(values))  # the first of equals
     forgotten: list[Record] = [messages.LaneStarts(centroids=lanes[:0])]
     proposed = context.memory.get(messages.ProposedByAll)
     if proposed is not None:
         forgotten.append(messages.ProposedByAll(centroids=proposed.centroids[:0]))
-    return [messages.StartCentroids(centroids=lanes[best]), *forgotten]
+    forgotten.append(context.recall(messages.Racing).without_own())
+    sums, weights = updates[best]
+    known = messages.Centroids(
+        number=0,
+        centroids=lanes[best],
+        moved=None,
+        members=list(members(context)),
+        sums=sums,
+        weights=weights,
+    )
+    return [messages.StartCentroids(centroids=lanes[best]), known, *forgotten]
+
+
+def _check_updates(here: RowsRound, lanes: FloatArray, updates: Updates) -> None:
+    """Refuse totals of different rows, or of fewer than this party has."""
+    named = members(here.context)
+    own = _updates(here, lanes, here.context.recall(messages.Racing).own)
+    totals = [
+        steadiness.Total(members=named, sums=sums, counts=weights)
+        for sums, weights in updates
+    ]
+    for total, (_, weights) in zip(totals, own, strict=True):
+        steadiness.check_own(total.counts, weights)
+        if not here.params.fuzzy:
+            here.check_same_rows(total)
+            steadiness.check_same_rows(totals[0], total, here.slack)
 
 
 def _read(here: RowsRound, lanes: FloatArray, task: AddUp) -> WordArray:
@@ -172,14 +205,20 @@ def _read(here: RowsRound, lanes: FloatArray, task: AddUp) -> WordArray:
     return task.total[:-1]
 
 
-def _values(here: RowsRound, lanes: FloatArray, words: WordArray) -> Iterator[float]:
+def _updates(here: RowsRound, lanes: FloatArray, words: WordArray) -> Updates:
+    """Return sums (k, F) and weights (k,) of each start."""
+    updates = words[: -len(lanes)].reshape(len(lanes), -1)
+    return [here.encoding.decode(update) for update in updates]
+
+
+def _values(
+    here: RowsRound, lanes: FloatArray, updates: Updates, words: WordArray
+) -> Iterator[float]:
     """Yield what each start comes to with its update, to nine digits."""
     session, params = here.context.session, here.params
     n_rows, least = rows_of(session, session.slots), params.least_rows_moved
     before = _objectives(here, lanes).decode(words[-len(lanes) :])
-    updates = words[: -len(lanes)].reshape(len(lanes), -1)
-    for V, update, value in zip(lanes, updates, before, strict=True):
-        sums, weights = here.encoding.decode(update)
+    for V, (sums, weights), value in zip(lanes, updates, before, strict=True):
         check_weights(params, weights, n_rows)
         still = np.zeros_like(V)
         after = move(V, sums, weights, still, here.scale.step, least).centroids

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
 from clustering_protocols.arrays import ByteArray, FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.figures import Figures
+from clustering_protocols.preparation.statistics.magnitudes import LARGEST
 from clustering_protocols.records import Record
+
+
+def _no_weights() -> FloatArray:
+    return np.empty(0)
 
 
 class Totals(Record):
@@ -50,7 +56,7 @@ class Sums(Record):
     round: int = Field(ge=1, le=2**31)
     attempt: int = Field(ge=1, le=2**31)
     start: Annotated[FloatArray, Spec("k", "m")]
-    moved: float | None = Field(default=None, ge=0)
+    moved: float | None = Field(default=None, ge=0, le=LARGEST)
     stop: bool = False
 
 
@@ -202,6 +208,8 @@ class Centroids(Record):
     """Memory: V after an update, in scaled units, and how far it moved.
 
     asked: the number of the last update to which this party added its share.
+    own: the weights of this share; empty before the first.
+    members, sums, weights: the total from which V comes; empty where none was read.
     """
 
     kind = "centroids"
@@ -210,6 +218,10 @@ class Centroids(Record):
     asked: int = 0
     centroids: Annotated[FloatArray, Spec("k", "m")]
     moved: float | None
+    own: Annotated[FloatArray, Spec("own")] = Field(default_factory=_no_weights)
+    members: list[str] = Field(default_factory=list)
+    sums: Annotated[FloatArray, Spec("read", "m")]
+    weights: Annotated[FloatArray, Spec("read")] = Field(default_factory=_no_weights)
 
 
 class FinalRows(Record):

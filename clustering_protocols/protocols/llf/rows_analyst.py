@@ -21,6 +21,7 @@ import numpy as np
 from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.preparation.statistics import magnitudes
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy.masks import add_all, add_tagged
 
@@ -148,6 +149,7 @@ def _read(
     V = leader.start if now.number == 1 else now.known
     if V.shape != sums.shape:
         raise ProtocolFailed("The leader did not say where the centroids start.")
+    magnitudes.check("The leader's start", V)
     step = nudge(session, 0, now.number, scale)
     least = session.params.least_rows_moved
     return move(V, sums, weights, step, scale.step, least)
@@ -192,6 +194,7 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     if len({each.digest for each in told.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
     leader = told[members_of(session, now.cohort)[0]]
+    magnitudes.check("The leader's result", leader.centroids)
     shown = dict(leader)
     del shown["digest"]
     figures = shown.pop("figures")

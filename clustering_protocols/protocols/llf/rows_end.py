@@ -14,7 +14,7 @@ from clustering_protocols.errors import NotReady, ProtocolFailed
 from clustering_protocols.figures import Figures
 from clustering_protocols.preparation.secrets import group_mark
 
-from . import closing, labelling, messages
+from . import closing, labelling, messages, row_audit
 from .centroids import digest, stops
 from .features import Scaler
 from .params import LlfContext
@@ -27,6 +27,7 @@ def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     """Label the rows, and return the share of sums and counts by label."""
     known = _last(here, task)
     rows = labelling.final_rows(here, data, known.centroids)
+    history = row_audit.closed(here, rows.labels, known.number)
     sums, counts = labelling.sums_of_labels(here, data, rows.labels)
     code = here.labels_encoding()
     words = code.encode(np.rint(sums * code.sums.unit), counts)
@@ -35,7 +36,11 @@ def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
         round=here.context.round,
         attempt=here.context.attempt,
     )
-    return Reply(contribution=share, remember=[here.start(), known, rows])
+    return Reply(
+        contribution=share,
+        remember=[here.start(), known, rows, history],
+        notes=row_audit.notes(history, data.n_rows),
+    )
 
 
 def gather(here: RowsRound, task: messages.Gather, data: DataSource) -> Reply:

@@ -11,7 +11,7 @@ from clustering_protocols.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.preparation.sums import check_members
 from clustering_protocols.records import Record
 
-from . import cohorts, kernels, messages, rows_end
+from . import cohorts, kernels, messages, row_audit, rows_end
 from .centroids import stops
 from .features import check_ranges
 from .params import LlfContext, LosslessFederated
@@ -69,6 +69,7 @@ def _check_members(here: RowsRound, task: _Task) -> None:
 def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     known = here.follow(task)
     _check_order(here, task.number, known)
+    history = row_audit.answered(here, data, [known.centroids], task.number)
     sums, weights = local_sums(here, data, known.centroids)
     words = here.share(
         here.encoding.encode(sums, weights), task.members, update_sum(task.number)
@@ -84,8 +85,11 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         moved=_two_digits(known.moved) if blind_leader else None,
         stop=blind_leader and stops(here.params, known.moved),
     )
-    known = known.model_copy(update={"asked": task.number})
-    return Reply(contribution=contribution, remember=[here.start(), known])
+    known = known.model_copy(
+        update={"asked": task.number, "own": here.encoding.weights_of(weights)}
+    )
+    remember = [here.start(), known, *history]
+    return Reply(contribution=contribution, remember=remember)
 
 
 def _check_order(here: RowsRound, number: int, known: messages.Centroids) -> None:

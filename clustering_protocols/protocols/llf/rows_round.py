@@ -12,7 +12,7 @@ from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.errors import ProtocolFailed
 from clustering_protocols.preparation.sums import MaskedSum, read, share
 
-from . import closing, messages, starts
+from . import closing, messages, starts, steadiness
 from .centroids import Encoding, check_counts, check_weights, move, nudge, rows_of
 from .cohorts import members_of
 from .features import Scaler, scaler_of
@@ -69,6 +69,11 @@ class RowsRound:
             known = self._moved(known, total, members)
         return known
 
+    @property
+    def slack(self) -> steadiness.Slack:
+        """Return by how much rounding may set totals over the same rows apart."""
+        return steadiness.Slack.of(self.encoding, self.scale, self._all_rows())
+
     def means(
         self, task: messages.Labelled, known: messages.Centroids
     ) -> messages.FinalMeans:
@@ -83,6 +88,7 @@ class RowsRound:
         code = self.labels_encoding()
         sums, counts = code.decode(self._read(task.closing, of, code.fits))
         check_counts(self.params, counts, rows_of(session, members))
+        self._check_closing(known, sums, counts, members)
         return closing.means_of(sums, counts, known.centroids)
 
     def totals(
@@ -151,12 +157,61 @@ class RowsRound:
         sums, weights = self.encoding.decode(total)
         check_weights(self.params, weights, rows_of(self.context.session, members))
         number = known.number + 1
+        if known.asked == number and self.context.slot.name in members:
+            steadiness.check_own(weights, known.own)
+        self._check_steady(known, sums, weights, members)
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
         unit, least = self.scale.step, self.params.least_rows_moved
         V, moved = move(known.centroids, sums, weights, step, unit, least)
         return messages.Centroids(
-            number=number, asked=known.asked, centroids=V, moved=moved
+            number=number,
+            asked=known.asked,
+            centroids=V,
+            moved=moved,
+            own=known.own,
+            members=members,
+            sums=sums,
+            weights=weights,
         )
+
+    def _check_steady(
+        self,
+        known: messages.Centroids,
+        sums: FloatArray,
+        counts: FloatArray,
+        members: list[str],
+    ) -> None:
+        """Refuse a total around V that cannot follow the totals before, of any run."""
+        if self.params.fuzzy or self.params.suppresses:
+            return
+        now = steadiness.Total(members=members, sums=sums, counts=counts)
+        self.check_same_rows(now)
+        if known.members:
+            before = _total_of(known)
+            steadiness.check_same_rows(before, now, self.slack)
+            steadiness.check_no_farther(before, now, known.centroids, self.slack)
+
+    def check_same_rows(self, now: steadiness.Total) -> None:
+        """Refuse a total of other rows than one that was read before, of any run."""
+        memory, runs = self.context.memory, len(self.context.session.runs)
+        for run in range(runs):
+            before = memory.within(run).get(messages.Centroids)
+            if before is not None and before.members:
+                steadiness.check_same_rows(_total_of(before), now, self.slack)
+
+    def _check_closing(
+        self,
+        known: messages.Centroids,
+        sums: FloatArray,
+        counts: FloatArray,
+        members: list[str],
+    ) -> None:
+        """Refuse a total by final labels that cannot follow the updates."""
+        rows = self.context.memory.get(messages.FinalRows)
+        if rows is not None and not self.params.suppresses:
+            own = np.bincount(rows.labels, minlength=self.params.n_clusters)
+            steadiness.check_own(counts, own.astype(np.float64))
+        self._check_steady(known, sums, counts, members)
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
@@ -185,4 +240,11 @@ def around_sum(known: messages.Centroids) -> str:
 
 
 def _at_start(start: messages.StartCentroids) -> messages.Centroids:
-    return messages.Centroids(number=0, centroids=start.centroids, moved=None)
+    V = start.centroids
+    return messages.Centroids(number=0, centroids=V, moved=None, sums=V[:0])
+
+
+def _total_of(known: messages.Centroids) -> steadiness.Total:
+    return steadiness.Total(
+        members=known.members, sums=known.sums, counts=known.weights
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from clustering_protocols.arrays import FloatArray, Spec
+from clustering_protocols.arrays import FloatArray, Spec, WordArray
 from clustering_protocols.records import Record
 
 
@@ -75,11 +75,20 @@ class LaneStarts(Record):
 
 
 class Racing(Record):
-    """Memory: the transcript (hex) of the sum by which starts are compared."""
+    """Memory: the sum by which starts are compared.
+
+    transcript: when its share was made (hex).
+    own: what this party added, until the total was read.
+    """
 
     kind = "racing"
 
     transcript: str
+    own: Annotated[WordArray, Spec("own")]
+
+    def without_own(self) -> Racing:
+        """Return the same without what this party added."""
+        return self.model_copy(update={"own": self.own[:0]})
 
 
 class StartCentroids(Record):

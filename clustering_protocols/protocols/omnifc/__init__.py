@@ -9,10 +9,14 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Kind,
+    Reader,
     Relay,
+    Shown,
     Stage,
     Trace,
     role,
+    to,
 )
 from clustering_protocols.preparation import shared_risks
 from clustering_protocols.preparation.statistics import pooling
@@ -53,8 +57,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "distances-are-data-up-to-motion": (
             "The analyst learns the distances between all rows, which are the data up to "
             "a rotation, a reflection and a shift; features of two values (yes or no) may "
-            "show there. A party that gives it one row more than there are features (or "
-            "the landmarks, where these are drawn) lets it compute all other rows."
+            "show there. Who knows one row more than there are features, of any party "
+            "(or the landmarks, where these are drawn), computes all other rows."
         ),
         "analyst-learns-segments-distances": (
             "The analyst also learns the distances within each segment of the features "
@@ -120,6 +124,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         totals = pooling.masks(layout, **pooled)
         return codes + shared_risks.brought(layout, totals=totals, labels=True)
 
+    def shows(self, params: OmniFC, layout: Layout) -> frozenset[Shown]:
+        """Return rows up to a motion, outside; open segments may be single features."""
+        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+        if not params.hide_segments:
+            shown |= to(Reader.OUTSIDE, Kind.VALUES)
+        shown |= to(Reader.GROUP, Kind.LABELS)
+        return shown | pooling.shows(layout, **_pooled_statistics(params))
+
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""
         from clustering_protocols.preparation import secrets
@@ -139,7 +151,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             name="distances",
             analyst=role(__name__, "analyst.Decoder"),
             party=role(__name__, "party.Comparer"),
-            exchanges=(Exchange(messages.Compare, messages.Answer, least),),
+            exchanges=(Exchange(messages.Compare, messages.Answer, least, shows=True),),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupMemberships,

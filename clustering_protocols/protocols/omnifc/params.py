@@ -11,6 +11,7 @@ from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES, graph_rows
+from clustering_protocols.preparation import jitter
 from clustering_protocols.recipe import Plan, Ranges, check_bounded
 from clustering_protocols.schema import Schema
 
@@ -134,6 +135,13 @@ class OmniFC(Params):
         "must fit.",
     )
 
+    jitter: bool = Field(
+        default=False,
+        description="Move every number by at most half its last digit, as the dictionary "
+        "tells it (decimals), the same in every session. Rounded numbers then do not "
+        "show which directions are features. Without it they do (a risk).",
+    )
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         finds = self.algorithm in {"dbscan", "hdbscan"}
@@ -172,18 +180,26 @@ class OmniFC(Params):
 
     def check_prepared(self, plans: Sequence[Plan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
-        del plans
+        if self.jitter:
+            jitter.check_prepared(plans)
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges, and more digits than these allow."""
+        """Refuse fields without ranges or decimals, and more digits than these allow."""
+        if self.jitter:
+            jitter.check(dictionary)
         if self.ranges == "declared":
             from . import quantisation, scaling  # mathematics, where it is needed
 
             check_bounded(dictionary, "ranges 'declared'")
             scale = scaling.declared(self, Ranges.of(dictionary[0]))
             quantisation.bits_for(self.bits, scale.ranges)
+
+    @property
+    def jitters(self) -> bool:
+        """Return whether parties move numbers by at most half their last digit."""
+        return self.jitter
 
     @property
     def k(self) -> int:

@@ -16,6 +16,7 @@ from clustering_protocols.arrays import WordArray
 from clustering_protocols.contract import PartyRole, PeerMessage, Reply
 from clustering_protocols.data import DataSource
 from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.preparation import dominance
 from clustering_protocols.preparation.alignment.digests import RowOrder
 from clustering_protocols.records import Record
 from clustering_protocols.secrecy import field
@@ -39,6 +40,7 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
         bits = quantisation.bits_for(params.bits, scale.ranges)
         order = context.recall(RowOrder).order
         rows = scaling.scaled_rows(params, scale, data)[order]
+        asked = dominance.check(context, data.columns, lambda: [rows])
         segments = coding.cut(quantisation.quantise(rows, bits), params.segments)
         noise = _noise(context, segments)
         matrix = lagrange.encoding(params.segments, params.noise, len(session.slots))
@@ -55,7 +57,8 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
                 for slot, share in shares.items()
             ],
             remember=[messages.OwnShares(shares=own, bits=bits)],
-            notes={"binary digits after the point": bits},
+            notes={"binary digits after the point": bits, **asked.notes},
+            asks=asked.asks,
         )
 
     def receive(

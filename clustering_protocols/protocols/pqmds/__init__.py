@@ -8,9 +8,13 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
+    Kind,
+    Reader,
+    Shown,
     Stage,
     Trace,
     role,
+    to,
 )
 from clustering_protocols.errors import InvalidParameters
 from clustering_protocols.preparation import shared_risks
@@ -134,6 +138,12 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         codes += shared_risks.brought(layout, totals=False, labels=True)
         return codes + aligning.risks(params, layout)
 
+    def shows(self, params: ProductQuantisation, layout: Layout) -> frozenset[Shown]:
+        """Return codes, outside: several coordinates of a subspace are its rows."""
+        kind = Kind.GEOMETRY if params.coordinates > 1 else Kind.VALUES
+        shown = to(Reader.OUTSIDE, kind, Kind.LABELS)
+        return shown | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
+
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""
         from clustering_protocols.preparation import secrets
@@ -144,7 +154,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             name="upload",
             analyst=role(__name__, "analyst.PqmdsAnalyst"),
             party=role(__name__, "party.Encoder"),
-            exchanges=(Exchange(messages.Encode, messages.Codes),),
+            exchanges=(Exchange(messages.Encode, messages.Codes, shows=True),),
             results=(messages.Clusters, messages.Summary),
         )
         return (secrets.stage("row", "column"), *aligning.stages(params), upload)

@@ -1,0 +1,172 @@
+"""In which sums each own row stood, and which rows follow from these sums.
+
+Parties answer with sums over clusters of rows. Whoever reads all sums of a party, each
+over rows that are known by their clusters, solves them for a row exactly if the row has
+leverage 1 in the span of all memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of
+zeros and ones (sum × own row). Nobody does better by linear algebra, whoever chose the
+clusters. Side knowledge, and rows of whole numbers in small sums, are beyond this bound.
+
+Rows that stood in the same clusters in all sums are one class. A row of a class of two
+has no leverage of 1, and as many rows at most have one as there are independent sums: so
+classes bound the number from above, and a decomposition is needed only beyond.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from clustering_protocols.arrays import IntArray, Spec
+from clustering_protocols.contract.leverage import n_of_leverage_one
+from clustering_protocols.records import Record
+
+SHARE: Final = 0.25
+"""The share of own rows that may follow from sums, unless the party says otherwise."""
+
+FEWEST: Final = 3
+"""So many rows may follow of the smallest table."""
+
+MOST_ROWS: Final = 1 << 15
+"""Of larger tables no history is kept: each sum then counts as a row that follows."""
+
+MOST_BYTES: Final = 1 << 22
+"""A history beyond is forgotten, and its sums are counted."""
+
+_CODES: Final = (
+    1 << 24
+)  # of classes and clusters together: what splits classes is small
+
+ClassArray = NDArray[np.int32]
+
+
+class RowHistory(Record):
+    """Memory: the clusters of own rows in all sums that were answered.
+
+    n_sums: independent sums, at most.
+    all_rows: whether the sum of all rows is one of them, or follows from some.
+    whole: whether labels hold all of them.
+    of_row: the class of each row.
+    labels: the cluster of each class in each partition; -1 for rows in none.
+    """
+
+    kind = "row-history"
+
+    n_sums: int = Field(ge=0)
+    all_rows: bool
+    whole: bool
+    of_row: Annotated[ClassArray, Spec("n", low=0)]
+    labels: Annotated[ClassArray, Spec("t", "classes", low=-1)]
+
+    @classmethod
+    def of_none(cls, n_rows: int) -> Self:
+        """Return the history of rows that stood in no sum."""
+        n_classes = min(n_rows, 1)
+        return cls(
+            n_sums=0,
+            all_rows=False,
+            whole=n_rows <= MOST_ROWS,
+            of_row=np.zeros(n_rows if n_rows <= MOST_ROWS else 0, np.int32),
+            labels=np.empty((0, n_classes), np.int32),
+        )
+
+    def after(self, labels: IntArray) -> Self:
+        """Return the history with one more partition: a sum of each cluster.
+
+        Parameters
+        ----------
+        labels : int64 array of shape (m,)
+            The cluster of the first m rows; -1, as for all others, of rows in no sum.
+        """
+        rows = np.bincount(labels + 1, minlength=1)
+        n_clusters = int(np.count_nonzero(rows[1:]))
+        everybody = rows[0] == 0 and len(labels) >= len(self.of_row)
+        # of a partition of all rows one sum follows from the others
+        n_sums = self.n_sums + n_clusters - int(everybody and self.all_rows)
+        return self._with(n_sums, self.all_rows or everybody, self._split(labels))
+
+    def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
+        """Return classes split by labels, and their labels; None if they are too many."""
+        width = int(labels.max(initial=-1)) + 2
+        n_codes = self.labels.shape[1] * width
+        if not self.whole or n_codes > _CODES:
+            return None
+        now = np.zeros(len(self.of_row), np.int64)
+        now[: len(labels)] = labels + 1
+        codes = self.of_row * np.int64(width) + now
+        there = np.flatnonzero(np.bincount(codes, minlength=n_codes))
+        n_bytes = 4 * (len(self.of_row) + (len(self.labels) + 1) * len(there))
+        if n_bytes > MOST_BYTES:
+            return None
+        number = np.zeros(n_codes, np.int32)
+        number[there] = np.arange(len(there))
+        last = (there % width - 1).astype(np.int32)
+        return number[codes], np.vstack([self.labels[:, there // width], last])
+
+    def over(self, place: IntArray) -> Self:
+        """Return the history of other rows: the i-th is row ``place[i]``, -1 for none."""
+        everybody = self.all_rows and bool((place >= 0).all())
+        if not self.whole:
+            return self.model_copy(update={"all_rows": everybody})
+        n_classes = self.labels.shape[1]
+        of_row = np.append(self.of_row, np.int32(n_classes))[place]
+        none = np.full((len(self.labels), 1), -1, np.int32)
+        return type(self)(
+            n_sums=self.n_sums,
+            all_rows=everybody,
+            whole=True,
+            of_row=of_row.astype(np.int32),
+            labels=np.hstack([self.labels, none]),
+        )
+
+    def joined(self, other: RowHistory) -> Self:
+        """Return the history of the same rows with the sums of both."""
+        classes = None
+        if self.whole and other.whole:
+            width = other.labels.shape[1]
+            codes = self.of_row * np.int64(width) + other.of_row
+            there, of_row = np.unique(codes, return_inverse=True)
+            both = self.labels[:, there // width], other.labels[:, there % width]
+            classes = of_row.astype(np.int32), np.vstack(both)
+        n_sums = self.n_sums + other.n_sums - int(self.all_rows and other.all_rows)
+        return self._with(n_sums, self.all_rows or other.all_rows, classes)
+
+    @property
+    def without_labels(self) -> Self:
+        """Return the same number of sums, of which no history is kept."""
+        return self._with(self.n_sums, self.all_rows, None)
+
+    def _with(
+        self,
+        n_sums: int,
+        all_rows: bool,  # noqa: FBT001  a field
+        classes: tuple[ClassArray, ClassArray] | None,
+    ) -> Self:
+        of_row, labels = classes or (self.of_row[:0], self.labels[:0, :0])
+        return type(self)(
+            n_sums=n_sums,
+            all_rows=bool(all_rows),
+            whole=classes is not None,
+            of_row=of_row,
+            labels=labels,
+        )
+
+    def n_following(self, enough: int = 0) -> int:
+        """Return how many rows follow from the sums.
+
+        A bound from above where it is no larger than ``enough``, or no history is kept.
+        """
+        if not self.whole:
+            return self.n_sums
+        sizes = np.bincount(self.of_row, minlength=self.labels.shape[1])
+        most = min(self.n_sums, int(np.count_nonzero(sizes == 1)))
+        if most <= enough:
+            return most
+        return n_of_leverage_one(self.labels, sizes)
+
+
+def most_following(share: float, n_rows: int) -> int:
+    """Return how many of so many own rows may follow from sums."""
+    return max(FEWEST, int(share * n_rows))

@@ -1,0 +1,194 @@
+"""One field that makes up nearly the whole distance: its party asks before rows leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from clustering_protocols import engine, simulation
+from clustering_protocols.arrays import FloatArray
+from clustering_protocols.data import matrix
+from clustering_protocols.preparation.dominance import Compared
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.recipe import Preparation, Treatment
+from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import Layout
+
+SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
+ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
+
+
+def asked(session: Session, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Play a session; return what its first party is asked, and its preview."""
+    answers: list[engine.Answer] = []
+    reply = engine.PartyEngine.reply
+
+    def seen(self: Any, *given: Any, **named: Any) -> engine.Answer:
+        answer = reply(self, *given, **named)
+        if self.slot == "r1c1":
+            answers.append(answer)
+        return answer
+
+    monkeypatch.setattr(engine.PartyEngine, "reply", seen)
+    session.to_the_end()
+    asks = " ".join(answer.asks for answer in answers).strip()
+    name = "what the analyst alone reads best of one field"
+    shown = [answer.notes[name] for answer in answers if name in answer.notes]
+    assert len(shown) == 1
+    return asks, shown[0]
+
+
+def described(X: FloatArray, wide: float | None) -> Schema:
+    """Return a dictionary of ranges: true ones, or of all fields but the first wide."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if wide is not None:
+        low[1:], high[1:] = -wide, wide
+    return Schema(
+        fields=tuple(
+            Field(
+                name=f"f{place}",
+                constraints=Constraints(minimum=float(a), maximum=float(b)),
+            )
+            for place, (a, b) in enumerate(zip(low, high, strict=True))
+        )
+    )
+
+
+def session(
+    params: Any,
+    X: FloatArray,
+    layout: Layout = ROWS,
+    schema: Schema | None = None,
+    weight: float = 1.0,
+    **more: Any,
+) -> Session:
+    names = [f"f{place}" for place in range(X.shape[1])]
+    schema = schema or described(X, None)
+    parts = simulation.split(X, layout, 0, names, dictionary=[schema]).data
+    prepared = None
+    if weight != 1:
+        prepared = [Preparation(fields=(Treatment(name="f0", weight=weight),))]
+    return Session(
+        *(params, layout, parts, 0), dictionary=[schema], preparation=prepared, **more
+    )
+
+
+@pytest.mark.threat(152)
+@pytest.mark.parametrize("name", list(SETS))
+def test_declared_ranges_that_make_one_field_the_distance_are_asked_about(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = SETS[name]().data[:150]
+    params = OmniFC(n_clusters=3, scaling="minmax", ranges="declared")
+    chosen = session(params, X, schema=described(X, 1e6))
+    asks, shown = asked(chosen, monkeypatch)
+    assert "Field 'f0' makes up 100%" in asks
+    assert "allow_one_field=true" in asks
+    assert "'f0', to |r| 1.00" in shown
+
+
+@pytest.mark.threat(152)
+@pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
+@pytest.mark.parametrize("name", list(SETS))
+def test_a_weight_that_makes_one_field_the_distance_is_asked_about(
+    name: str, protocol: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = SETS[name]().data[:150]
+    asks, _ = asked(session(protocol(n_clusters=3), X, weight=10.0), monkeypatch)
+    assert "Field 'f0' makes up" in asks
+
+
+@pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
+@pytest.mark.parametrize("name", list(SETS))
+def test_equal_fields_are_not_asked_about(
+    name: str, protocol: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = SETS[name]().data[:150]
+    asks, shown = asked(session(protocol(n_clusters=3), X), monkeypatch)
+    assert asks == ""
+    r = float(shown.split("|r| ")[1].split(",")[0])
+    assert 0.5 < r < 1.0
+
+
+def test_split_columns_count_the_fields_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One field of a party is not the whole, unless the terms make it so."""
+    names, X = ["a", "b", "c"], load_iris().data[:, :3]
+    parts = simulation.split(X, COLUMNS, 0, names).data
+    params = LosslessFederated(n_clusters=2)
+    asks, _ = asked(Session(params, COLUMNS, parts, 0), monkeypatch)
+    assert asks == ""
+    dictionary = [Schema(fields=(Field(name=name),)) for name in names]
+    weights = [
+        Preparation(fields=(Treatment(name=name, weight=weight),))
+        for name, weight in zip(names, (10.0, 1.0, 1.0), strict=True)
+    ]
+    parts = simulation.split(X, COLUMNS, 0, names, dictionary=dictionary).data
+    heavy = Session(
+        *(params, COLUMNS, parts, 0), dictionary=dictionary, preparation=weights
+    )
+    asks, _ = asked(heavy, monkeypatch)
+    assert "Field 'a' makes up 98%" in asks
+
+
+def test_an_operator_may_let_one_field_dominate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = load_iris().data
+    allowed = {slot: {"allow_one_field": True} for slot in ROWS.names}
+    heavy = session(OmniFC(n_clusters=3), X, weight=10.0, choices=allowed)
+    asks, shown = asked(heavy, monkeypatch)
+    assert asks == ""
+    assert "'f0', to |r| 1.00" in shown
+
+
+# The numbers
+
+
+def compared(rows: FloatArray, fields: list[str], *others: float) -> Compared:
+    Z = rows - rows.mean(axis=0)
+    return Compared(fields=fields, covariance=Z.T @ Z / len(Z), others=np.array(others))
+
+
+@pytest.mark.parametrize("n_fields", [1, 2, 5, 30])
+def test_the_limit_is_the_share_of_a_weight_of_two(n_fields: int) -> None:
+    rows = np.random.default_rng(1).normal(size=(4000, n_fields))
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    rows[:, 0] *= 2
+    found = compared(rows, [f"f{each}" for each in range(n_fields)])
+    name, share = found.largest
+    assert name == "f0"
+    np.testing.assert_allclose(share, found.limit, rtol=1e-9)
+    alone = compared(rows[:, :1], ["f0"], *[1.0] * (n_fields - 1))
+    np.testing.assert_allclose(alone.largest[1], alone.limit, rtol=1e-9)
+
+
+def test_columns_of_one_field_count_together() -> None:
+    rows = np.random.default_rng(1).normal(size=(4000, 4))
+    rows /= rows.std(axis=0)
+    name, share = compared(rows, ["ward", "ward", "ward", "age"]).largest
+    assert (name, round(share, 6)) == ("ward", 0.75)
+
+
+def test_what_is_read_is_the_correlation_with_a_principal_component() -> None:
+    X = matrix(simulation.split(load_wine().data, ROWS, 0).data["r1c1"])
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    _, _, directions = np.linalg.svd(Z, full_matrices=False)
+    r = np.abs(np.corrcoef(np.hstack([Z, Z @ directions.T]), rowvar=False))
+    width = X.shape[1]
+    names = [str(place) for place in range(width)]
+    name, found = compared(Z, names).best_read
+    np.testing.assert_allclose(found, r[:width, width:].max(), rtol=1e-9)
+    assert name == names[int(r[:width, width:].max(axis=1).argmax())]
+
+
+def test_constant_columns_are_none_that_anybody_reads() -> None:
+    found = compared(np.ones((9, 2)), ["a", "b"])
+    assert (found.best_read, found.largest[1]) == (("a", 0.0), 0.0)

@@ -1,0 +1,160 @@
+"""Numbers moved by at most half their last digit: how far, and always the same way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.repeats import find_axes, last_digits, matched, rows_of, turned
+from scipy.stats import kstest
+from clustering_protocols.contract import Params
+from clustering_protocols.data import MatrixSource, matrix
+from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.preparation.jitter import JitteredRows
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.recipe import Preparation, Treatment
+from clustering_protocols.registry import Proposal, draw_up, name_of
+from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.terms import Layout, Terms, read_terms
+from party_sdk.memory import PartyFolder
+from party_sdk.uses import moved_rows
+
+RNG = np.random.default_rng(0)
+SCHEMA = Schema(
+    fields=(
+        Field(name="dose", decimals=1, constraints=Constraints(minimum=0, maximum=9)),
+        Field(name="age", type="integer"),
+        Field(name="smokes", type="boolean"),
+        Field(
+            name="grade", type="integer", categories=(0, 1, 2), categoriesOrdered=True
+        ),
+    )
+)
+X = np.column_stack(
+    [
+        RNG.integers(0, 91, 400) / 10,
+        RNG.integers(20, 90, 400),
+        RNG.integers(0, 2, 400),
+        RNG.integers(0, 3, 400),
+    ]
+)
+WAYS = [OmniFC(n_clusters=3, jitter=True), DataCollaboration(n_clusters=3, jitter=True)]
+
+
+def source(rows: np.ndarray = X) -> MatrixSource:
+    return MatrixSource(rows, columns=SCHEMA.names, gaps=True)
+
+
+def moved(rows: np.ndarray = X, key: bytes = bytes(32)) -> np.ndarray:
+    words = np.arange(len(rows), dtype=np.uint64)
+    return matrix(
+        JitteredRows(source=source(rows), schema=SCHEMA, key=key, words=words)
+    )
+
+
+def terms_of(
+    params: Params, schema: Schema = SCHEMA, preparation: Preparation | None = None
+) -> Terms:
+    proposal = Proposal(
+        protocol=name_of(params),
+        params=params.model_dump(mode="json"),
+        layout=Layout.lattice(3),
+        dictionary=(schema,),
+        preparation=None if preparation is None else (preparation,),
+        seed=0,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def test_numbers_move_by_less_than_half_their_last_digit_and_levels_do_not() -> None:
+    shifts = moved() - X
+    assert np.abs(shifts[:, 0]).max() <= 0.05 + 1e-12
+    assert np.abs(shifts[:, 1]).max() <= 0.5
+    assert kstest(shifts[:, 1], "uniform", (-0.5, 1)).pvalue > 1e-4
+    assert (shifts[:, 2:] == 0).all()
+    assert moved()[:, 0].min() >= 0
+    assert moved()[:, 0].max() <= 9
+    assert abs(np.corrcoef(shifts[:, 0], shifts[:, 1])[0, 1]) < 0.15
+
+
+def test_no_value_stays_no_value() -> None:
+    gappy = np.where(np.arange(len(X))[:, None] % 7 == 0, np.nan, X)
+    assert np.array_equal(np.isnan(moved(gappy)), np.isnan(gappy))
+
+
+def test_another_key_moves_otherwise() -> None:
+    assert not np.isclose(moved(), moved(key=bytes([1]) * 32))[:, :2].any(axis=1).all()
+
+
+@pytest.mark.threat(134)
+def test_a_row_moves_alike_in_every_session_and_order_and_with_a_field_less(
+    tmp_path: Path,
+) -> None:
+    ids = [f"p{number}" for number in range(len(X))]
+    terms = terms_of(WAYS[0], preparation=_levels(SCHEMA))
+    first = PartyFolder(tmp_path, "one", "r1c1")
+    there = matrix(
+        moved_rows(first, terms, MatrixSource(X, columns=SCHEMA.names, ids=ids))
+    )
+    backwards = MatrixSource(X[::-1], columns=SCHEMA.names, ids=ids[::-1])
+    again = moved_rows(PartyFolder(tmp_path, "two", "r1c1"), terms, backwards)
+    assert np.array_equal(matrix(again)[::-1], there)
+    fewer = Schema(fields=SCHEMA.fields[1:3])
+    data = MatrixSource(X[:, 1:3], columns=fewer.names, ids=ids)
+    less = terms_of(WAYS[1], fewer, _levels(fewer))
+    folder = PartyFolder(tmp_path, "three", "r1c1")
+    assert np.array_equal(matrix(moved_rows(folder, less, data)), there[:, 1:3])
+
+
+def _levels(schema: Schema) -> Preparation:
+    return Preparation(fields=tuple(Treatment(name=name) for name in schema.names))
+
+
+@pytest.mark.parametrize("params", WAYS, ids=["omnifc", "dc"])
+def test_terms_have_to_say_how_many_decimals_there_are_and_fill_nothing(
+    params: Params,
+) -> None:
+    unsaid = Schema(fields=(Field(name="dose"), Field(name="age", type="integer")))
+    with pytest.raises(InvalidParameters, match="decimals 'dose'"):
+        terms_of(params, unsaid)
+    filled = Preparation(fields=(Treatment(name="age", missing="mean"),))
+    with pytest.raises(InvalidParameters, match="'age' are filled"):
+        terms_of(params, SCHEMA, filled)
+
+
+@pytest.mark.threat(134)
+@pytest.mark.parametrize("name", ["iris", "wine", "diabetes"])
+def test_rounded_numbers_show_their_axes_and_with_jitter_none(name: str) -> None:
+    rows = rows_of(name, most=200)
+    two = {j for j, column in enumerate(rows.T) if len(np.unique(column)) == 2}
+    n_found = [len(_found(rows) - two), len(_found(_jittered(rows)) - two)]
+    assert n_found == [rows.shape[1] - len(two), 0]
+
+
+def _found(rows: np.ndarray) -> set[int]:
+    Z = turned(rows, 0)
+    return set(matched(find_axes(Z, 20), Z, rows))
+
+
+def _jittered(rows: np.ndarray) -> np.ndarray:
+    decimals = np.rint(-np.log10(last_digits(rows))).astype(int).tolist()
+    fields = []
+    for place, digits in enumerate(decimals):
+        is_two = len(np.unique(rows[:, place])) == 2
+        kind = (
+            {"categories": (1, 2), "type": "integer"}
+            if is_two
+            else {"decimals": digits}
+        )
+        fields.append(Field(name=f"x{place}", **kind))  # type: ignore[arg-type]
+    words = np.arange(len(rows), dtype=np.uint64)
+    data = JitteredRows(
+        source=MatrixSource(rows),
+        schema=Schema(fields=tuple(fields)),
+        key=bytes(range(32)),
+        words=words,
+    )
+    return matrix(data)

@@ -1,0 +1,258 @@
+"""What a home keeps of the rows that it showed: in either order, over sessions, again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from clustering_protocols import codec
+from clustering_protocols.contract import Params
+from clustering_protocols.data import MatrixSource
+from clustering_protocols.errors import GuardRefused
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.registry import Proposal, draw_up, name_of
+from clustering_protocols.schema import numbers
+from clustering_protocols.terms import Identities, Layout, Terms, read_terms
+from party_sdk.memory import PartyFolder
+from party_sdk.row_marks import KEY_FILE, PROFILED, marks_of, row_key
+from party_sdk.sealing import SecretFiles
+from party_sdk.shown import ShownTables
+from party_sdk.shown_files import FILE
+from party_sdk.uses import use_of
+
+NAMES = ("a", "b", "c", "d")
+X = load_iris().data[::3] + np.random.default_rng(0).normal(size=(50, 4)) / 100
+IDS = [f"patient {number}" for number in range(len(X))]
+LLF = LosslessFederated(n_clusters=3)
+SIZES = LosslessFederated(n_clusters=3, publish="sizes")
+ANALYST, OTHER_ANALYST = "a" * 64, "b" * 64
+COORDINATOR, OTHER_COORDINATOR = "c" * 64, "d" * 64
+
+
+def terms_of(
+    params: Params,
+    names: tuple[str, ...] = NAMES,
+    analyst: str = ANALYST,
+    coordinator: str = COORDINATOR,
+) -> Terms:
+    proposal = Proposal(
+        protocol=name_of(params),
+        params=params.model_dump(mode="json"),
+        layout=Layout.lattice(3),
+        identities=Identities(analyst=analyst, coordinator=coordinator),
+        dictionary=(numbers(names, -99, 99),),
+        seed=0,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def table(
+    rows: np.ndarray = X, names: tuple[str, ...] = NAMES, ids: Any = None
+) -> MatrixSource:
+    return MatrixSource(rows, columns=names, ids=ids)
+
+
+class Home:
+    """A home in which sessions come one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.n_sessions = path, 0
+
+    def runs(self, terms: Terms, data: MatrixSource, *, allowed: bool = False) -> None:
+        self.n_sessions += 1
+        folder = PartyFolder(self.path, f"session-{self.n_sessions}", "r1c1")
+        use = use_of(folder, terms, data.columns)
+        shown = ShownTables(self.path)
+        shown.check(use, data, allowed=allowed)
+        shown.keep(use, data)
+        ShownTables(self.path).check(use, data, allowed=allowed)  # it goes on
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.mark.threat(132)
+@pytest.mark.parametrize(
+    "rows", [OmniFC(n_clusters=3), DataCollaboration(n_clusters=3)]
+)
+@pytest.mark.parametrize("means_first", [True, False])
+def test_means_and_geometry_of_the_same_rows_are_asked_about(
+    home: Home, rows: Params, *, means_first: bool
+) -> None:
+    first, then = (LLF, rows) if means_first else (rows, LLF)
+    home.runs(terms_of(first), table())
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        home.runs(terms_of(then), table())
+    home.runs(terms_of(then), table(), allowed=True)
+    home.runs(terms_of(SIZES), table())
+
+
+FEWER = tuple(NAMES[:3])
+
+
+@pytest.mark.threat(132)
+@pytest.mark.parametrize(
+    "later",
+    [
+        table(X[:, :3], FEWER),
+        table(X[:, :3], FEWER, IDS),
+        table(X[::-1]),
+        table(X[:, ::-1], NAMES[::-1]),
+        table(X, NAMES, [str(number) for number in range(50)]),
+        table(np.vstack([X, X[:25] + 1])),
+        table(X[10:]),
+    ],
+    ids=[
+        "a field less",
+        "a field less, with ids",
+        "another order",
+        "columns in another order",
+        "another id column",
+        "rows added",
+        "rows gone",
+    ],
+)
+@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
+def test_the_same_people_are_known_again(
+    home: Home, later: MatrixSource, ids: Any
+) -> None:
+    home.runs(terms_of(LLF), table(ids=ids))
+    terms = terms_of(OmniFC(n_clusters=3), tuple(later.columns))
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        home.runs(terms, later)
+
+
+def test_other_people_are_asked_about_nothing(home: Home) -> None:
+    rows = load_iris().data
+    home.runs(terms_of(LLF), table(rows[0::2]))
+    home.runs(terms_of(OmniFC(n_clusters=3)), table(rows[1::2] + 0.01))
+
+
+@pytest.mark.threat(132)
+@pytest.mark.parametrize(
+    ("analyst", "coordinator", "asks"),
+    [
+        (OTHER_ANALYST, COORDINATOR, True),
+        (ANALYST, OTHER_COORDINATOR, True),
+        (OTHER_ANALYST, OTHER_COORDINATOR, False),
+    ],
+)
+def test_one_of_two_keys_is_enough_and_two_others_are_not_known(
+    home: Home, analyst: str, coordinator: str, *, asks: bool
+) -> None:
+    home.runs(terms_of(LLF), table())
+    later = terms_of(OmniFC(n_clusters=3), NAMES, analyst, coordinator)
+    if asks:
+        with pytest.raises(GuardRefused, match="allow_shown_together"):
+            home.runs(later, table())
+    else:
+        home.runs(later, table())
+
+
+@pytest.mark.threat(133)
+def test_published_means_of_nearly_the_same_rows_are_refused(home: Home) -> None:
+    home.runs(terms_of(LLF), table())
+    for allowed in (False, True):
+        with pytest.raises(GuardRefused, match="nearly the same rows"):
+            home.runs(terms_of(LLF), table(X[1:]), allowed=allowed)
+    home.runs(terms_of(SIZES), table(X[1:]))
+    home.runs(terms_of(LLF), table(X[10:]))
+
+
+@pytest.mark.threat(133)
+def test_the_third_session_that_publishes_means_of_the_same_rows_is_asked_about(
+    home: Home,
+) -> None:
+    home.runs(terms_of(LLF), table())
+    home.runs(terms_of(LLF), table(X[::-1]))
+    with pytest.raises(GuardRefused, match="2 times before"):
+        home.runs(terms_of(LLF), table())
+    home.runs(terms_of(LLF), table(), allowed=True)
+
+
+def test_geometry_of_other_columns_is_asked_about_and_of_the_same_is_not(
+    home: Home,
+) -> None:
+    home.runs(terms_of(OmniFC(n_clusters=3)), table())
+    home.runs(terms_of(OmniFC(n_clusters=4)), table())
+    with pytest.raises(GuardRefused, match="by another protocol, or of other columns"):
+        home.runs(terms_of(OmniFC(n_clusters=3), FEWER), table(X[:, :3], FEWER))
+
+
+def write_as_0_2_0_did(home: Path, data: MatrixSource) -> bytes:
+    """Write ``profiled.arrays`` with the marks of one table, and return its key."""
+    key = bytes(range(32))
+    marks = marks_of(key, data)
+    arrays = {"table.0": np.sort(marks.table)}
+    if marks.ids is not None:
+        arrays["ids.0"] = np.sort(marks.ids)
+    (home / PROFILED).write_bytes(codec.encode({"key": key.hex()}, arrays))
+    return key
+
+
+@pytest.mark.threat(133)
+@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
+def test_a_home_that_was_upgraded_forgets_nothing(home: Home, ids: Any) -> None:
+    key = write_as_0_2_0_did(home.path, table(X[:, ::-1], NAMES[::-1], ids))
+    home.runs(terms_of(SIZES), table(X + 1))
+    later = [None if ids is None else ids[1:], None if ids is None else ids]
+    backwards = NAMES[::-1]
+    for _ in range(2):
+        with pytest.raises(GuardRefused, match="nearly the same rows"):
+            home.runs(terms_of(LLF, backwards), table(X[1:, ::-1], backwards, later[0]))
+        with pytest.raises(GuardRefused, match="allow_shown_together"):
+            home.runs(
+                terms_of(OmniFC(n_clusters=3), backwards),
+                table(X[:, ::-1], backwards, later[1]),
+            )
+        home.runs(terms_of(LLF), table(X * 2 - 9))
+        assert not (home.path / PROFILED).exists()
+    assert row_key(home.path) == key
+
+
+def test_marks_tell_no_row_to_who_has_not_the_key(tmp_path: Path) -> None:
+    contents = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        Home(tmp_path / name).runs(terms_of(LLF), table(ids=IDS))
+        contents.append((tmp_path / name / FILE).read_bytes())
+    arrays = [codec.decode(content)[1] for content in contents]
+    for kind in ("ids", "cells", "sketches"):
+        assert not np.intersect1d(arrays[0][kind][:50], arrays[1][kind][:50]).size
+
+
+def test_a_table_is_kept_once_however_often_it_is_used(home: Home) -> None:
+    for _ in range(3):
+        home.runs(terms_of(DataCollaboration(n_clusters=2)), table())
+    _, arrays = codec.decode((home.path / FILE).read_bytes())
+    assert len(arrays["cells"]) == len(X)
+    assert len(json.loads(arrays["tables"].tobytes())[0]["uses"]) == 3
+
+
+def test_what_shows_nothing_outside_leaves_nothing(home: Home) -> None:
+    home.runs(terms_of(SIZES), table())
+    assert not (home.path / FILE).exists()
+
+
+def test_marks_lie_sealed_in_a_sealed_home_and_are_read_there(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.runs(terms_of(LLF), table())
+    clear = (home.path / FILE).read_bytes()
+    monkeypatch.setenv("COTERIE_PASSPHRASE", "a phrase")
+    SecretFiles(home.path).seal("a phrase")
+    for name in (FILE, KEY_FILE):
+        assert (home.path / name).read_bytes().startswith(b"coterie-sealed")
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        home.runs(terms_of(OmniFC(n_clusters=3)), table())
+    SecretFiles(home.path).open()
+    assert (home.path / FILE).read_bytes() == clear
