@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from benchmarks.repeats import find_axes, last_digits, matched, rows_of, turned
-from scipy.stats import kstest
 from clustering_protocols.contract import Params
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import InvalidParameters

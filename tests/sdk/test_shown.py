@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from support.house import House
+from support.in_process import in_process
 
 from clustering_protocols import codec
 from clustering_protocols.contract import Params
@@ -256,3 +260,26 @@ def test_marks_lie_sealed_in_a_sealed_home_and_are_read_there(
         home.runs(terms_of(OmniFC(n_clusters=3)), table())
     SecretFiles(home.path).open()
     assert (home.path / FILE).read_bytes() == clear
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with in_process(tmp_path / "analyst", driven=True) as api:
+        yield House(api, tmp_path)
+
+
+@pytest.mark.threat(132)
+def test_centroids_of_one_session_and_distances_of_another_are_asked_about_over_http(
+    house: House,
+) -> None:
+    tables = [
+        pd.DataFrame(load_iris().data[i::3], columns=list(NAMES)) for i in range(3)
+    ]
+    dictionary = [numbers(NAMES, -1, 9)]
+    first = house.open("means", LLF, Layout.lattice(3), dictionary=dictionary)
+    house.run(first, tables)
+    then = house.open(
+        "rows", OmniFC(n_clusters=3), Layout.lattice(3), dictionary=dictionary
+    )
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        house.run(then, tables)

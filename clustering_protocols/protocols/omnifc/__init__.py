@@ -56,8 +56,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     risks: ClassVar = {
         "distances-are-data-up-to-motion": (
             "The analyst learns the distances between all rows, which are the data up to "
-            "a rotation, a reflection and a shift; features of two values (yes or no) may "
-            "show there. A party that gives it one row more than there are features (or "
+            "a rotation, a reflection and a shift. Features of two values (yes or no) and "
+            "missing values that were filled show there. Where numbers are rounded, as "
+            "measurements are, it finds all features in the distances alone, but for "
+            "signs and an offset: 27 of 27 of three tables of 4 to 13 features. Terms "
+            "that say jitter prevent that. A party that gives it one row more than there are features (or "
             "the landmarks, where these are drawn) lets it compute all other rows."
         ),
         "analyst-learns-segments-distances": (
