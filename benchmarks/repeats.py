@@ -2,15 +2,16 @@
 
     python -m benchmarks.repeats [--sets A,B] [--jitter none] [--protocol dc]
 
-Numbers that are given to a last digit lie on a lattice whose axes are the fields, and
-so do differences of rows. A motion turns the lattice and leaves it one: a short basis of it
-(Lenstra, Lenstra and Lovász) shows the fields' axes and the length of their last digits. It
-takes some d + 30 rows, no repeated value, no release and no known row. Found is a field
-along which a basis vector lies with |r| >= .999; the search itself does not know the fields.
+Numbers that are given to a last digit lie on a lattice whose axes are the fields, and so
+do differences of rows. A motion turns the lattice and leaves it one: a short basis of it
+(Lenstra, Lenstra and Lovász) shows the axes and the length of their last digits. It takes
+some d + 30 rows; no value has to repeat, no row to be known, nothing to be released. Found
+is a field along which a basis vector lies with |r| >= .999; the search does not know them.
 
 `omnifc`: the rows, turned, to the digits that its fraction keeps. `dc`: the rows in the
-common space of a session of three parties. `half`: every number is moved by at most half
-its last digit first. Ends with 1 if a field is found then, those of two values left out.
+common space of a session of three parties; `dc-all` with all dimensions. `half`: every
+number is moved by at most half its last digit first. Ends with 1 if a field is found then,
+those of two values left out.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def turned(X: Matrix, seed: int) -> Matrix:
     return scaled @ R + rng.normal(size=X.shape) * 2.0**-22
 
 
-def common_space(X: Matrix, seed: int) -> tuple[Matrix, Matrix]:
+def common_space(X: Matrix, seed: int, **more: Any) -> tuple[Matrix, Matrix]:
     """Return the rows in the common space of a session of `dc`, and the rows themselves."""
     from clustering_protocols import row_blocks, simulation
     from clustering_protocols.protocols.dc import DataCollaboration, analyst
@@ -138,14 +139,23 @@ def common_space(X: Matrix, seed: int) -> tuple[Matrix, Matrix]:
         return maps
 
     parts = simulation.split(X, Layout.lattice(3), seed)
-    analyst.fit_maps = keeping
+    analyst.fit_maps = keeping  # type: ignore[assignment]  # put back below
     try:
-        params = DataCollaboration(n_clusters=3)
+        params = DataCollaboration(n_clusters=3, **more)
         run = simulation.Session(params, parts.layout, parts.data, seed).to_the_end()
     finally:
         analyst.fit_maps = honest
     rows = [X[parts.held[s]][run.orders[s]] for s in parts.layout.names]
     return kept[0], np.vstack(rows)
+
+
+def _seen(X: Matrix, protocol: str) -> tuple[Matrix, Matrix]:
+    """Return what the analyst has of rows, and the rows in the same order."""
+    if protocol == "omnifc":
+        return turned(X, 0), X
+    return common_space(
+        X, 0, dimensions="all" if protocol == "dc-all" else "all_but_one"
+    )
 
 
 def rows_of(name: str, most: int = 600) -> Matrix:
@@ -166,7 +176,9 @@ def main() -> int:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--jitter", default="none,half")
-    parser.add_argument("--protocol", choices=["omnifc", "dc"], default="omnifc")
+    parser.add_argument(
+        "--protocol", choices=["omnifc", "dc", "dc-all"], default="omnifc"
+    )
     given = parser.parse_args()
     failed = False
     for name in given.sets.split(","):
@@ -178,8 +190,7 @@ def main() -> int:
         two = {j for j, column in enumerate(X.T) if len(np.unique(column)) == 2}
         for jitter in given.jitter.split(","):
             moved = jittered(X, 1) if jitter == "half" else X
-            is_dc = given.protocol == "dc"
-            Z, rows = common_space(moved, 0) if is_dc else (turned(moved, 0), moved)
+            Z, rows = _seen(moved, given.protocol)
             found = matched(find_axes(Z, given.seconds), Z, rows)
             failed |= jitter == "half" and bool(found.keys() - two)
             print(

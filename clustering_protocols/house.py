@@ -35,7 +35,8 @@ RISKS: Final[Mapping[str, str]] = {
         "values lie in each part of a grid. A party that holds nearly all rows of a "
         "cluster reads the rest of it; so does whoever takes one such session off another "
         "over nearly the same rows, or over the same rows in other clusters, and an "
-        "analyst who works together with a party. "
+        "analyst who works together with a party. With protocols that show the analyst "
+        "rows up to a motion, the two then have all rows. "
         "Clusters of few rows are told together, as one."
     ),
     "profiles-told": (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from benchmarks.repeats import find_axes, last_digits, matched, rows_of, turned
-from scipy.stats import kstest
 from clustering_protocols.contract import Params
 from clustering_protocols.data import MatrixSource, matrix
 from clustering_protocols.errors import InvalidParameters
@@ -89,7 +89,7 @@ def test_another_key_moves_otherwise() -> None:
     assert not np.isclose(moved(), moved(key=bytes([1]) * 32))[:, :2].any(axis=1).all()
 
 
-@pytest.mark.threat(134)
+@pytest.mark.threat(157)
 def test_a_row_moves_alike_in_every_session_and_order_and_with_a_field_less(
     tmp_path: Path,
 ) -> None:
@@ -125,7 +125,7 @@ def test_terms_have_to_say_how_many_decimals_there_are_and_fill_nothing(
         terms_of(params, SCHEMA, filled)
 
 
-@pytest.mark.threat(134)
+@pytest.mark.threat(157)
 @pytest.mark.parametrize("name", ["iris", "wine", "diabetes"])
 def test_rounded_numbers_show_their_axes_and_with_jitter_none(name: str) -> None:
     rows = rows_of(name, most=200)

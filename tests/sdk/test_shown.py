@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from support.house import House
+from support.in_process import in_process
 
 from clustering_protocols import codec
 from clustering_protocols.contract import Params
@@ -80,7 +84,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-@pytest.mark.threat(132)
+@pytest.mark.threat(155)
 @pytest.mark.parametrize(
     "rows", [OmniFC(n_clusters=3), DataCollaboration(n_clusters=3)]
 )
@@ -99,7 +103,7 @@ def test_means_and_geometry_of_the_same_rows_are_asked_about(
 FEWER = tuple(NAMES[:3])
 
 
-@pytest.mark.threat(132)
+@pytest.mark.threat(155)
 @pytest.mark.parametrize(
     "later",
     [
@@ -137,7 +141,7 @@ def test_other_people_are_asked_about_nothing(home: Home) -> None:
     home.runs(terms_of(OmniFC(n_clusters=3)), table(rows[1::2] + 0.01))
 
 
-@pytest.mark.threat(132)
+@pytest.mark.threat(155)
 @pytest.mark.parametrize(
     ("analyst", "coordinator", "asks"),
     [
@@ -158,7 +162,7 @@ def test_one_of_two_keys_is_enough_and_two_others_are_not_known(
         home.runs(later, table())
 
 
-@pytest.mark.threat(133)
+@pytest.mark.threat(156)
 def test_published_means_of_nearly_the_same_rows_are_refused(home: Home) -> None:
     home.runs(terms_of(LLF), table())
     for allowed in (False, True):
@@ -168,7 +172,7 @@ def test_published_means_of_nearly_the_same_rows_are_refused(home: Home) -> None
     home.runs(terms_of(LLF), table(X[10:]))
 
 
-@pytest.mark.threat(133)
+@pytest.mark.threat(156)
 def test_the_third_session_that_publishes_means_of_the_same_rows_is_asked_about(
     home: Home,
 ) -> None:
@@ -199,7 +203,7 @@ def write_as_0_2_0_did(home: Path, data: MatrixSource) -> bytes:
     return key
 
 
-@pytest.mark.threat(133)
+@pytest.mark.threat(156)
 @pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
 def test_a_home_that_was_upgraded_forgets_nothing(home: Home, ids: Any) -> None:
     key = write_as_0_2_0_did(home.path, table(X[:, ::-1], NAMES[::-1], ids))
@@ -256,3 +260,26 @@ def test_marks_lie_sealed_in_a_sealed_home_and_are_read_there(
         home.runs(terms_of(OmniFC(n_clusters=3)), table())
     SecretFiles(home.path).open()
     assert (home.path / FILE).read_bytes() == clear
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with in_process(tmp_path / "analyst", driven=True) as api:
+        yield House(api, tmp_path)
+
+
+@pytest.mark.threat(155)
+def test_centroids_of_one_session_and_distances_of_another_are_asked_about_over_http(
+    house: House,
+) -> None:
+    tables = [
+        pd.DataFrame(load_iris().data[i::3], columns=list(NAMES)) for i in range(3)
+    ]
+    dictionary = [numbers(NAMES, -1, 9)]
+    first = house.open("means", LLF, Layout.lattice(3), dictionary=dictionary)
+    house.run(first, tables)
+    then = house.open(
+        "rows", OmniFC(n_clusters=3), Layout.lattice(3), dictionary=dictionary
+    )
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        house.run(then, tables)

@@ -14,13 +14,10 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Example,
     Exchange,
-    Kind,
-    Reader,
     Shown,
     Stage,
     Trace,
     role,
-    to,
 )
 from clustering_protocols.terms import Layout
 
@@ -49,8 +46,8 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         return list(self.risks)
 
     def shows(self, params: Dummy, layout: Layout) -> frozenset[Shown]:
-        """Return labels, which are no clusters of anything."""
-        return to(Reader.GROUP, Kind.LABELS)
+        """Return nothing: labels in turn say nothing of rows."""
+        return frozenset()
 
     def stages(self, params: Dummy, layout: Layout) -> Sequence[Stage]:
         """Return greeting (one round) and count (two rounds)."""

@@ -202,13 +202,15 @@ def published(
     session: LlfSession,
     scale: Scaler,
     known: messages.Centroids,
+    final: messages.FinalMeans,
     totals: ClosingTotals,
 ) -> messages.Published:
     """Return what the terms let out of clusters that are large enough, rounded.
 
-    Centroids lie on a grid of max(1/20, 5/n) spreads for a cluster of n rows (of the
-    declared range, where that is the unit), sizes are told to fives: what two sessions
-    differ by then says less of a single row than the mean of all rows does.
+    Centroids are the means of the final labels (fuzzy: those of the last update), on a
+    grid of max(1/20, 5/n) spreads for a cluster of n rows (of the declared range, where
+    that is the unit); sizes are told to fives: what two sessions differ by then says less
+    of a single row than the mean of all rows does.
     """
     params = session.params
     silent = params.publish == "nothing"
@@ -216,10 +218,11 @@ def published(
     if silent:
         large = large[:0]
     told = large if params.publish == "centroids" else large[:0]
-    step = _steps(totals.sizes[told]) * _units(session, scale)
+    shown = (known.centroids if params.fuzzy else final.means)[told]
+    step = _steps(final.counts[told]) * _units(session, scale)
     return messages.Published(
         clusters=large.astype(np.int64),
-        centroids=scale.undo(np.rint(known.centroids[told] / step) * step),
+        centroids=scale.undo(np.rint(shown / step) * step),
         sizes=_in_fives(totals.sizes[large]),
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
@@ -228,7 +231,7 @@ def published(
 
 def _steps(sizes: IntArray) -> FloatArray:
     """Return to which share of a spread the centroids (p, 1) are told."""
-    return np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / sizes)[:, None]
+    return np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))[:, None]
 
 
 def _units(session: LlfSession, scale: Scaler) -> FloatArray:
@@ -239,7 +242,8 @@ def _units(session: LlfSession, scale: Scaler) -> FloatArray:
 
 def _in_fives(sizes: IntArray) -> IntArray:
     """Return sizes (p,) as the nearest multiples of five above none."""
-    return np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
+    fives: IntArray = np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
+    return fives
 
 
 def nothing(width: int, n_updates: int) -> messages.Published:

@@ -64,7 +64,9 @@ def tell(here: RowsRound, task: messages.Tell) -> Reply:
     mark = digest(known.centroids, known.number) + totals.mark
     figures = None
     if task.members[0] == here.context.slot.name:
-        shown = closing.published(here.context.session, here.scale, known, totals)
+        final = here.means(task, known)
+        session, scale = here.context.session, here.scale
+        shown = closing.published(session, scale, known, final, totals)
         if here.params.publish != "nothing":
             figures = totals.figures.rounded()
     else:

@@ -1,0 +1,159 @@
+"""Writes who learns what, of every protocol and release, into README and docs/security.md.
+
+    python -m benchmarks.shown
+
+From what protocols declare (`ClusteringProtocol.shows`) and releases show. A test holds the
+tables current, and that each example of each protocol is in them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from clustering_protocols.contract.shown import (
+    SENTENCES,
+    Kind,
+    Reader,
+    Shown,
+    kinds_of,
+    of_fillings,
+    of_release,
+)
+from clustering_protocols.recipe import Plan, Preparation, Treatment
+from clustering_protocols.registry import parse_params, protocol
+from clustering_protocols.release import Release
+from clustering_protocols.schema import Field, Schema
+from clustering_protocols.terms import Layout
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+BEGIN, END = "<!-- shown -->", "<!-- end of shown -->"
+ROWS_SPLIT, COLUMNS_SPLIT = Layout.lattice(3), Layout.lattice(1, 3)
+_HEAD: Final = (
+    "| protocol or release | analyst and coordinator | parties of the same columns | "
+    "every party |\n|---|---|---|---|"
+)
+
+
+class Way(NamedTuple):
+    """A protocol with parameters, and how rows and columns are split."""
+
+    name: str
+    said: str
+    params: dict[str, Any]
+    layout: Layout
+
+    @property
+    def shown(self) -> frozenset[Shown]:
+        """Return what it shows."""
+        params = parse_params(self.name, self.params)
+        return protocol(self.name).shows(params, self.layout)
+
+
+_K: Final = {"n_clusters": 3}
+_START: Final = {"init": "given", "initial_centroids": [[0.0] * 3] * 3}
+DEFAULTS: Final = (
+    Way("dc", "", _K, ROWS_SPLIT),
+    Way("llf", ", rows", _K, ROWS_SPLIT),
+    Way("llf", ", columns", _K, COLUMNS_SPLIT),
+    Way("fccm", "", _K, COLUMNS_SPLIT),
+    Way("omnifc", "", _K, ROWS_SPLIT),
+    Way("pqmds", "", _K, COLUMNS_SPLIT),
+    Way("dummy", "", _K, ROWS_SPLIT),
+)
+OTHERS: Final = (
+    Way(
+        "dc",
+        ", nothing pooled",
+        _K | {"scaling": "none", "anchor": {"kind": "uniform", "ranges": "declared"}},
+        ROWS_SPLIT,
+    ),
+    Way(
+        "dc",
+        ", `coordinates` or `predictor`",
+        _K | {"output": "coordinates"},
+        ROWS_SPLIT,
+    ),
+    Way(
+        "llf",
+        ", rows, `publish` sizes or nothing",
+        _K | {"publish": "sizes"},
+        ROWS_SPLIT,
+    ),
+    Way(
+        "llf",
+        ", rows, `analyst_view` sums or `aggregation` plain",
+        _K | {"analyst_view": "sums"},
+        ROWS_SPLIT,
+    ),
+    Way("llf", ", columns, `init` given", _K | _START, COLUMNS_SPLIT),
+    Way("fccm", ", `analyst_view` sums", _K | {"analyst_view": "sums"}, COLUMNS_SPLIT),
+    Way("omnifc", ", segments not hidden", _K | {"hide_segments": False}, ROWS_SPLIT),
+    Way("omnifc", ", nothing pooled", _K | {"scaling": "unit_norm"}, ROWS_SPLIT),
+    Way(
+        "omnifc",
+        ", nothing pooled, segments not hidden",
+        _K | {"scaling": "unit_norm", "hide_segments": False},
+        ROWS_SPLIT,
+    ),
+    Way("pqmds", ", several coordinates", _K | {"coordinates": 2}, COLUMNS_SPLIT),
+)
+
+
+def releases() -> list[tuple[str, frozenset[Shown]]]:
+    """Return what profiles and fillings show beside a protocol."""
+    schema = Schema(fields=(Field(name="x"),))
+    plan = Plan(schema, Preparation(fields=(Treatment(name="x", missing="mean"),)))
+    return [
+        ("profiles `members`", of_release(Release(profiles="members"), ROWS_SPLIT)),
+        ("profiles `everybody`", of_release(Release(profiles="everybody"), ROWS_SPLIT)),
+        ("fillings", of_fillings([plan], ROWS_SPLIT)),
+    ]
+
+
+def table(ways: Sequence[Way]) -> str:
+    """Return the table of ways and of releases."""
+    rows = [(f"`{way.name}`{way.said}", way.shown) for way in ways]
+    return "\n".join([_HEAD, *(_line(*row) for row in (*rows, *releases()))])
+
+
+def _line(said: str, shown: frozenset[Shown]) -> str:
+    cells = (_cell(kinds_of(shown, reader)) for reader in Reader)
+    return f"| {said} | {' | '.join(cells)} |"
+
+
+def _cell(kinds: frozenset[Kind]) -> str:
+    return ", ".join(kind for kind in Kind if kind in kinds) or "–"
+
+
+def kinds() -> str:
+    """Return what each kind is."""
+    return "\n".join(f"- *{kind}*: {said}" for kind, said in SENTENCES.items())
+
+
+def pages() -> dict[Path, str]:
+    """Return what stands between the marks of each page."""
+    return {
+        ROOT / "README.md": f"{table(DEFAULTS)}",
+        ROOT / "docs" / "security.md": f"{kinds()}\n\n{table((*DEFAULTS, *OTHERS))}",
+    }
+
+
+def written(page: str, content: str) -> str:
+    """Return a page with the content between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{content}\n{END}{after}"
+
+
+def main() -> int:
+    """Write the pages."""
+    for path, content in pages().items():
+        path.write_text(written(path.read_text(), content))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The tables of who learns what follow from what protocols and releases declare."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import shown
+from clustering_protocols import registry
+from clustering_protocols.contract.shown import Reader, clashes, kinds_of, of_release
+from clustering_protocols.release import Release
+
+
+def test_the_tables_are_those_that_the_declarations_give() -> None:
+    for path, content in shown.pages().items():
+        page = path.read_text()
+        assert shown.written(page, content) == page, "python -m benchmarks.shown"
+
+
+def test_every_protocol_and_release_has_its_line() -> None:
+    assert {way.name for way in shown.DEFAULTS} == registry.catalogue().keys()
+    said = [name for name, _ in shown.releases()]
+    for readers in ("members", "everybody"):
+        assert f"profiles `{readers}`" in said
+
+
+def test_the_line_of_every_example_is_in_the_table_of_security() -> None:
+    listed = {(way.name, way.shown) for way in (*shown.DEFAULTS, *shown.OTHERS)}
+    for name, known in registry.catalogue().items():
+        for example in known.examples():
+            found = known.shows(example.params, example.layout)
+            assert (name, found) in listed, (name, example.params)
+
+
+@pytest.mark.threat(155)
+def test_no_example_that_is_accepted_clashes() -> None:
+    for known in registry.catalogue().values():
+        for example in known.examples():
+            kinds = known.shows(example.params, example.layout)
+            kinds |= of_release(example.release, example.layout)
+            assert not list(clashes(kinds))
+
+
+@pytest.mark.threat(155)
+def test_what_shows_geometry_outside_goes_with_no_profile_that_is_told() -> None:
+    told = Release(profiles="everybody")
+    refused = set()
+    for way in (*shown.DEFAULTS, *shown.OTHERS):
+        has_rows = "geometry" in kinds_of(way.shown, Reader.OUTSIDE)
+        found = list(clashes(way.shown | of_release(told, way.layout)))
+        assert bool(found) == (has_rows and way.layout.adds_up(0))
+        refused |= {way.name} if found else set()
+        members = of_release(Release(profiles="members"), way.layout)
+        assert not list(clashes(way.shown | members))
+    assert refused == {"dc", "omnifc"}
