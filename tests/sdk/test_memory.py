@@ -122,7 +122,7 @@ def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/identity":
             return httpx.Response(200, json={"key": "0" * 64})
-        return httpx.Response(404)
+        return httpx.Response(500)
 
     refusing = httpx.MockTransport(refuse)
     http = httpx.Client(base_url="http://127.0.0.1", transport=refusing)

@@ -537,6 +537,7 @@ def test_an_upload_whose_connection_ends_leaves_no_trace(
     )
     scope = {
         "type": "http",
+        "scheme": "http",
         "method": "PUT",
         "path": upload.path,
         "query_string": b"",

@@ -178,6 +178,7 @@ SESSION = {
     *("id", "title", "protocol", "state", "reason", "detail", "round", "attempt"),
     *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
     *("created_at", "risks", "terms_digest", "progress", "runs", "profiles"),
+    "short_of_room",
     *("runs.n_clusters", "runs.figures", "runs.figures.*", "runs.chosen"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),

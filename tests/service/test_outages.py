@@ -303,6 +303,7 @@ def test_serve_warns_of_a_certificate_that_has_ended(
     monkeypatch.setattr(
         "analyst_service.cli.draining.run", lambda *_, **__: served.append(1)
     )
+    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     certificate(tmp_path, days=366)
     assert ran(tmp_path, "migrate").exit_code == 0
     files = (
