@@ -76,7 +76,7 @@ class Fit:
     """A way that fits, with all that follows from it.
 
     large: what a session of so many rows takes, where that is much.
-    cautions: what may spoil its result.
+    cautions: what may spoil its result, or stop it.
     """
 
     protocol: str
@@ -256,9 +256,10 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
         figures=figures(name, way.name, situation.partitioning),
         command=command(name, given, layout),
         large=large(params, layout, situation.rows, situation.columns),
-        cautions=cautions.of_session(
-            params, layout, widths_of(layout, situation.columns)
-        ),
+        cautions=[
+            *cautions.of_session(params, layout, widths_of(layout, situation.columns)),
+            *audited(params, layout, situation.rows),
+        ],
     )
 
 
@@ -292,21 +293,24 @@ def large(params: Params, layout: Layout, rows: int | None, columns: int) -> lis
     """Return what is large of a session of so many rows, as sentences."""
     if rows is None:
         return []
-    found = sizing.warnings(params, Extent(rows=rows, features=columns, layout=layout))
-    return [*found, *_audited(params, layout, rows)]
+    return sizing.warnings(params, Extent(rows=rows, features=columns, layout=layout))
 
 
-def _audited(params: Params, layout: Layout, rows: int) -> Iterator[str]:
-    """Yield how many updates fit the parties' audits of their sums, if they may be few."""
+def audited(params: Params, layout: Layout, rows: int | None) -> list[str]:
+    """Return from which update parties' audits of their sums may stop a session."""
+    if rows is None:
+        return []
     own = rows // len(layout.slots)
     known = registry.protocol(registry.name_of(params))
     fits = known.updates_that_fit([params], layout, own)
     most = getattr(params, "max_iter", 0)
-    if fits is not None and fits < most:
-        yield (
-            f"Of {own} rows a party's own audit (sums_limit) lets {fits} updates through "
-            f"in any case, and may stop a session of up to {most}."
-        )
+    if fits is None or fits >= most:
+        return []
+    said = (
+        f"With {own} rows a party, its own audit (sums_limit) may stop a session from "
+        f"update {fits + 1} of up to {most} on."
+    )
+    return [said]
 
 
 def command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:

@@ -135,9 +135,17 @@ class PartyFolder:
     @property
     def use(self) -> str:
         """Return what a release of this party is counted under: one per agreement."""
+        return "/".join((self.session, self.slot, self._agreed))
+
+    @property
+    def attempt(self) -> str:
+        """Return what all slots of this session are at once: one agreement."""
+        return "/".join((self.session, self._agreed))
+
+    @property
+    def _agreed(self) -> str:
         agreement = self.load_agreement()
-        agreed = "" if agreement is None else sha256(agreement).hexdigest()
-        return "/".join((self.session, self.slot, agreed))
+        return "" if agreement is None else sha256(agreement).hexdigest()
 
     def load_arrived(self) -> Arrived | None:
         """Return which rows of the table the session sees; None for all, as they are."""

@@ -30,7 +30,8 @@ class Use(BaseModel):
     Attributes
     ----------
     session : str
-        Names session, slot and agreement, so that a session that goes on is itself.
+        Names session and agreement: a session that goes on is itself, and what its slots
+        show together is for its terms to say.
     analyst, coordinator : str, optional
         Their public keys; None where the terms name none, or nobody knows any more.
     outside : frozenset of Kind

@@ -29,7 +29,7 @@ def use_of(folder: PartyFolder, terms: Terms, columns: Iterable[str]) -> Use:
     adds_up = terms.layout.adds_up(terms.layout.slot(folder.slot).column)
     added = terms.release is not None and adds_up
     return Use(
-        session=folder.use,
+        session=folder.attempt,
         analyst=terms.identities.analyst,
         coordinator=terms.identities.coordinator,
         outside=outside,

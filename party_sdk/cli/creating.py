@@ -239,10 +239,10 @@ def _costs(
     from clustering_protocols import cautions
     from party_sdk import advice, measured
 
-    if columns:
-        widths = advice.widths_of(layout, columns)
-        for sentence in cautions.of_session(params, layout, widths):
-            yield f"warning: {sentence}"
+    widths = advice.widths_of(layout, columns) if columns else None
+    found = cautions.of_session(params, layout, widths) if widths else []
+    for sentence in (*found, *advice.audited(params, layout, rows)):
+        yield f"warning: {sentence}"
     if runs is not None:
         yield measured.rounds_line(params, layout, runs)
     yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)

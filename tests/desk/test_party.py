@@ -14,14 +14,13 @@ from support.analyst_process import wait_for as wait_longer
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
 from support.standing import supervised
-from support.terminal import ACCEPT, Terminal, opened, read
+from support.terminal import ACCEPT, RISKS, Terminal, opened, read
 
 from clustering_protocols.schema import Field, Schema
 from party_sdk.supervisor import OrderState, Question, QuestionKind
 from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles
 
-RISKS = list(ACCEPT[1::2])
 PLACE = "/parties/{}/r1c1"
 wait_for = partial(wait_longer, seconds=60)
 HOSTILE = (

@@ -103,7 +103,9 @@ def test_a_party_s_own_minimum_of_rows_holds_for_the_common_ones(
     crowd.start("r1c2", "r1c3")
     strict = crowd.party("r1c1")
     strict._policy = Policy(
-        accepted_risks=frozenset(crowd.session.status().risks), minimum_rows=31
+        accepted_risks=frozenset(crowd.session.status().risks),
+        minimum_rows=31,
+        least_known=0,
     )
     with pytest.raises(
         GuardRefused, match="'minimum_rows' is 31; fewer rows take part"

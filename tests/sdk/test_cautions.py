@@ -152,6 +152,17 @@ def test_advice_warns_of_narrow_parties() -> None:
     assert "dimensions 'all_but_one'" in dc.cautions[0]
 
 
+@pytest.mark.parametrize(("rows", "update"), [(200, 5), (2_000, 62), (20_000, None)])
+def test_advice_warns_of_the_update_at_which_an_audit_may_stop(
+    rows: int, update: int | None
+) -> None:
+    found = advise(situation(rows=rows))
+    [llf] = [f for f in found.fits if f.protocol == "llf" and f.way.name == "cmeans"]
+    expected = [] if update is None else [f"may stop a session from update {update} of"]
+    assert len(llf.cautions) == len(expected)
+    assert all(part in said for part, said in zip(expected, llf.cautions, strict=True))
+
+
 @pytest.mark.parametrize(
     ("params", "layout", "rows", "columns", "what"),
     [

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.terminal import ACCEPT, Terminal, opened
+from support.terminal import ACCEPT, RISKS, Terminal, opened
 
 from clustering_protocols.terms import Terms
 from coterie import Party, Policy
@@ -146,6 +146,6 @@ def test_what_comes_of_the_data_is_asked_for_each_time(
 def terms_of(online: Terminal) -> Terms:
     _, invitation = opened(online)
     home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset(ACCEPT[1:4:2]), least_known=0)
+    policy = Policy(accepted_risks=frozenset(RISKS), least_known=0)
     with Party.join(invitation, home=home, policy=policy) as party:
         return party.terms

@@ -67,7 +67,8 @@ class Operators:
         self.asked: list[Inspection] = []
 
     def party(self, slot: str, **given: Any) -> Party:
-        rules = Policy(accepted_risks=frozenset(self.session.status().risks))
+        risks = frozenset(self.session.status().risks)
+        rules = Policy(accepted_risks=risks, least_known=0)
         return Party.join(
             self.invitations[slot],
             policy=given.pop("policy", rules),

@@ -61,7 +61,7 @@ def test_the_party_in_another_unit_is_asked_alone_and_so_are_its_new_rows(
 
         return Party.join(
             invitations[slot],
-            policy=Policy(accepted_risks=risks),
+            policy=Policy(accepted_risks=risks, least_known=0),
             home=house.home_of(slot),
             entropy=bytes([list(invitations).index(slot)]) * 32,
             transport=house.api.transport(),

@@ -19,7 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from support.house import House
-from support.in_process import in_process
+from support.in_process import Api, in_process
 
 from clustering_protocols.arrays import FloatArray
 from clustering_protocols.data import matrix
@@ -27,7 +27,7 @@ from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParame
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.recipe import Preparation, Treatment, filling
-from clustering_protocols.registry import Proposal, draw_up
+from clustering_protocols.registry import Proposal, draw_up, name_of
 from clustering_protocols.schema import Constraints, Field, Schema
 from clustering_protocols.terms import Guards, Layout, read_terms
 from party_sdk.axes import principal_axes
@@ -157,10 +157,15 @@ def same(found: list[int], expected: list[int]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
-    with in_process(folder / "api", driven=True) as api:
-        yield House(api, folder / "home")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with in_process(tmp_path_factory.mktemp("api"), driven=True) as api:
+        yield api
+
+
+@pytest.fixture
+def house(api: Api, tmp_path: Path) -> House:
+    """Homes that showed nothing of these rows yet."""
+    return House(api, tmp_path / "home")
 
 
 FRAMES = [patients(seed) for seed in (1, 2, 3)]
@@ -213,7 +218,7 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     """Indicators count as they did in the session: no bands by sex that are not there."""
     params = protocol(n_clusters=3)
     terms = {"dictionary": [SCHEMA], "preparation": [PREPARATION]}
-    session = house.open(f"drawn-{params.protocol}", params, LAYOUT, **terms)
+    session = house.open(f"drawn-{name_of(params)}", params, LAYOUT, **terms)
     results = house.run(session, FRAMES, id_column="patient")
     member = house.last["r1c1"]
     rows = open_table(

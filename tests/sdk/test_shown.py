@@ -32,6 +32,7 @@ from party_sdk.shown_files import FILE
 from party_sdk.uses import use_of
 
 NAMES = ("a", "b", "c", "d")
+ROWS = Layout.lattice(3)
 X = load_iris().data[::3] + np.random.default_rng(0).normal(size=(50, 4)) / 100
 IDS = [f"patient {number}" for number in range(len(X))]
 LLF = LosslessFederated(n_clusters=3)
@@ -45,13 +46,17 @@ def terms_of(
     names: tuple[str, ...] = NAMES,
     analyst: str = ANALYST,
     coordinator: str = COORDINATOR,
+    layout: Layout = ROWS,
 ) -> Terms:
+    n_groups = layout.n_column_groups
+    width = len(names) // n_groups
+    groups = [names[g * width : (g + 1) * width] for g in range(n_groups)]
     proposal = Proposal(
         protocol=name_of(params),
         params=params.model_dump(mode="json"),
-        layout=Layout.lattice(3),
+        layout=layout,
         identities=Identities(analyst=analyst, coordinator=coordinator),
-        dictionary=(numbers(names, -99, 99),),
+        dictionary=tuple(numbers(group, -99, 99) for group in groups),
         seed=0,
     )
     return read_terms(draw_up("s", proposal))
@@ -190,6 +195,23 @@ def test_geometry_of_other_columns_is_asked_about_and_of_the_same_is_not(
     home.runs(terms_of(OmniFC(n_clusters=4)), table())
     with pytest.raises(GuardRefused, match="by another protocol, or of other columns"):
         home.runs(terms_of(OmniFC(n_clusters=3), FEWER), table(X[:, :3], FEWER))
+
+
+def test_slots_of_one_session_at_one_home_are_for_its_terms_to_say(
+    tmp_path: Path,
+) -> None:
+    """Other columns of the same people, as ``dc`` gathers them."""
+    layout = Layout.lattice(1, 2)
+    terms = terms_of(DataCollaboration(n_clusters=3), layout=layout)
+    shown = ShownTables(tmp_path)
+    for slot, columns in (("r1c1", slice(2)), ("r1c2", slice(2, 4))):
+        data = table(X[:, columns], NAMES[columns], IDS)
+        use = use_of(PartyFolder(tmp_path, "one", slot), terms, data.columns)
+        shown.check(use, data, allowed=False)
+        shown.keep(use, data)
+    other = use_of(PartyFolder(tmp_path, "other", "r1c2"), terms, NAMES[:2])
+    with pytest.raises(GuardRefused, match="of other columns"):
+        shown.check(other, table(X[:, :2], NAMES[:2], IDS), allowed=False)
 
 
 def write_as_0_2_0_did(home: Path, data: MatrixSource) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from support.analyst_process import Analyst, wait_for as wait_longer
 from support.standing import Served, an_order, supervised
-from support.terminal import ACCEPT, Terminal, opened, read
+from support.terminal import RISK, Terminal, opened, read
 
 from clustering_protocols.enrolment import sign_terms
 from clustering_protocols.errors import (
@@ -267,7 +267,7 @@ def test_risks_are_a_question_and_a_yes_goes_on(
         asked = orders.question(session, "r1c1")
         assert asked is not None
         assert asked.kind is QuestionKind.RISKS
-        assert set(asked.risks) == set(ACCEPT[1::2])
+        assert set(asked.risks) == {RISK, "house.open-slot"}
         assert "answer" in online("party", "list").stdout
         shown = online("party", "answer", session, "r1c1").stdout
         assert "dummy.row-count-is-known" in shown

@@ -198,7 +198,7 @@ def test_an_analyst_hands_out_sessions_without_mathematics(tmp_path: Path) -> No
     }
     with Told(tmp_path / "analyst") as analyst:
         for name, params in sessions.items():
-            crowd = crowd_of(analyst, tmp_path / "home", params, name)
+            crowd = crowd_of(analyst, tmp_path / name, params, name)
             crowd.start()
             crowd.join()
             wait_for(lambda open_=crowd: open_.session.status().state == "completed")

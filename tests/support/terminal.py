@@ -14,11 +14,9 @@ from click.testing import CliRunner, Result
 from party_sdk.cli import main
 
 RISK = "dummy.row-count-is-known"
+RISKS = (RISK, "house.open-slot")
 ACCEPT = (
-    "--accept-risk",
-    RISK,
-    "--accept-risk",
-    "house.open-slot",
+    *(word for code in RISKS for word in ("--accept-risk", code)),
     "--least-known",
     "0",
 )

@@ -46,9 +46,10 @@ class Projector(
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
         _check_limit(context, rebuilt)
         compared = left_out.compare(context, data, drawn, fitted, rebuilt)
-        scale = _scale_of(fitted, len(data.columns))
         asked = dominance.check(
-            context, data.columns, lambda: (batch / scale for batch in data.batches())
+            context,
+            data.columns,
+            lambda: (batch / fitted.scale for batch in data.batches()),
         )
         order = context.recall(RowOrder).order
         return Reply(
@@ -112,13 +113,6 @@ class _Predictor:
             )
         Z = self._map.rows(data) @ self._model.map_matrix + self._model.map_offset
         return nearest(Z, self._model.centroids)
-
-
-def _scale_of(fitted: private_map.Fitted, width: int) -> FloatArray:
-    """Return by what columns (m,) are divided; a transformer takes them as they are."""
-    if isinstance(fitted.function, kernels.Affine):
-        return fitted.function.scale
-    return np.ones(width)
 
 
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:

@@ -17,11 +17,15 @@ from .params import DataCollaboration, DcContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A private map, the dimensions that it sends and those that the data have."""
+    """A private map, the dimensions that it sends and those that the data have.
+
+    ``scale`` (m,): by what columns are divided before they are reduced.
+    """
 
     function: kernels.RowMap
     width: int
     rank: int
+    scale: FloatArray
 
 
 def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitted:
@@ -54,7 +58,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         function: kernels.RowMap = kernels.Transformed(
             function=lambda X: encode((X - offset) / scale), rotation=rotation
         )
-        return Fitted(function=function, width=width, rank=rank)
+        return Fitted(function=function, width=width, rank=rank, scale=scale)
     if not params.leaves_one_out:
         # Every reduction to all columns is a rotation. To the rank alone would not do:
         # anchors vary in all columns, and what they lose differs from party to party.
@@ -70,7 +74,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         rows = (matrix(data) - own.mean) / scale
         axes = reductions.locality_preserving_axes(rows, width)
     linear = kernels.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
-    return Fitted(function=linear, width=width, rank=rank)
+    return Fitted(function=linear, width=width, rank=rank, scale=scale)
 
 
 def _check_rank(context: DcContext, rank: int) -> None:
@@ -102,7 +106,8 @@ def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
         )
     rotation = context.lasting_stream("rotation").rotation(width)
     mapped = kernels.Transformed(function=function, rotation=rotation)
-    return Fitted(function=mapped, width=width, rank=rank)
+    as_they_are = np.ones(len(data.columns))
+    return Fitted(function=mapped, width=width, rank=rank, scale=as_they_are)
 
 
 def _scaling(
