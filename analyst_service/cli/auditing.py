@@ -42,10 +42,11 @@ class _Moment(click.ParamType[datetime]):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each.")
 def audit(since: datetime | None, *, as_json: bool) -> None:
-    """Print who did what at this analyst, by time: of administrators and all sessions.
+    """Print who did what at this analyst, by time.
 
-    Every chain is checked from its first line. Where one is broken, the lines before
-    that place are printed and the command fails.
+    It holds what administrators did, and all sessions. Every chain is checked from its
+    first line. Where one is broken, the lines before that place are printed and the
+    command fails.
     """
     from clustering_protocols.errors import AuditBroken
 

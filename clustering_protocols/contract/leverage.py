@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from clustering_protocols.arrays import FloatArray, IntArray
 
@@ -25,6 +24,9 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
         Rows of each class; they have one direction together, and no leverage of 1 but
         where they are one.
     """
+    # not above: the contract is imported wherever a session is only shown
+    from threadpoolctl import threadpool_limits
+
     A = _memberships(labels) * np.sqrt(sizes)
     if not A.size:
         return 0

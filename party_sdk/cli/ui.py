@@ -50,11 +50,11 @@ def ui(
     idle_minutes: int,
     as_json: bool,
 ) -> None:
-    """Open the desk: pages on this machine to take part and coordinate.
+    """Open the desk: pages to take part and coordinate.
 
-    Prints a link that opens it once, and opens a browser. What runs goes on without the
-    browser, until this command is stopped; orders of 'coterie party' are the same ones.
-    Run it again for another link.
+    It is served on this machine alone. Prints a link that opens it once, and opens a
+    browser. What runs goes on without the browser, until this command is stopped; orders
+    of 'coterie party' are the same ones. Run it again for another link.
     """
     why = "The desk is served by Starlette and uvicorn"
     require_extra("ui", why, "starlette", "uvicorn")

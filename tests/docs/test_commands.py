@@ -197,6 +197,9 @@ def test_dots_stand_for_anything() -> None:
     assert alike("a … c\n…", "a b c\nd\n")
     assert alike("a\n…\nc", "a\nc")
     assert alike("a\n…\nc", "a\nb\nb\nc")
+    assert alike("…\nc", "c")
+    assert alike("…\nc", "a\nb\nc")
+    assert not alike("…\nc", "bc")
     assert not alike("a … c", "a b d")
     assert not alike("a\n…\nc", "a\nb")
 

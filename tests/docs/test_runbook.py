@@ -48,7 +48,7 @@ SHOWN = {
         "test_below_the_limit_results_are_fetched_and_uploads_refused_with_the_reason"
     ),
     "waiting until": "service/test_sessions.py::test_a_session_shows_who_is_awaited",
-    "of the service, which is not installed here": (
+    "This command is of the service": (
         "sdk/test_remedies.py::test_a_command_whose_extra_is_missing_names_it"
     ),
     "No valid credential came with the request": (
@@ -92,7 +92,10 @@ _OTHERS = re.compile(
     r"|too many clients already|Connection refused|for north|failure|SIGKILL|ends on"
 )
 # Where a program puts a word into its sentence.
-_PARTS = r" ?…:? ?|: |; |\(E\w+\)\.?|signal 9 \(|^not |^The analyst (?=cannot)"
+_PARTS = (
+    r" ?…:? ?|: |; |, (?=which is not installed)|\(E\w+\)\.?|signal 9 \(|^not "
+    r"|^The analyst (?=cannot)"
+)
 
 
 @cache

@@ -118,6 +118,7 @@ def test_every_problem_has_an_exit_code_of_the_list(problem: Problem) -> None:
         "risk-not-accepted",
         "guard-refused",
         "key-not-authentic",
+        "certificate-refused",
         "envelope-refused",
         "equivocation",
         "agreement-mismatch",

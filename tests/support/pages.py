@@ -131,7 +131,9 @@ def alike(expected: str, printed: str) -> bool:
 
 
 def _tidy(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    """Return whole lines, each between two ends: the first and the last too."""
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return "\n".join(["", *lines, ""])
 
 
 class Terminal:
