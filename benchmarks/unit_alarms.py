@@ -12,7 +12,8 @@ mix                         by a field with chance: each third of rows is mixed.
 
 A false alarm is a field of which any party is asked; columns have no names. Misses: a
 field of one of three parties in another unit, with case mix; 200 tables of each. The last
-column is without the field's name. Ends with 1 above one false alarm in 50 fields.
+column is without the field's name. Ends with 1 where a deal has more than one false alarm in
+50 fields.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ def alarmed(parts: list[FloatArray], name: str = "x") -> set[int]:
     }
 
 
-def false_alarms(folder: Path) -> tuple[int, int]:
-    """Print false alarms by set and deal; return how many of how many fields."""
+def false_alarms(folder: Path) -> float:
+    """Print false alarms by set and deal; return the largest share of a deal."""
     by_deal: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     print("false alarms of fields", "of fields", "set", sep="\t")
     for name, X, y in tables(folder):
@@ -139,8 +140,10 @@ def false_alarms(folder: Path) -> tuple[int, int]:
     for deal, (hits, total) in by_deal.items():
         print(hits, total, f"dealt by {deal}: {hits / total:.4f}", sep="\t")
     hits, total = (sum(each[place] for each in by_deal.values()) for place in (0, 1))
-    print(hits, total, f"all: {hits / total:.4f}; at most {MOST_FALSE:g}", sep="\t")
-    return hits, total
+    print(hits, total, f"all: {hits / total:.4f}", sep="\t")
+    most = max(hits / total for hits, total in by_deal.values())
+    print(f"\nof a deal: {most:.4f}; at most {MOST_FALSE:g}")
+    return most
 
 
 def site(planted: Planted, n: int, rng: np.random.Generator) -> FloatArray:
@@ -181,9 +184,9 @@ def main() -> int:
             "No sets (NAME.npz with X and y): name their folder, or set COTERIE_DATA."
         )
         return 2
-    hits, total = false_alarms(folder)
+    most = false_alarms(folder)
     found_units()
-    return int(hits > MOST_FALSE * total)
+    return int(most > MOST_FALSE)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def _published(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     found = closing.published(
         context,
         scale,
-        messages.Centroids(number=1, centroids=means, moved=0.0),
+        messages.Centroids(number=1, centroids=means, moved=0.0, sums=means[:0]),
         messages.FinalMeans(counts=counts, means=means),
         closing.ClosingTotals(sizes=counts, figures=figures),
     )

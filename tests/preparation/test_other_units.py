@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 
 from clustering_protocols import simulation
 from clustering_protocols.data import MatrixSource
@@ -150,6 +151,14 @@ def test_a_cluster_of_its_own_is_no_alarm() -> None:
         for column in range(3):
             others = [each[:, column] for each in rest]
             assert not asked("x", ball[:, column], *others)
+
+
+def test_a_variety_with_half_the_colour_is_no_alarm() -> None:
+    """As wine, a variety at each party: colours differ by 2.06, pounds and kg by 2.20."""
+    wine = load_wine()
+    colours = [wine.data[wine.target == each, 9] for each in range(3)]
+    for place, own in enumerate(colours):
+        assert not asked("x9", own, *colours[:place], *colours[place + 1 :])
 
 
 def test_a_word_that_few_rows_have_is_no_alarm() -> None:

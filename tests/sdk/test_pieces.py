@@ -24,7 +24,7 @@ from clustering_protocols.terms import Layout
 from coterie import Party, Policy
 from party_sdk import client as party_client, pieces
 from party_sdk._transport import Transport
-from party_sdk.cli import party_options
+from party_sdk.cli import waiting
 from party_sdk.client import AnalystClient
 
 if TYPE_CHECKING:
@@ -284,5 +284,5 @@ def test_the_operator_reads_where_it_goes_on(
 ) -> None:
     sender.line.cut = every(3)
     sender.contribute()
-    party_options._show_resumed(sender.resumed[0])
+    waiting.show_resumed(sender.resumed[0])
     assert f"resumed at {sender.resumed[0]:.0%}" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,10 @@ def test_a_role_that_the_database_refuses_is_logged_with_the_reason(
 ) -> None:
     """As after a rotated password: a server tells no SQLSTATE before it lets in."""
     url = sa.make_url(postgres_url)
-    with Database(Settings(database_url=postgres_url).database).engine.connect() as c:
+    with (
+        closing(Database(Settings(database_url=postgres_url).database)) as database,
+        database.engine.connect() as c,
+    ):
         name = f"refused_{os.getpid()}"
         c.execute(sa.text(f"CREATE ROLE {name} NOLOGIN"))
         c.commit()

@@ -10,8 +10,8 @@ A column is suspect where it lies far from the others' and a change of unit expl
 
 - it stands ten deviations off, counted in the wider of both rows' deviations five;
 - or its mean and deviation are multiples of the others' by nearly one factor;
-- or a conversion of the table brings both near to the others', nearer where the column's
-  name does not speak of the quantity;
+- or a conversion of the table brings both near to the others': within 10 % where the
+  column's name does not speak of the quantity, as some factor is near to most ratios;
 - or it spreads thirty times as wide as others that are all far from 0.
 
 The limits come of ``python -m benchmarks.unit_alarms``, which counts false alarms and
@@ -60,7 +60,7 @@ class _Limits(NamedTuple):
 
 
 _NAMED: Final = _Limits(1.2, 1.0, 0.4, 0.4)
-_UNNAMED: Final = _Limits(3.0, 0.5, 0.25, 0.25)
+_UNNAMED: Final = _Limits(4.0, 0.5, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
