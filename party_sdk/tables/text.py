@@ -25,7 +25,8 @@ from party_sdk.tables.decoding import (
     encoding_of,
     single_byte,
 )
-from party_sdk.tables.dialect import Dialect, detect, records
+from party_sdk.tables.detection import detect
+from party_sdk.tables.dialect import Dialect, records
 from party_sdk.tables.kinds import ambiguous, columns_of, guess, in_thousands, is_number
 from party_sdk.tables.names import Names
 from party_sdk.tables.places import Lines, Places, Rows

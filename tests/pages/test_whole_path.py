@@ -86,6 +86,9 @@ def test_a_session_from_a_question_to_labels_without_a_typed_command(
         for slot, party in parties.items():
             table, _, row_name = TABLES[slot]
             party.takes_part(table, row_name)
+        [_] = {party.shown_number() for party in parties.values()}
+        for slot in ("r1c1", "r2c1"):
+            parties[slot].compared()
 
         state = page.locator("dl.glance dd").first
         page.locator("dl.glance dt", has_text=re.compile("^round$")).wait_for()
@@ -93,6 +96,7 @@ def test_a_session_from_a_question_to_labels_without_a_typed_command(
         page.get_by_role("heading", name="The analyst cannot be reached").wait_for()
         seen(coordinator.look, "away")
         analyst.start()
+        parties["r3c1"].compared()
         page.get_by_role("button", name="Choose 3").wait_for()
         assert state.inner_text() == "choosing"
         seen(coordinator.look, "choosing")

@@ -202,6 +202,24 @@ def test_names_of_a_text_stand_below_its_title(tmp_path: Path, mark: str) -> Non
     assert "Lines 1 to 2 are read as a title" in report.warnings[0]
 
 
+@pytest.mark.parametrize("title", [[], ["Diabetes cohort, 2024", ""]])
+@pytest.mark.parametrize("named", [True, False])
+def test_decimal_commas_cut_no_cells(
+    tmp_path: Path, title: list[str], *, named: bool
+) -> None:
+    """Each row holds as many commas as semicolons, or more; the names hold none."""
+    names = [*(["id"] if named else []), "age", "bmi"]
+    decimal = [[f"{AGES[i]:.0f},5", f"{BMI[i]}".replace(".", ",")] for i in range(30)]
+    rows = [[f"N{i}", *row] if named else row for i, row in enumerate(decimal)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([*title, *(";".join(row) for row in [names, *rows])]))
+    report, table = examine(path, How(id_column="id" if named else None))
+    assert table is not None, report
+    assert table.columns == ("age", "bmi")
+    assert (report.dialect["delimiter"], report.dialect["decimal"]) == (";", ",")
+    assert report.dialect.get("skip", 0) == len(title)
+
+
 @pytest.mark.parametrize("first", [["N0", "7", "1.5"], ["", "", "x"], ["", "", "3"]])
 def test_a_row_of_values_is_no_header(tmp_path: Path, first: list[str]) -> None:
     """Names that are mostly empty stay the names: no row of values takes their place."""

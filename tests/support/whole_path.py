@@ -184,6 +184,20 @@ class AtParty:
         pressed(page, "Take part with this table")
         page.get_by_text("Before anything leaves").wait_for()
 
+    def shown_number(self) -> str:
+        """The safety number that this desk asks about, as it is read to the others."""
+        page = self.page
+        page.get_by_role("heading", name="Do all members read the same").wait_for()
+        seen(self.look, "number")
+        return page.locator(".digits").inner_text()
+
+    def compared(self) -> None:
+        """Say that all others read the same number."""
+        pressed(self.page, "Yes, all read this number")
+        self.page.get_by_role("heading", name="Do all members").wait_for(
+            state="detached"
+        )
+
     def labels(self, path: Path) -> dict[str, int]:
         """The labels that are downloaded, by id."""
         page = self.page
