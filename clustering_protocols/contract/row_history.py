@@ -141,7 +141,7 @@ class RowHistory(Record):
     def _with(
         self,
         n_sums: int,
-        all_rows: bool,  # noqa: FBT001  a field
+        all_rows: bool,  # noqa: FBT001  a field of the class, by its place
         classes: tuple[ClassArray, ClassArray] | None,
     ) -> Self:
         of_row, labels = classes or (self.of_row[:0], self.labels[:0, :0])

@@ -106,7 +106,7 @@ def _shares(key: bytes, words: WordArray) -> FloatArray:
     blocks = np.zeros((len(words), 2), dtype="<u8")
     blocks[:, 0] = words
     # one block a word and no message: what ECB shows of repeats is meant here
-    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305  see above
     drawn = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u8")[::2]
     return np.asarray(2.0 * (drawn >> np.uint64(11)) / 2.0**53 - 1.0)
 
