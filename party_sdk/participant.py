@@ -252,11 +252,13 @@ class Party:
         )
 
     def _check_shown(self, data: DataSource) -> None:
-        allowed = self._choices.get(SHOWN_TOGETHER) or self._identity.choices.get(
-            SHOWN_TOGETHER
-        )
         use = use_of(self.folder, self.terms, data.columns)
-        self.folder.shown.check(use, data, allowed=bool(allowed))
+        self.folder.shown.check(use, data, allowed=self._shown_together)
+
+    @property
+    def _shown_together(self) -> bool:
+        given = (self._choices, self._identity.choices)
+        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
 
     def _check_same(self, digest: str) -> None:
         if self._identity.data_digest not in {None, digest}:
@@ -462,6 +464,7 @@ class Party:
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
             oversight=self._oversight,
+            shown_together=self._shown_together,
         )
         rounds.send_again()
         task: bytes | None = None

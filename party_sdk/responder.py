@@ -65,13 +65,18 @@ class Oversight:
 
 @dataclass(kw_only=True)
 class Responder:
-    """The rounds of one party in one session; the caller has locked its folder."""
+    """The rounds of one party in one session; the caller has locked its folder.
+
+    ``shown_together``: whether the operator lets rows be shown beside what other
+    sessions showed of them.
+    """
 
     folder: PartyFolder
     client: AnalystClient
     terms: Terms = field(repr=False)
     policy: Policy
     oversight: Oversight
+    shown_together: bool
     _standing: Standing = field(init=False, repr=False)
     _rows: DataSource | None = field(default=None, init=False, repr=False)
     _has_kept_shown: bool = field(default=False, init=False)
@@ -165,7 +170,8 @@ class Responder:
     def _keep_shown(self, data: DataSource) -> None:
         """Keep, once a process, that this session shows these rows."""
         if not self._has_kept_shown:
-            self.folder.shown.keep(use_of(self.folder, self.terms, data.columns), data)
+            use = use_of(self.folder, self.terms, data.columns)
+            self.folder.shown.keep(use, data, allowed=self.shown_together)
             self._has_kept_shown = True
 
     def _stand(self, standing: Standing) -> None:

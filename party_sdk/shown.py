@@ -59,31 +59,39 @@ class ShownTables:
         GuardRefused
         """
         tables = self._file.read()
-        if not (use.outside or use.published) or not tables:
-            return
-        marks = self.marks(data)
-        known = [table for table in tables if table.is_like(marks)]
-        if use.published:
-            _check_differences(use, known, marks)
-        for question in () if allowed else _questions(use, known, marks):
-            raise GuardRefused(f"{question} {_DECIDE}")
+        if (use.outside or use.published) and tables:
+            _check(use, tables, self.marks(data), allowed=allowed)
 
-    def keep(self, use: Use, data: DataSource) -> None:
-        """Keep what a session shows of rows, before any of it leaves."""
+    def keep(self, use: Use, data: DataSource, *, allowed: bool) -> None:
+        """Keep what a session shows of rows, before any of it leaves.
+
+        It is checked once more, as sessions that were joined at the same time may have
+        shown something since; see :meth:`check`.
+        """
         if not (use.outside or use.published):
             return
         marks = self.marks(data)
         with waiting(self._file.path.with_name("shown.lock")):
             tables = self._file.read()
             before = next((t for t in tables if t.is_of(marks)), None)
+            if before is not None and use in before.uses:
+                return
+            _check(use, tables, marks, allowed=allowed)
             if before is None:
                 tables = [*tables, ShownTable.of(marks, (use,))]
-            elif use not in before.uses:
-                place = tables.index(before)
-                tables[place] = before.and_for(use)
             else:
-                return
+                tables[tables.index(before)] = before.and_for(use)
             self._file.write(tables)
+
+
+def _check(
+    use: Use, tables: list[ShownTable], marks: RowMarks, *, allowed: bool
+) -> None:
+    known = [table for table in tables if table.is_like(marks)]
+    if use.published:
+        _check_differences(use, known, marks)
+    for question in () if allowed else _questions(use, known, marks):
+        raise GuardRefused(f"{question} {_DECIDE}")
 
 
 def _check_differences(use: Use, known: list[ShownTable], marks: RowMarks) -> None:

@@ -263,7 +263,10 @@ def test_rows_that_lack_a_value_are_left_out_where_the_terms_say_so(
         assert ((labels == -1) == lacking).all()
         new = results[slot].predict(frame, id_column="patient")
         assert new.tolist() == labels.tolist()
-        how = {"schema": SCHEMA, "preparation": Preparation(missing="drop")}
+        how: dict[str, Any] = {
+            "schema": SCHEMA,
+            "preparation": Preparation(missing="drop"),
+        }
         rows = open_table(frame, id_column="patient", **how)
         shown, found = house.last[slot].clustered(rows, labels)
         assert found.tolist() == labels[~lacking].tolist()

@@ -57,7 +57,7 @@ def check(home: Path, terms: Terms, data: MatrixSource) -> None:
 
 def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
     use = use_of(PartyFolder(home, "earlier", "r1c1"), terms, data.columns)
-    ShownTables(home).keep(use, data)
+    ShownTables(home).keep(use, data, allowed=False)
 
 
 @pytest.mark.threat(108)

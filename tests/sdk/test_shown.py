@@ -80,7 +80,7 @@ class Home:
         use = use_of(folder, terms, data.columns)
         shown = ShownTables(self.path)
         shown.check(use, data, allowed=allowed)
-        shown.keep(use, data)
+        shown.keep(use, data, allowed=allowed)
         ShownTables(self.path).check(use, data, allowed=allowed)  # it goes on
 
 
@@ -197,6 +197,25 @@ def test_geometry_of_other_columns_is_asked_about_and_of_the_same_is_not(
         home.runs(terms_of(OmniFC(n_clusters=3), FEWER), table(X[:, :3], FEWER))
 
 
+@pytest.mark.threat(155)
+def test_sessions_that_were_joined_together_are_asked_about_before_rows_leave(
+    tmp_path: Path,
+) -> None:
+    """Neither had shown anything when the other was checked."""
+    shown, data = ShownTables(tmp_path), table()
+    uses = [
+        use_of(PartyFolder(tmp_path, name_of(params), "r1c1"), terms_of(params), NAMES)
+        for params in (LLF, DataCollaboration(n_clusters=3))
+    ]
+    for use in uses:
+        shown.check(use, data, allowed=False)
+    shown.keep(uses[0], data, allowed=False)
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        shown.keep(uses[1], data, allowed=False)
+    shown.keep(uses[1], data, allowed=True)
+    shown.keep(uses[1], data, allowed=False)  # it goes on
+
+
 def test_slots_of_one_session_at_one_home_are_for_its_terms_to_say(
     tmp_path: Path,
 ) -> None:
@@ -204,11 +223,12 @@ def test_slots_of_one_session_at_one_home_are_for_its_terms_to_say(
     layout = Layout.lattice(1, 2)
     terms = terms_of(DataCollaboration(n_clusters=3), layout=layout)
     shown = ShownTables(tmp_path)
-    for slot, columns in (("r1c1", slice(2)), ("r1c2", slice(2, 4))):
-        data = table(X[:, columns], NAMES[columns], IDS)
+    for slot, first in (("r1c1", 0), ("r1c2", 2)):
+        names = NAMES[first : first + 2]
+        data = table(X[:, first : first + 2], names, IDS)
         use = use_of(PartyFolder(tmp_path, "one", slot), terms, data.columns)
         shown.check(use, data, allowed=False)
-        shown.keep(use, data)
+        shown.keep(use, data, allowed=False)
     other = use_of(PartyFolder(tmp_path, "other", "r1c2"), terms, NAMES[:2])
     with pytest.raises(GuardRefused, match="of other columns"):
         shown.check(other, table(X[:, :2], NAMES[:2], IDS), allowed=False)
