@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -133,9 +132,9 @@ def common_space(X: Matrix, seed: int, **more: Any) -> tuple[Matrix, Matrix]:
     kept: list[Matrix] = []
     honest = analyst.fit_maps
 
-    def keeping(params: Any, groups: Any, widths: Sequence[int], engine: Any) -> Any:
-        maps = honest(params, groups, widths, engine)
-        kept.append(row_blocks.whole(CommonSpace.of(groups, maps)))
+    def keeping(params: Any, row_groups: Any, widths: Any, engine: Any) -> Any:
+        maps = honest(params, row_groups, widths, engine)
+        kept.append(row_blocks.whole(CommonSpace.of(row_groups, maps)))
         return maps
 
     parts = simulation.split(X, Layout.lattice(3), seed)

@@ -242,7 +242,8 @@ def _units(session: LlfSession, scale: Scaler) -> FloatArray:
 
 def _in_fives(sizes: IntArray) -> IntArray:
     """Return sizes (p,) as the nearest multiples of five above none."""
-    return np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
+    found: IntArray = np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
+    return found
 
 
 def nothing(width: int, n_updates: int) -> messages.Published:
