@@ -20,6 +20,7 @@ import argparse
 import sys
 import time
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,12 +139,9 @@ def common_space(X: Matrix, seed: int, **more: Any) -> tuple[Matrix, Matrix]:
         return maps
 
     parts = simulation.split(X, Layout.lattice(3), seed)
-    analyst.fit_maps = keeping
-    try:
+    with patch.object(analyst, "fit_maps", keeping):
         params = DataCollaboration(n_clusters=3, **more)
         run = simulation.Session(params, parts.layout, parts.data, seed).to_the_end()
-    finally:
-        analyst.fit_maps = honest
     rows = [X[parts.held[s]][run.orders[s]] for s in parts.layout.names]
     return kept[0], np.vstack(rows)
 
