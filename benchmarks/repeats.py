@@ -19,8 +19,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,18 +133,15 @@ def common_space(X: Matrix, seed: int, **more: Any) -> tuple[Matrix, Matrix]:
     kept: list[Matrix] = []
     honest = analyst.fit_maps
 
-    def keeping(params: Any, groups: Any, widths: Sequence[int], engine: Any) -> Any:
-        maps = honest(params, groups, widths, engine)
-        kept.append(row_blocks.whole(CommonSpace.of(groups, maps)))
+    def keeping(params: Any, row_groups: Any, widths: Any, engine: Any) -> Any:
+        maps = honest(params, row_groups, widths, engine)
+        kept.append(row_blocks.whole(CommonSpace.of(row_groups, maps)))
         return maps
 
     parts = simulation.split(X, Layout.lattice(3), seed)
-    analyst.fit_maps = keeping  # type: ignore[assignment]  # put back below
-    try:
+    with patch.object(analyst, "fit_maps", keeping):
         params = DataCollaboration(n_clusters=3, **more)
         run = simulation.Session(params, parts.layout, parts.data, seed).to_the_end()
-    finally:
-        analyst.fit_maps = honest
     rows = [X[parts.held[s]][run.orders[s]] for s in parts.layout.names]
     return kept[0], np.vstack(rows)
 

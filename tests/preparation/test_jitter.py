@@ -149,7 +149,7 @@ def _jittered(rows: np.ndarray) -> np.ndarray:
             if is_two
             else {"decimals": digits}
         )
-        fields.append(Field(name=f"x{place}", **kind))  # type: ignore[arg-type]
+        fields.append(Field(name=f"x{place}", **kind))
     words = np.arange(len(rows), dtype=np.uint64)
     data = JitteredRows(
         source=MatrixSource(rows),

@@ -242,8 +242,8 @@ def _units(session: LlfSession, scale: Scaler) -> FloatArray:
 
 def _in_fives(sizes: IntArray) -> IntArray:
     """Return sizes (p,) as the nearest multiples of five above none."""
-    fives: IntArray = np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
-    return fives
+    found: IntArray = np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
+    return found
 
 
 def nothing(width: int, n_updates: int) -> messages.Published:
