@@ -274,11 +274,18 @@ def check_sizes(
 
     Raises
     ------
-    ProtocolFailed, InvalidParameters
+    InvalidParameters
+        Above the most rows that the parameters allow, with what lifts it.
+    ProtocolFailed
+        With what the session would end with.
     """
-    if rows is not None:
-        widths = widths_of(layout, columns)
-        check_planned(params, layout, rows=rows, widths=widths, evaluation=evaluation)
+    if rows is None:
+        return
+    end = sizing.end(params, Extent(rows=rows, features=columns, layout=layout))
+    if end:
+        raise InvalidParameters(end)
+    widths = widths_of(layout, columns)
+    check_planned(params, layout, rows=rows, widths=widths, evaluation=evaluation)
 
 
 def widths_of(layout: Layout, columns: int) -> list[int]:

@@ -26,21 +26,25 @@ _STEP, _FEW = 1000, 10
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
 
+def end(params: Params, extent: Extent) -> str:
+    """Return that a session of so many rows would end, and what helps; else nothing."""
+    known = registry.protocol(registry.name_of(params))
+    most = known.most_rows(params, extent.features)
+    if most is None or extent.rows <= most:
+        return ""
+    return (
+        f"With these parameters {registry.name_of(params)} ends at {most:,} rows. "
+        f"{known.beyond(params)}"
+    )
+
+
 def warnings(params: Params, extent: Extent) -> list[str]:
     """Return what people should know before such a session opens; nothing if small."""
     return list(_warnings(params, extent))
 
 
 def _warnings(params: Params, extent: Extent) -> Iterator[str]:
-    known = registry.protocol(registry.name_of(params))
-    most = known.most_rows(params, extent.features)
-    if most is not None and extent.rows > most:
-        yield (
-            f"With these parameters {registry.name_of(params)} ends at {most:,} rows. "
-            f"{known.beyond(params)}"
-        )
-        return
-    needs = known.needs(params, extent)
+    needs = registry.protocol(registry.name_of(params)).needs(params, extent)
     if needs is None:
         return
     if needs.kept >= MUCH_KEPT:

@@ -26,6 +26,7 @@ from support.tls import certificate
 from support.writes import noting, written
 
 from clustering_protocols.protocols.dummy import Dummy
+from party_sdk.invitations import Invitation
 
 from .test_deployment import CONFIGURATION, DOCKER, PARTS
 
@@ -140,9 +141,39 @@ def commands(file: str) -> dict[str, list[list[str]]]:
     return found
 
 
-@pytest.mark.thorough(only=True)
+def serve(analyst: Container, party: Container, key: str) -> None:
+    """Run both services, a session to its end, and what looks at a party's orders."""
+    [command] = re.findall(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
+    port = free_port()
+    words = [*json.loads(command), "--host", "127.0.0.1", "--port", str(port)]
+    with ended(analyst.start(*words)):
+        wait_for(lambda: listens(port))
+        there = Elsewhere(f"http://127.0.0.1:{port}", key)
+        crowd = Crowd(
+            there, analyst.folder.parent / "home", Dummy(), PARTS.layout, PARTS.data
+        )
+        crowd.start()
+        assert crowd.labels() == crowd.expected()
+        crowd.close()
+        inbox, invitation = Path(party.inside("/inbox")), crowd.invitations["r1c1"]
+        (Path(party.inside("/data")) / "policy.toml").write_text(
+            f'coordinators = ["{Invitation.parse(invitation).coordinator}"]\n'
+            f'analysts = ["{there.url}"]\n'
+        )
+        (inbox / "one.invitation").write_text(invitation)
+        with ended(party.start(*SERVICES["party"]["command"])):
+            wait_for(lambda: not list(inbox.glob("*.invitation")))
+    [listing] = commands("party.yaml")["party"]
+    party.run(*listing)
+
+
+@pytest.mark.parametrize(
+    "served",
+    [False, pytest.param(True, marks=pytest.mark.thorough(only=True))],
+    ids=["beside the services", "all"],
+)
 def test_every_command_of_the_compose_files_writes_into_volumes_alone(
-    tmp_path: Path,
+    tmp_path: Path, *, served: bool
 ) -> None:
     certificate(tmp_path)
     analyst = Container(SERVICES["analyst"], tmp_path / "root")
@@ -151,22 +182,8 @@ def test_every_command_of_the_compose_files_writes_into_volumes_alone(
     [make_key, backup] = commands("compose.yaml")["analyst"]
     assert (make_key[1], backup[1]) == ("key", "backup")
     key = analyst.run(*make_key).strip()
-    [serve] = re.findall(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
-    port = free_port()
-    words = [*json.loads(serve), "--host", "127.0.0.1", "--port", str(port)]
-    with ended(analyst.start(*words)):
-        wait_for(lambda: listens(port))
-        there = Elsewhere(f"http://127.0.0.1:{port}", key)
-        crowd = Crowd(there, tmp_path / "home", Dummy(), PARTS.layout, PARTS.data)
-        crowd.start()
-        assert crowd.labels() == crowd.expected()
-        crowd.close()
-        inbox = Path(party.inside("/inbox"))
-        (inbox / "one.invitation").write_text(next(iter(crowd.invitations.values())))
-        with ended(party.start(*SERVICES["party"]["command"])):
-            wait_for(lambda: not list(inbox.glob("*.invitation")))
-    [listing] = commands("party.yaml")["party"]
-    party.run(*listing)
+    if served:
+        serve(analyst, party, key)
     analyst.run(*backup)
     assert (Path(analyst.inside("/backups")) / "monday" / "manifest.json").exists()
     allowed = [

@@ -222,9 +222,10 @@ def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
 ) -> None:
     create = ("session", "create", "Large", "--protocol", "omnifc")
     given = ("--param", "n_clusters=2", "--row-groups", 3)
-    warned = online(*create, *given, "--rows", 50_000)
-    assert "omnifc ends at 10,000 rows" in warned.stderr
-    assert "landmarks" in warned.stderr
+    refused = online(*create, *given, "--rows", 50_000, expect=5)
+    assert "omnifc ends at 10,000 rows" in refused.stderr
+    assert "landmarks" in refused.stderr
+    assert "Large" not in online("session", "list").stdout
     assert "ends at" not in online(*create, *given, "--rows", 5_000).stderr
     assert "ends at" not in online(*create, *given).stderr
 

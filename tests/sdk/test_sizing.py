@@ -20,7 +20,8 @@ ACROSS = Layout.lattice(4)
 def said(protocol: str, rows: int, layout: Layout = ACROSS, **values: object) -> str:
     params = registry.parse_params(protocol, {"n_clusters": 5, **values})
     extent = Extent(rows=rows, features=16, layout=layout)
-    return " ".join(sizing.warnings(params, extent))
+    sentences = [sizing.end(params, extent), *sizing.warnings(params, extent)]
+    return " ".join(filter(None, sentences))
 
 
 @pytest.mark.parametrize("rows", [100, 2_000])
@@ -114,5 +115,5 @@ def test_advise_prints_it() -> None:
     assert "omnifc" not in {fit["protocol"] for fit in said["fits"]}
     words.remove("--json")
     printed = CliRunner().invoke(main, [*words, "--rows", "50000"]).output
-    assert "omnifc" in printed, "what refuses so many rows is named, with its reason"
+    assert "omnifc ends at 10,000 rows" in " ".join(printed.split())
     assert "   size " not in CliRunner().invoke(main, words).output

@@ -142,7 +142,6 @@ def test_what_is_kept_is_sealed_with_the_home(tmp_path: Path) -> None:
     assert SecretFiles(tmp_path)._secret(tmp_path / "sums") == [path]
 
 
-@pytest.mark.thorough(only=True)
 @pytest.mark.threat(151)
 def test_a_session_over_all_rows_but_one_is_refused_after_one_over_all(
     house: House, monkeypatch: pytest.MonkeyPatch
