@@ -12,8 +12,8 @@ mix                         by a field with chance: each third of rows is mixed.
 
 A false alarm is a field of which any party is asked; columns have no names. Misses: a
 field of one of three parties in another unit, with case mix; 200 tables of each. The last
-column is without the field's name. Ends with 1 where a deal has more than one false alarm in
-50 fields.
+column is without the field's name. Ends with 1 where a deal has more than one false alarm
+in 50 fields.
 """
 
 from __future__ import annotations

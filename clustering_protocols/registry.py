@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -253,7 +253,9 @@ def check_opening(terms: Terms) -> None:
     They are read where an earlier release wrote them. Raises what :func:`check_terms`
     raises.
     """
-    _check_opening(check_terms(terms), terms)
+    params = check_terms(terms)
+    _check_risks(params, terms)
+    _check_opening(params, terms)
 
 
 def _check_opening(params: Params, terms: Terms) -> None:
@@ -330,7 +332,8 @@ def check_terms(terms: Terms) -> Params:
     VersionMismatch
         If the protocol has another version here, or a risk is not known here.
     InvalidParameters
-        If parameters, layout or the list of risks are not what this release computes.
+        If parameters, layout or the list of risks are not what this release computes;
+        a list of an earlier release may lack what was named later.
     """
     choice = terms.protocol
     known = protocol(choice.name)
@@ -343,11 +346,20 @@ def check_terms(terms: Terms) -> Params:
     params = parse_params(choice.name, choice.params)
     _check_fit(params, terms)
     _check_known(choice.name, terms.risks)
-    if terms.risks != tuple(_risks(params, terms)):
+    _check_risks(params, terms, known.later_risks)
+    return params
+
+
+def _check_risks(params: Params, terms: Terms, later: Collection[str] = ()) -> None:
+    """Refuse a list that is not what terms bring; all of ``later`` may lack."""
+    brought = [
+        (code, code.partition(".")[2] in later) for code in _risks(params, terms)
+    ]
+    before = tuple(code for code, is_later in brought if not is_later)
+    if terms.risks not in (before, tuple(code for code, _ in brought)):
         raise InvalidParameters(
             "The terms list other risks than their parameters bring."
         )
-    return params
 
 
 def _check_known(name: str, codes: Iterable[str]) -> None:

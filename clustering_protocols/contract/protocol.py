@@ -181,6 +181,8 @@ class ClusteringProtocol(ABC, Generic[P]):
         Who learns what, a sentence each.
     risks : mapping of str to str
         The closed list of risk codes, without the protocol's name, a sentence each.
+    later_risks : frozenset of str
+        Codes of ``risks`` that terms of this version lacked before: those stay readable.
     choices : mapping of str to str
         What a party may decide alone, a sentence each.
     limits : frozenset of str
@@ -198,6 +200,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     partitionings: ClassVar[tuple[str, ...]]
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
+    later_risks: ClassVar[frozenset[str]] = frozenset()
     choices: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()

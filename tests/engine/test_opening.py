@@ -79,3 +79,21 @@ def test_a_tolerance_that_ends_after_one_update_is_opened_by_nobody(
     with pytest.raises(InvalidParameters, match="tol"):
         Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
     drawn(params.model_copy(update={"tol": 0.1}), readers=None)
+
+
+def test_terms_that_lack_a_risk_named_later_are_read_and_opened_by_nobody() -> None:
+    code = "llf.given-start-and-means-show-rows"
+    params = LosslessFederated(
+        n_clusters=1, init="given", initial_centroids=((0.0, 0.0),)
+    )
+    terms = drawn(params, readers=None)
+    assert code in terms.risks
+    before = terms.model_copy(
+        update={"risks": tuple(each for each in terms.risks if each != code)}
+    )
+    assert check_terms(before) == params
+    with pytest.raises(InvalidParameters, match="other risks"):
+        Policy(accepted_risks=frozenset(terms.risks)).check_terms(before)
+    Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
+    with pytest.raises(InvalidParameters, match="other risks"):
+        check_terms(terms.model_copy(update={"risks": before.risks[1:]}))

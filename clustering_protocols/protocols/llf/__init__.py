@@ -55,6 +55,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         "coordinator": "What the analyst learns of the result.",
     }
     risks: ClassVar = RISKS
+    later_risks = frozenset({"given-start-and-means-show-rows"})
     methods: ClassVar = METHODS
 
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."

@@ -13,6 +13,7 @@ from clustering_protocols.release import Release
 from clustering_protocols.schema import numbers
 
 SEED = 3
+_SHOW_GEOMETRY = {"dc", "omnifc"}  # whose profiles may be told to members alone
 
 
 def cases(protocol: str) -> dict[str, Example[Any]]:
@@ -24,7 +25,10 @@ def cases(protocol: str) -> dict[str, Example[Any]]:
 
 def _joined(protocol: str, examples: Any) -> Iterator[tuple[str, Example[Any]]]:
     """Yield rows that are aligned, with runs and profiles, where a protocol can."""
-    runs, profiles = Evaluation(n_clusters=(2, 3)), Release(profiles="everybody")
+    runs = Evaluation(n_clusters=(2, 3))
+    profiles = Release(
+        profiles="members" if protocol in _SHOW_GEOMETRY else "everybody"
+    )
     if protocol in {"dc", "fccm", "llf", "pqmds"}:
         aligned = next(each for each in examples if each.missing)
         yield (
