@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.house import CHOICES, SUMS_LIMIT
+from clustering_protocols.house import CHOICES, LIMITS, SUMS_LIMIT
 from coterie_pages.models.desk import OwnChoices, OwnTick
 from coterie_pages.models.fields import FormField
 from party_sdk.desk.answers import Form
@@ -40,6 +40,18 @@ def chosen_of(typed: Mapping[str, str]) -> dict[str, Any]:
     if SUMS_LIMIT in typed:
         chosen[SUMS_LIMIT] = _share(typed[SUMS_LIMIT])
     return chosen
+
+
+def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """Return the limits of an order before as the policy has them, with its share.
+
+    A party that goes on keeps the choices that nobody names.
+    """
+    return {
+        name: share if name == SUMS_LIMIT else False
+        for name in before
+        if name in LIMITS
+    }
 
 
 def shown_choices(typed: Mapping[str, str]) -> OwnChoices:

@@ -20,7 +20,14 @@ from coterie_pages.models.frame import Notice
 from party_sdk.arriving import agreed_in
 from party_sdk.desk.answers import Form, bad, desk_of, form_of, shown, to
 from party_sdk.desk.kept import Kept, kept_of
-from party_sdk.desk.own_choices import chosen_of, shown_choices, typed_before, typed_in
+from party_sdk.desk.own_choices import (
+    chosen_of,
+    shown_choices,
+    taken_back,
+    typed_before,
+    typed_in,
+)
+from party_sdk.policy_files import read_policy
 from party_sdk.supervisor import Order, OrderedTable
 from party_sdk.told import check_address
 
@@ -151,9 +158,11 @@ def _place(kept: Kept, table: OrderedTable, chosen: Chosen) -> None:
         allow_http=kept.desk.allow_http,
     )
     others = {name: it for name, it in before.choices.items() if name not in LIMITS}
+    usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
+    limits = {**usual, **chosen_of(typed_limits(kept, chosen))}
     update = {
         "table": table,
-        "choices": {**others, **chosen_of(typed_limits(kept, chosen))},
+        "choices": {**others, **limits},
         "labels": before.labels or kept.files.folder.path / "labels.csv",
         "confirm": chosen.confirm,
         "notify": chosen.addresses(),

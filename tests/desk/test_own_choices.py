@@ -60,7 +60,7 @@ def test_limits_are_set_for_one_session_and_shown_as_they_were_set(
     assert share.attrib["value"] == "0.5"
 
     browser.post(f"{here}/order", {**TABLE, "limits": "1"})
-    assert files.order().choices == {}
+    assert files.order().choices == {"allow_one_field": False, SUMS_LIMIT: 0.25}
 
 
 def test_a_share_that_is_none_places_no_order(
