@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from clustering_protocols.values import Value
+from coterie_pages.models.fields import FormField
 from coterie_pages.models.parts import Risk
 from coterie_pages.models.reports import RunReport
 from coterie_pages.models.screens import Screen
@@ -86,6 +87,21 @@ class ColumnChoice(Value):
     role: Literal["id", "in", "out"]
 
 
+class OwnTick(Value):
+    """Something that a party allows by itself; ``name`` as messages name it."""
+
+    name: str
+    sentence: str
+    given: bool = False
+
+
+class OwnChoices(Value):
+    """What a party decides alone: what it allows, and which share its sums may tell."""
+
+    ticks: tuple[OwnTick, ...]
+    share: FormField
+
+
 class TableChoice(Screen):
     """A table is chosen, and how it is read is shown.
 
@@ -109,6 +125,8 @@ class TableChoice(Screen):
         What hinders it, with lines, and what may be wrong.
     notify : str
         Addresses that the analyst is to tell, as they were typed.
+    choices : OwnChoices
+        What the party decides alone.
     """
 
     template = "desk/table.html.j2"
@@ -130,6 +148,7 @@ class TableChoice(Screen):
     warnings: tuple[str, ...] = ()
     confirm: bool = True
     notify: str = ""
+    choices: OwnChoices
 
 
 class LeavingArray(Value):
@@ -184,7 +203,7 @@ class Rehearsal(Screen):
 
     Attributes
     ----------
-    path, csv, ids, columns, notify
+    path, csv, ids, columns, notify, choices
         For the form that places the order.
     n_bytes, seconds
         All that would leave, and how long the own party was at work.
@@ -203,6 +222,7 @@ class Rehearsal(Screen):
     ids: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     notify: str = ""
+    choices: OwnChoices
     n_rows: int = Field(ge=0)
     rounds: tuple[RehearsedRounds, ...] = ()
     n_rounds: int = Field(ge=0)
@@ -258,6 +278,8 @@ class AtWork(Screen):
         Since when the analyst cannot be reached.
     headline, detail, remedy : str
         What went wrong; empty where nothing did.
+    limit : str
+        The party's own choice that this names; empty for none.
     members, safety_number
         Who takes part, once all have joined.
     table : str
@@ -290,6 +312,7 @@ class AtWork(Screen):
     headline: str = ""
     detail: str = ""
     remedy: str = ""
+    limit: str = ""
     restarts: int = Field(default=0, ge=0)
     placed_at: AwareDatetime
     started_at: AwareDatetime | None = None

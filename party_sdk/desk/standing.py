@@ -17,6 +17,7 @@ from coterie_pages.models.desk import (
     LeavingEnvelope,
 )
 from party_sdk.desk.kept import Kept
+from party_sdk.desk.own_choices import limit_in
 from party_sdk.identities import Acquaintances
 from party_sdk.inspection import Inspection
 from party_sdk.leaving import has_left
@@ -73,6 +74,9 @@ def _standing(status: OrderStatus) -> dict[str, Any]:
         "headline": "" if trouble is None else trouble.headline,
         "detail": "" if trouble is None else trouble.detail,
         "remedy": "" if trouble is None else trouble.remedy,
+        "limit": ""
+        if trouble is None
+        else limit_in(f"{trouble.detail} {trouble.remedy}"),
         "restarts": status.restarts,
         "placed_at": status.placed_at,
         "started_at": _begun(status),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,12 +13,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.errors import CoterieError, InvalidData
+from clustering_protocols.house import LIMITS
 from clustering_protocols.terms import Terms
 from coterie_pages.models.desk import ColumnChoice, TableChoice, TableFile
 from coterie_pages.models.frame import Notice
 from party_sdk.arriving import agreed_in
 from party_sdk.desk.answers import Form, bad, desk_of, form_of, shown, to
 from party_sdk.desk.kept import Kept, kept_of
+from party_sdk.desk.own_choices import (
+    chosen_of,
+    shown_choices,
+    taken_back,
+    typed_before,
+    typed_in,
+)
+from party_sdk.policy_files import read_policy
 from party_sdk.supervisor import Order, OrderedTable
 from party_sdk.told import check_address
 
@@ -59,6 +68,7 @@ class Chosen:
     columns: ticked ones; None where nobody was asked yet, which stands for all.
     checked: whether it is to be held against the terms.
     notify: addresses that the analyst is to tell, as they were typed.
+    limits: what the party decides alone, as it was typed; None where nobody was asked.
     """
 
     path: str
@@ -68,6 +78,7 @@ class Chosen:
     checked: bool = False
     confirm: bool
     notify: str = ""
+    limits: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, form: Form, folder: Path) -> Chosen:
@@ -85,6 +96,7 @@ class Chosen:
             checked=seen,
             confirm=bool(form.one("confirm")),
             notify=form.one("notify").strip(),
+            limits=typed_in(form) if form.one("limits") else None,
         )
 
     def addresses(self) -> tuple[str, ...]:
@@ -145,8 +157,12 @@ def _place(kept: Kept, table: OrderedTable, chosen: Chosen) -> None:
         ca_file=kept.desk.ca_file,
         allow_http=kept.desk.allow_http,
     )
+    others = {name: it for name, it in before.choices.items() if name not in LIMITS}
+    usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
+    limits = {**usual, **chosen_of(typed_limits(kept, chosen))}
     update = {
         "table": table,
+        "choices": {**others, **limits},
         "labels": before.labels or kept.files.folder.path / "labels.csv",
         "confirm": chosen.confirm,
         "notify": chosen.addresses(),
@@ -180,9 +196,17 @@ def table_page(
         csv=chosen.csv,
         confirm=chosen.confirm,
         notify=chosen.notify or _named(kept),
+        choices=shown_choices(typed_limits(kept, chosen)),
         **said,
     )
     return shown(request, model, notice=notice)
+
+
+def typed_limits(kept: Kept, chosen: Chosen) -> Mapping[str, str]:
+    """Return what the party decides alone: as a form says, or the order before."""
+    if chosen.limits is not None:
+        return chosen.limits
+    return typed_before({} if kept.order is None else kept.order.choices)
 
 
 def _named(kept: Kept) -> str:
