@@ -260,6 +260,6 @@ def test_a_party_of_one_dimension_is_asked_although_less_would_be_refused(
 
 def test_a_network_that_hides_more_is_not_asked_about() -> None:
     given = params(reduction="autoencoder")
-    sentence, asks = told(given, split("wine", "horizontal"), allow_one_field=True)
+    sentence, asks = told(given, split("wine", "horizontal"))
     assert "with 'all_but_one' it would be" in sentence
     assert not asks
