@@ -22,7 +22,10 @@ _USUAL: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-_OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000"}
+_USUAL_OVER_TLS: Final = {
+    **_USUAL,
+    "Strict-Transport-Security": "max-age=31536000",
+}
 
 
 class RequestLog:
@@ -78,7 +81,7 @@ class _Exchange:
     """Counts what comes and goes of one request, and names it in its response."""
 
     def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
-        self._usual = _USUAL | _OVER_TLS if is_tls else _USUAL
+        self._usual = _USUAL_OVER_TLS if is_tls else _USUAL
         self.note = request_context.begin()
         self.status: int | None = None
         self.received = self.sent = 0
